@@ -1,4 +1,5 @@
-"""How much memory there is to ask for, on this machine or on a GPU; free of torch until it is asked of one."""
+"""How much memory there is to ask for, on this machine or on a GPU; free of torch until it is asked
+of one."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ OWN = Path("/proc/self/status")
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
-def _in_kib(path: Path, name: str) -> int | None:
+def _read_memory_bytes(path: Path, name: str) -> int | None:
     """Bytes on the line of a name in a file of /proc; None: there is no such line."""
     try:
         lines = path.read_text(encoding="ascii", errors="replace").splitlines()
@@ -39,8 +40,9 @@ def _container_limit() -> int | None:
 
 
 def free_memory() -> int | None:
-    """Bytes that programs may still take on this machine, in its container; all it has where that is all its system tells."""
-    free = _in_kib(MEMINFO, "MemAvailable")
+    """Bytes that programs may still take on this machine, in its container; all it has where that
+    is all its system tells."""
+    free = _read_memory_bytes(MEMINFO, "MemAvailable")
     if free is None:
         try:
             free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -50,11 +52,11 @@ def free_memory() -> int | None:
 
 
 def room_for(device: torch.device) -> int | None:
-    """Bytes of tensors that this process could hold on a device: what is free there, and what it holds already, most of
-    which it has freed and keeps (an earlier replicate's); None: unknown."""
+    """Bytes of tensors that this process could hold on a device: what is free there, and what it
+    holds already, most of which it has freed and keeps (an earlier replicate's); None: unknown."""
     if device.type == "cuda":
         import torch
 
         return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
     free = free_memory()
-    return None if free is None else free + (_in_kib(OWN, "RssAnon") or 0)
+    return None if free is None else free + (_read_memory_bytes(OWN, "RssAnon") or 0)

@@ -1,4 +1,5 @@
-"""Names of the Python API of versions before 0.1.0: they work until 0.2.0, with a warning that says the new one."""
+"""Names of the Python API of versions before 0.1.0: they work until 0.2.0, with a warning that says
+the new one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Names to classes.  A component's name, its YAML and its file are the same word, so a name is found without importing
-the others: ``inference=sgld`` is ``components/inference/**/sgld.py``.
+"""Names to classes.  A component's name, its YAML and its file are the same word, so a name is
+found without importing the others: ``inference=sgld`` is ``components/inference/**/sgld.py``.
 
     @register("inference", "sgld")
     class SGLD(Inference):
@@ -7,9 +7,9 @@ the others: ``inference=sgld`` is ``components/inference/**/sgld.py``.
 
         Source: Gallego (2021), eq. (2.1).\"\"\"
 
-``catalogue`` reads names, sentences and sources by parsing, without importing torch; ``get`` imports one file.  A
-user's own component is registered by importing the module that ``plugins`` names.
-"""
+``catalogue`` reads names, sentences and sources by parsing, without importing torch; ``get``
+imports one file.  A user's own component is registered by importing the module that ``plugins``
+names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from typing import Any, TypeVar
 
 @dataclass(frozen=True)
 class Role:
-    """One role, declared once: a further one costs a folder of ``components``, a folder of ``conf`` and a line here."""
+    """One role, declared once: a further one costs a folder of ``components``, a folder of ``conf``
+    and a line here."""
 
     folder: str  # of components
     bases: tuple[str, ...]  # classes that its components derive from
@@ -56,7 +57,7 @@ _registered: dict[tuple[str, str], type] = {}
 C = TypeVar("C", bound=type)
 
 
-class UnknownComponent(LookupError):
+class UnknownComponentError(LookupError):
     """No component of that role has that name."""
 
     def __init__(self, role: str, name: str, names: list[str]):
@@ -137,7 +138,8 @@ def _docstring(source: str, mark: str) -> str | None:
 
 
 def catalogue(role: str) -> list[Entry]:
-    """Every built-in component of a role (parsed, not imported) and every plug-in registered so far."""
+    """Every built-in component of a role (parsed, not imported) and every plug-in registered so
+    far."""
     entries = {}
     for name, path in _files(role).items():
         entries[name] = Entry(
@@ -194,5 +196,5 @@ def get(role: str, name: str) -> type[Any]:
             ".".join(["components", *path.relative_to(_HERE).with_suffix("").parts])
         )
     if (role, name) not in _registered:
-        raise UnknownComponent(role, name, names(role))
+        raise UnknownComponentError(role, name, names(role))
     return _registered[role, name]

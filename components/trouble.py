@@ -6,36 +6,42 @@ This module does not import torch, so that ``runner data`` starts fast.
 from __future__ import annotations
 
 
-class DataUnavailable(RuntimeError):
-    """Files that can neither be found nor downloaded; the message names them and the command that fetches them."""
+class DataUnavailableError(RuntimeError):
+    """Files that can neither be found nor downloaded; the message names them and the command that
+    fetches them."""
 
 
-class DamagedFile(DataUnavailable):
+class DamagedFileError(DataUnavailableError):
     """A file that is there but is not what it should be; nothing else is ever used in its place."""
 
 
-class SimulatedData(UserWarning):
-    """Simulated data take the place of the data asked for; they carry a name of their own in every record."""
+class SimulatedDataWarning(UserWarning):
+    """Simulated data take the place of the data asked for; they carry a name of their own in every
+    record."""
 
 
-class Shortfall(UserWarning):
-    """Something of a result is missing, or given in part; the message names it, says why, and what to do."""
+class IncompleteResultWarning(UserWarning):
+    """Something of a result is missing, or given in part; the message names it, says why, and what
+    to do."""
 
 
-class NotShown(Shortfall):
-    """A figure or a table of a finished run that cannot be made; the message names it and says why in one line."""
+class MissingOutputWarning(IncompleteResultWarning):
+    """A figure or a table of a finished run that cannot be made; the message names it and says why
+    in one line."""
 
 
-class Doubtful(UserWarning):
+class QuestionableConfigWarning(UserWarning):
     """Keys that fit and do poorly together; the message names them, says why, and what to do."""
 
 
-class Costly(UserWarning):
-    """Work that will take long, or most of the memory; the message says how much of either, and what to use instead."""
+class HighCostWarning(UserWarning):
+    """Work that will take long, or most of the memory; the message says how much of either, and
+    what to use instead."""
 
 
-class NumericalTrouble(ArithmeticError):
-    """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config key to change."""
+class NumericalError(ArithmeticError):
+    """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config
+    key to change."""
 
     def __init__(self, quantity: str, mend: str):
         super().__init__(f"{quantity}; {mend}")
@@ -43,7 +49,7 @@ class NumericalTrouble(ArithmeticError):
         self.mend = mend
 
 
-class Misfit(ValueError):
+class ConfigMismatchError(ValueError):
     """A config value that only the data, or a built model, could show to be wrong.
 
     The message names the key and the fix.

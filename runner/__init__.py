@@ -11,7 +11,7 @@ from pathlib import Path
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 # Where each name lies: the command line starts without them, and ``import runner`` costs nothing.
-_PYTHON = {
+_MODULE_BY_NAME = {
     "run": "running",
     "load": "result",
     "Result": "result",
@@ -20,14 +20,14 @@ _PYTHON = {
     "compare": "comparing",
     "Comparison": "comparing",
 }
-_MISTAKES = {"ConfigError", "RunFailure", "RunnerError", "RunnerWarning"}
-__all__ = ["CONF", *_PYTHON, *_MISTAKES]
+_ERROR_NAMES = {"ConfigError", "RunFailure", "RunnerError", "RunnerWarning"}
+__all__ = ["CONF", *_MODULE_BY_NAME, *_ERROR_NAMES]
 
 
 def __getattr__(name: str) -> object:
-    if name in _PYTHON:
-        attribute = vars(import_module(f"runner.python.{_PYTHON[name]}"))[name]
-    elif name in _MISTAKES:
+    if name in _MODULE_BY_NAME:
+        attribute = vars(import_module(f"runner.python.{_MODULE_BY_NAME[name]}"))[name]
+    elif name in _ERROR_NAMES:
         attribute = vars(import_module("runner.mistakes"))[name]
     else:
         raise AttributeError(f"module 'runner' has no attribute {name!r}")

@@ -20,25 +20,30 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner import CONF, console
 from runner.compose import guard
-from runner.compose.command_line import needs_sweep
-from runner.compose.done import find_done
-from runner.compose.overrides import compose_in_full, explicit_keys, reach_into_parts, without_hydra
-from runner.compose.resolve import Identified, Resolved, resolve
+from runner.compose.command_line import sweep_required_message
+from runner.compose.done import find_finished_run
+from runner.compose.overrides import (
+    compose_in_full,
+    explicit_keys,
+    patch_hydra_overrides,
+    split_hydra_config,
+)
+from runner.compose.resolve import ResolvedConfig, SignedConfig, resolve
 from runner.mistakes import ConfigError, RunFailure
 from runner.record.checks import combine_checks
 from runner.sweep.lines import number_lines
 from runner.sweep.objectives import values
 from runner.sweep.outcomes import JobOutcome, note, title
-from runner.sweep.trial import VARIABLE, report_to_trial
+from runner.sweep.trial import ENV_VARIABLE, report_to_trial
 from runner.terminal import streams
-from runner.tracking.handover import Handover, made_sure
+from runner.tracking.handover import Handover, ensure_pushed
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
 # On import: a sweep's jobs, in whatever process, import this module before they compose.
 streams.install()
-reach_into_parts()
+patch_hydra_overrides()
 guard.install()
 
 
@@ -68,7 +73,7 @@ def attempt(
                 **{**resolved.settings.model_dump(), "device": device}
             )
             resolved = replace(resolved, settings=settings)
-        finished_run = find_done(resolved) if VARIABLE not in os.environ else None
+        finished_run = find_finished_run(resolved) if ENV_VARIABLE not in os.environ else None
         if finished_run is not None:
             console.show_composition(finished_run[0])
             return Attempt(0, show_done(*finished_run), folder=finished_run[0].folder)
@@ -77,7 +82,7 @@ def attempt(
         return Attempt(2, message=str(error))
 
 
-def work(resolved: Resolved) -> Attempt:
+def work(resolved: ResolvedConfig) -> Attempt:
     """Run a job that ``attempt`` did not find done, or check it more closely.
 
     Torch is imported here.
@@ -89,12 +94,12 @@ def work(resolved: Resolved) -> Attempt:
 
     keep_freed_memory()
     first = "torch" not in sys.modules
-    from components.trouble import DataUnavailable, NumericalTrouble
+    from components.trouble import DataUnavailableError, NumericalError
     from runner.compose.build import of_plugins
     from runner.compose.config import build
     from runner.execution.divergence import explain_divergence
     from runner.execution.execute import run
-    from runner.execution.signals import Interrupted, Pruned
+    from runner.execution.signals import RunInterruptedError, RunPrunedError
 
     if first:
         gc.freeze()  # what has been imported is no garbage
@@ -104,19 +109,19 @@ def work(resolved: Resolved) -> Attempt:
         job = build(resolved)
         folder = job.folder
         console.show_composition(job)
-        active_run, result = run(job, hook(job))
+        active_run, result = run(job, evaluation_callback(job))
         if active_run.was_done:
             return Attempt(0, show_done(job, active_run.record.facts), folder=folder)
         return Attempt(
             0, show(job, result, active_run.record.facts, active_run.handover), folder=folder
         )
-    except DataUnavailable as error:
+    except DataUnavailableError as error:
         return Attempt(2, message=str(error), folder=folder)
-    except NumericalTrouble as error:
+    except NumericalError as error:
         return Attempt(1, message=explain_divergence(error, folder), folder=folder)
-    except Pruned as error:
+    except RunPrunedError as error:
         return Attempt(0, message=f"pruned: {error}", folder=folder)
-    except Interrupted as error:
+    except RunInterruptedError as error:
         return Attempt(error.code, message=str(error), folder=folder)
     except RunFailure as error:
         return Attempt(1, message=str(error), folder=folder)
@@ -129,16 +134,16 @@ def work(resolved: Resolved) -> Attempt:
         return Attempt(130, message=notice, folder=folder)
 
 
-def show_done(job: Identified, facts: dict[str, Any]) -> float | list[float]:
+def show_done(job: SignedConfig, facts: dict[str, Any]) -> float | list[float]:
     """Shows the record of a run that is done; its objectives."""
     console.out.print(
         f"done already, {facts['ended']}: this is its record; fresh=true runs it again"
     )
-    return show(job, facts["result"], facts, made_sure(job.settings, job.folder))
+    return show(job, facts["result"], facts, ensure_pushed(job.settings, job.folder))
 
 
 def show(
-    job: Identified,
+    job: SignedConfig,
     result: dict[str, list[float]],
     facts: dict[str, Any],
     handover: Handover | None,
@@ -155,7 +160,7 @@ def show(
     return values(result, job.settings.objective)
 
 
-def published_scores(job: Identified) -> tuple[dict[str, str], str]:
+def published_scores(job: SignedConfig) -> tuple[dict[str, str], str]:
     """Scores printed in the papers for this run, by metric, and why ours are not comparable.
 
     The second value is empty if our scores can be compared with them.
@@ -171,8 +176,8 @@ def published_scores(job: Identified) -> tuple[dict[str, str], str]:
         table = load_published(name)
         numbers = table.beside(job.config)
         printed_scores |= numbers
-        if numbers and not table.is_on(job.data):
-            reason = f"not comparable: ours is on {job.data}, theirs on {table.named_data}"
+        if numbers and not table.is_comparable_on(job.data):
+            reason = f"not comparable: ours is on {job.data}, theirs on {table.data_label}"
         elif numbers and table.not_comparable:
             reason = f"not comparable: {table.not_comparable}"
     return printed_scores, reason
@@ -193,10 +198,10 @@ def run_once(argv: list[str]) -> int | None:
         if hydra_cfg.mode == RunMode.MULTIRUN or hydra_cfg.job.env_set or hydra_cfg.job.chdir:
             return None
         HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-        job_args = without_hydra(cfg)
+        job_args = split_hydra_config(cfg)
     except (HydraException, OmegaConfBaseException, ValueError):
         return None
-    if message := needs_sweep(argv):
+    if message := sweep_required_message(argv):
         raise ConfigError(message)
     outcome = attempt(*job_args, explicit_keys(argv))
     if outcome.message:
@@ -237,9 +242,9 @@ def main(cfg: DictConfig) -> float | list[float] | None:
     return outcome.value
 
 
-def hook(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
+def evaluation_callback(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
     """Callback that reports each evaluation to the sweeper; None without a sweeper."""
-    if VARIABLE not in os.environ:
+    if ENV_VARIABLE not in os.environ:
         return None
     settings = job.settings
     loops = 1 if job.is_vectorised else settings.replicates

@@ -11,7 +11,8 @@ from runner.mistakes import ConfigError
 
 
 class Parser(argparse.ArgumentParser):
-    """``argparse``'s, which says what is wrong as every mistake is said, without the usage of the whole command."""
+    """``argparse``'s, which says what is wrong as every mistake is said, without the usage of the
+    whole command."""
 
     def error(self, message: str) -> NoReturn:
         """Called by the parser on an error.

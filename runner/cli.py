@@ -64,7 +64,7 @@ COMMANDS = {
     ),
 }
 # commands that do nothing but print
-READERS = ("list", "show", "compare", "sweep", "doctor", "completion")
+PRINTING_COMMANDS = ("list", "show", "compare", "sweep", "doctor", "completion")
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run
@@ -103,33 +103,33 @@ def run(argv: list[str]) -> int:
         from runner import conf_folders
         from runner.app import run_once
 
-        argv, folder = conf_folders.taken_from(argv)
+        argv, folder = conf_folders.split_config_dir(argv)
         conf_folders.use(folder)
         code = run_once(argv)
-        return _by_hydra(argv) if code is None else code
+        return _delegate_to_hydra(argv) if code is None else code
     finally:
         gc.enable()
 
 
-def _by_hydra(argv: list[str]) -> int:
+def _delegate_to_hydra(argv: list[str]) -> int:
     """Pass the command line to Hydra: more than one run, or an error."""
     from runner.arguments import check_flags
     from runner.compose.command_line import is_sweep
-    from runner.compose.errors import late_choice, wrong_launcher
+    from runner.compose.errors import late_choice_message, wrong_launcher_message
     from runner.mistakes import ConfigError
     from runner.sweep.optuna_sweeper import register
-    from runner.sweep.outcomes import noting
+    from runner.sweep.outcomes import announce_sweep_folder
     from runner.sweep.table import show
 
     check_flags(argv)
     register()
     if not is_sweep(argv):
-        return _hydra(argv)
-    if complaint := late_choice(argv) or wrong_launcher(argv):
+        return _run_hydra(argv)
+    if complaint := late_choice_message(argv) or wrong_launcher_message(argv):
         raise ConfigError(complaint)
-    with noting(argv) as (words, folder):
+    with announce_sweep_folder(argv) as (words, folder):
         try:
-            _hydra(words)
+            _run_hydra(words)
         finally:
             failed = (
                 0 if folder is None else show(folder, best_is_shown="hydra/sweeper=optuna" in argv)
@@ -143,7 +143,7 @@ def _by_hydra(argv: list[str]) -> int:
     return 1
 
 
-def _hydra(argv: list[str]) -> int:
+def _run_hydra(argv: list[str]) -> int:
     """Hydra's own way with a command line.
 
     Raises:
@@ -197,12 +197,12 @@ def main() -> None:
 
     streams.install()
     warnings.showwarning = _show_warning
-    from runner.conf_folders import of_this_command
+    from runner.conf_folders import restore_folders_on_exit
 
     command = sys.argv[1] if len(sys.argv) > 1 else "help"
-    prints = command in READERS or command in ("-h", "--help", "help")
-    streams.EnduringFile.names_pipes = not prints
-    with of_this_command():
+    prints = command in PRINTING_COMMANDS or command in ("-h", "--help", "help")
+    streams.FaultTolerantFile.names_pipes = not prints
+    with restore_folders_on_exit():
         code = _answer(sys.argv[1:])
         raise SystemExit(1 if code == 0 and prints and streams.has_lost_output() else code)
 

@@ -1,6 +1,8 @@
-"""The folders of YAML files that a command reads: the runner's own and, after it, the one that ``--config-dir`` adds.
+"""The folders of YAML files that a command reads: the runner's own and, after it, the one that
+``--config-dir`` adds.
 
-The added one is kept in the environment, so that the processes of a sweep or a study find the same files."""
+The added one is kept in the environment, so that the processes of a sweep or a study find the same
+files."""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ from pathlib import Path
 from runner import CONF
 from runner.mistakes import ConfigError
 
-VARIABLE = "RUNNER_CONFIG_DIR"
+ENV_VARIABLE = "RUNNER_CONFIG_DIR"
 FLAGS = ("--config-dir", "-cd")
 
 
 def user_folder() -> Path | None:
     """The user's own folder; None if there is no such folder."""
-    location = os.environ.get(VARIABLE)
+    location = os.environ.get(ENV_VARIABLE)
     return Path(location) if location else None
 
 
@@ -43,7 +45,8 @@ def names(group: str) -> list[str]:
 
 
 def use(folder: str | None) -> None:
-    """Adds a folder for the rest of the command; files that the runner's own of the same name hide are named.
+    """Adds a folder for the rest of the command; files that the runner's own of the same name hide
+    are named.
 
     Raises:
         ConfigError: there is no such folder.
@@ -53,7 +56,7 @@ def use(folder: str | None) -> None:
     path = Path(folder).absolute()
     if not path.is_dir():
         raise ConfigError(f"--config-dir {folder}: no such folder")
-    os.environ[VARIABLE] = str(path)
+    os.environ[ENV_VARIABLE] = str(path)
     hidden = [
         file for file in sorted(path.glob("*/*.yaml")) if (CONF / file.relative_to(path)).is_file()
     ]
@@ -65,15 +68,15 @@ def use(folder: str | None) -> None:
 
 
 @contextmanager
-def of_this_command() -> Iterator[None]:
+def restore_folders_on_exit() -> Iterator[None]:
     """Context that forgets, on exit, the folders added with ``use`` inside it."""
-    before = os.environ.get(VARIABLE)
+    before = os.environ.get(ENV_VARIABLE)
     try:
         yield
     finally:
-        os.environ.pop(VARIABLE, None)
+        os.environ.pop(ENV_VARIABLE, None)
         if before is not None:
-            os.environ[VARIABLE] = before
+            os.environ[ENV_VARIABLE] = before
 
 
 def add_option(parser: ArgumentParser) -> None:
@@ -83,7 +86,7 @@ def add_option(parser: ArgumentParser) -> None:
     )
 
 
-def taken_from(argv: list[str]) -> tuple[list[str], str | None]:
+def split_config_dir(argv: list[str]) -> tuple[list[str], str | None]:
     """A command line of overrides without ``--config-dir``, and the folder that it names.
 
     Raises:

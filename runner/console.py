@@ -29,7 +29,7 @@ from runner.terminal.plain import plain
 from runner.terminal.streams import is_terminal
 
 if TYPE_CHECKING:
-    from runner.compose.resolve import Identified
+    from runner.compose.resolve import SignedConfig
     from runner.tracking.handover import Handover
 
 # columns of what is piped: it has no width of its own, and a line of it is never folded
@@ -37,7 +37,8 @@ WIDEST = 10_000
 
 
 class PlainConsole(Console):
-    """Rich's console, for which words are words: no markup, no :emoji:, no escape sequence but its own."""
+    """Rich's console, for which words are words: no markup, no :emoji:, no escape sequence but its
+    own."""
 
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None):
         super().__init__(
@@ -88,7 +89,7 @@ def complain(message: str) -> None:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
+def suppress_output() -> Iterator[None]:
     """Nothing is shown in here; what must not be overlooked is a warning of Python's."""
     before = out.quiet
     out.quiet = True
@@ -122,7 +123,7 @@ def note(message: str) -> None:
     out.print(Text(f"note     {message}", "yellow"))
 
 
-def show_composition(job: Identified) -> None:
+def show_composition(job: SignedConfig) -> None:
     """The composed choice as a tree: each component with the keys it was given."""
     settings = job.settings
     tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
@@ -147,7 +148,8 @@ def _line(key: str, name: str, keys: str) -> Text:
 def _branch(
     tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None
 ) -> None:
-    """A component with its keys, and below it those that it holds, without what they share with it."""
+    """A component with its keys, and below it those that it holds, without what they share with
+    it."""
     parts = []
     key_texts = []
     for k, v in values.items():
@@ -168,7 +170,7 @@ def show_facts(values: Mapping[str, str]) -> None:
 
 
 def show_result(
-    job: Identified,
+    job: SignedConfig,
     result: Mapping[str, list[float]],
     printed: Mapping[str, str] | None = None,
     reason: str = "",

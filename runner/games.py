@@ -19,32 +19,34 @@ from omegaconf import OmegaConf
 from pettingzoo import ParallelEnv
 
 from components import registry
-from components.contracts.games import Changing
+from components.contracts.games import ChangingEnvironment
 from components.contracts.roles import Setting
 from components.problems.game import Game
 from runner import conf_folders
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.disk.yaml_limits import check_file
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError, nearest, reading
 
-HERS = "decision_maker"
+AGENT_NAME = "decision_maker"
 Observations = dict[str, np.ndarray]
 
 
 class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
-    """One game of a dataset (R = 1): players ``decision_maker``, ``opponent_1``, …, who all observe the features of the state.
+    """One game of a dataset (R = 1): players ``decision_maker``, ``opponent_1``, …, who all observe
+    the features of the state.
 
-    An episode is one of ours, truncated at the horizon; where ours begins where the one before ended (rounds of a matrix game),
-    it is all ``episodes`` of them, truncated after the last.  Third parties have no seat: nobody taxes.  ``reset`` without a
-    seed goes on with the random numbers of before, or begins with some that nobody chose."""
+    An episode is one of ours, truncated at the horizon; where ours begins where the one before
+    ended (rounds of a matrix game), it is all ``episodes`` of them, truncated after the last.
+    Third parties have no seat: nobody taxes.  ``reset`` without a seed goes on with the random
+    numbers of before, or begins with some that nobody chose."""
 
     def __init__(self, game: Game) -> None:
         world = game.environment
         self.metadata = {"name": game.name, "render_modes": []}
         self.possible_agents = [
-            HERS,
+            AGENT_NAME,
             *(f"opponent_{m}" for m in range(1, len(world.n_threats) + 1)),
         ]
         self.agents: list[str] = []
@@ -103,7 +105,7 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
                 )
         a, *b = (int(actions[agent]) for agent in self.agents)
         rules = self._world
-        if isinstance(rules, Changing):
+        if isinstance(rules, ChangingEnvironment):
             rules = rules.at(self._made // rules.horizon if rules.continuing else 0)
         outcome = rules.step(self._s, torch.tensor([a]), torch.tensor([b]), self._generator)
         self._s, self._made = outcome.s_next, self._made + 1
@@ -124,7 +126,8 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
 
 
 def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
-    """The game of a dataset, with the defaults of its YAML but for some keys, as a parallel environment.
+    """The game of a dataset, with the defaults of its YAML but for some keys, as a parallel
+    environment.
 
     Raises:
         ConfigError: there is no game of that name, or what is wrong with a key."""
@@ -138,7 +141,7 @@ def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
         check_file(file)
         defaults: Any = OmegaConf.to_container(OmegaConf.load(file))
     dataset: Any = build_component(
-        "dataset", fill_in("dataset", defaults | keys, "dataset"), "dataset"
+        "dataset", expand_component("dataset", defaults | keys, "dataset"), "dataset"
     )
     return GameAsParallelEnv(
         dataset.load(

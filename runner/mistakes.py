@@ -42,13 +42,17 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"; there are: {listing}" if words else ""
 
 
-def shown_path(path: str | Path) -> str:
+def display_path(path: str | Path) -> str:
     """A path as a message has it: from the present folder, where it lies below."""
     within = os.path.relpath(path)
     return str(path) if within.startswith("..") else within
 
 
-UNREADABLE = (yaml.YAMLError, UnicodeDecodeError, OSError)  # what reading a YAML file may raise
+YAML_READ_ERRORS = (
+    yaml.YAMLError,
+    UnicodeDecodeError,
+    OSError,
+)  # what reading a YAML file may raise
 
 
 @contextmanager
@@ -60,13 +64,15 @@ def reading(path: str | Path, mend: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except UNREADABLE as error:
-        raise ConfigError(unreadable(path, error) + mend) from None
+    except YAML_READ_ERRORS as error:
+        raise ConfigError(describe_read_error(path, error) + mend) from None
 
 
-def unreadable(path: str | Path, error: yaml.YAMLError | UnicodeDecodeError | OSError) -> str:
+def describe_read_error(
+    path: str | Path, error: yaml.YAMLError | UnicodeDecodeError | OSError
+) -> str:
     """One line for a YAML file that cannot be read, with the line where it breaks."""
-    where = shown_path(path)
+    where = display_path(path)
     if isinstance(error, YamlLimitError):
         return f"{where}{f', line {error.line}' if error.line else ''}: {error.problem}"
     if isinstance(error, yaml.MarkedYAMLError):

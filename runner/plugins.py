@@ -1,4 +1,5 @@
-"""Modules of users, which register components of their own: imported when they are named, and only then."""
+"""Modules of users, which register components of their own: imported when they are named, and only
+then."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from runner.mistakes import ConfigError, shown_path
+from runner.mistakes import ConfigError, display_path
 
 
 def add_option(parser: ArgumentParser, what: str) -> None:
@@ -27,20 +28,20 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
     """
     for entry in modules:
         module = module_name(entry, key)
-        from components.contracts.plugins.process_settings import kept_settings
+        from components.contracts.plugins.process_settings import preserve_settings
 
         # imports pydantic: plug-ins alone pay for it
-        from components.contracts.user_code import no_sudden_exit
+        from components.contracts.user_code import trap_process_exit
 
         try:
-            with kept_settings(), no_sudden_exit():
+            with preserve_settings(), trap_process_exit():
                 importlib.import_module(module)
         except KeyboardInterrupt:
             raise
         except (
             BaseException
         ) as error:  # SystemExit too: a script that was meant to be run, not imported
-            raise ConfigError(f"{key}: {_why(module, error)}") from None
+            raise ConfigError(f"{key}: {_import_failure_cause(module, error)}") from None
 
 
 def module_name(given: object, key: str = "plugins") -> str:
@@ -75,29 +76,31 @@ def source_file(module: str) -> Path | None:
     return None
 
 
-def _why(module: str, error: BaseException) -> str:
+def _import_failure_cause(module: str, error: BaseException) -> str:
     """Cause of a failed import of a module, in one line."""
     # which imports pydantic, and nothing else asks for it here
-    from components.contracts.user_code import is_users
+    from components.contracts.user_code import is_user_file
 
     if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
         return f"no module {module!r} ({error}); is its folder on PYTHONPATH?"
     where = ""
     if isinstance(error, SyntaxError) and error.filename:
-        where = f"{shown_path(error.filename)}, line {error.lineno}: "
+        where = f"{display_path(error.filename)}, line {error.lineno}: "
     else:
         frames = [
-            frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if is_user_file(frame.filename)
         ]
         if frames:
-            where = f"{shown_path(frames[-1].filename)}, line {frames[-1].lineno}: "
+            where = f"{display_path(frames[-1].filename)}, line {frames[-1].lineno}: "
     reason = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())[:300]
     if isinstance(error, ModuleNotFoundError):
         return f"{where}{reason}; install it, or put its folder on PYTHONPATH"
     return f"{where or module + ': '}{type(error).__name__}{': ' + reason if reason else ''}"
 
 
-def refuse_unknown(modules: Collection[str], whose: str, mend: str) -> None:
+def refuse_unknown_modules(modules: Collection[str], whose: str, mend: str) -> None:
     """Refuses code that something else than the command line names: a study, a record.
 
     Raises:
@@ -109,11 +112,11 @@ def refuse_unknown(modules: Collection[str], whose: str, mend: str) -> None:
         )
 
 
-def ask_whether_known(modules: Collection[str], whose: str, mend: str) -> None:
-    """``refuse_unknown``, after a question where there is somebody to answer it."""
+def confirm_import(modules: Collection[str], whose: str, mend: str) -> None:
+    """``refuse_unknown_modules``, after a question where there is somebody to answer it."""
     if modules and sys.stdin.isatty() and sys.stderr.isatty():
         question = f"{whose} imports {', '.join(modules)}, code that is not the runner's; import it? [y/N] "
         print(question, end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    refuse_unknown(modules, whose, mend)
+    refuse_unknown_modules(modules, whose, mend)

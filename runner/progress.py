@@ -1,4 +1,5 @@
-"""The steps of a run as they go: a bar with live metrics on a terminal (rich), otherwise a line for each evaluation."""
+"""The steps of a run as they go: a bar with live metrics on a terminal (rich), otherwise a line for
+each evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 SHOWN = 5  # live metrics beside the bar
-SAID_EVERY = 30.0  # seconds between the lines of a long evaluation
+PROGRESS_LINE_SECONDS = 30.0  # seconds between the lines of a long evaluation
 
 
 class Live:
@@ -74,7 +75,8 @@ class Live:
             )
 
     def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
-        """One line per evaluation, also when not on a terminal: of several posteriors the first score of each."""
+        """One line per evaluation, also when not on a terminal: of several posteriors the first
+        score of each."""
         replicate_text = (
             f"replicate {replicate + 1}/{self.replicates}  " if self.replicates > 1 else ""
         )
@@ -100,9 +102,9 @@ class Live:
             self.progress.update(
                 self.task, description=what, completed=done, total=of, rate="", live=""
             )
-        elif self.assessed and now - self.said > SAID_EVERY:
+        elif self.assessed and now - self.said > PROGRESS_LINE_SECONDS:
             console.out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)")
-        if not self.assessed or now - self.said > SAID_EVERY:
+        if not self.assessed or now - self.said > PROGRESS_LINE_SECONDS:
             self.said = now
         self.assessed = True
 

@@ -26,12 +26,12 @@ from pydantic import (
     model_validator,
 )
 
-from components.metrics.names import Better
+from components.metrics.names import ScoreDirection
 from runner import conf_folders
 from runner.disk.yaml_limits import read_yaml
-from runner.mistakes import ConfigError, nearest, reading, shown_path
+from runner.mistakes import ConfigError, display_path, nearest, reading
 
-_PRINTED = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
+_PRINTED_NUMBER_PATTERN = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
 Spread = Literal["se", "sd", "iqr"]
 SPREADS: dict[Spread, str] = {
     "se": "standard errors",
@@ -42,8 +42,9 @@ IQR_IN_SD = 2 * NormalDist().inv_cdf(0.75)  # 1.349 standard deviations, of a Ga
 
 
 @dataclass(frozen=True)
-class Number:
-    """``0.15(0.1)`` as printed: mean, spread over runs (None where none is printed), half a unit of the last digit."""
+class PublishedNumber:
+    """``0.15(0.1)`` as printed: mean, spread over runs (None where none is printed), half a unit of
+    the last digit."""
 
     text: str
     mean: float
@@ -57,13 +58,13 @@ class Number:
     @classmethod
     def parse(
         cls, text: str, in_se: float = 1.0, one_run: bool = False, within: float | None = None
-    ) -> Number:
+    ) -> PublishedNumber:
         """Reads ``mean`` or ``mean(spread)``.
 
         Raises:
             ValueError: the text is neither.
         """
-        match = _PRINTED.match(text)
+        match = _PRINTED_NUMBER_PATTERN.match(text)
         if match is None:
             raise ValueError(f"{text!r} is not a number printed as mean(spread)")
         mean = match.group(1)
@@ -86,7 +87,8 @@ class Number:
 
     @property
     def uncertainty(self) -> float:
-        """The SE, or half a unit of the mean's last digit where that is larger: ``0.89(0.00)`` is not known exactly."""
+        """The SE, or half a unit of the mean's last digit where that is larger: ``0.89(0.00)`` is
+        not known exactly."""
         return max(self.se or 0.0, self.rounding)
 
 
@@ -100,7 +102,7 @@ class Published(BaseModel):
     caption: str
     metric: str
     # of scores that have no direction of their own (components.metrics.names)
-    better: Better | None = None
+    better: ScoreDirection | None = None
     # a result on data of another name is shown beside, never compared; several: a column each
     data: str | list[str]
     runs: PositiveInt | None  # that the means and the spreads are over; null: not said
@@ -115,13 +117,13 @@ class Published(BaseModel):
         None  # of numbers of one run: a difference of our mean that is none, in the metric's units
     )
     not_comparable: str | None = None  # why no result of ours can be compared, whatever its data
-    values: dict[str, dict[str, Number]]  # row -> column -> number
+    values: dict[str, dict[str, PublishedNumber]]  # row -> column -> number
 
     @field_validator("values", mode="before")
     @classmethod
     def _parse_values(
         cls, values: dict[str, dict[Any, Any]], info: ValidationInfo
-    ) -> dict[str, dict[str, Number]]:
+    ) -> dict[str, dict[str, PublishedNumber]]:
         spread = info.data.get("spread")
         runs = info.data.get("runs")
         in_se = 1.0
@@ -130,7 +132,7 @@ class Published(BaseModel):
         one = runs == 1
         return {
             m: {
-                str(c): Number.parse(str(v), in_se, one, info.data.get("within"))
+                str(c): PublishedNumber.parse(str(v), in_se, one, info.data.get("within"))
                 for c, v in row.items()
             }
             for m, row in values.items()
@@ -169,30 +171,31 @@ class Published(BaseModel):
         return f"{SPREADS[self.spread]}{over}{verdict_note}"
 
     @property
-    def named_data(self) -> str:
+    def data_label(self) -> str:
         """Its data in words."""
         return self.data if isinstance(self.data, str) else " and ".join(self.data)
 
-    def is_on(self, data: str) -> bool:
+    def is_comparable_on(self, data: str) -> bool:
         """True if a result on data of this name can be compared with the table."""
         return data == self.data if isinstance(self.data, str) else data in self.data
 
-    def number(self, row: object, column: object) -> Number | None:
+    def number(self, row: object, column: object) -> PublishedNumber | None:
         """Printed number in a row and a column (None: no number)."""
         return self.values.get(str(row), {}).get(str(column))
 
     def beside(self, config: dict[str, Any]) -> dict[str, str]:
         """Printed numbers for one run, by metric, given the run's resolved config."""
-        row = _of_run(config, self.rows)
+        row = _config_value(config, self.rows)
         if isinstance(self.columns, dict):
             numbers = {metric: self.number(row, column) for column, metric in self.columns.items()}
         else:
-            numbers = {self.metric: self.number(row, _of_run(config, self.columns))}
+            numbers = {self.metric: self.number(row, _config_value(config, self.columns))}
         return {metric: number.text for metric, number in numbers.items() if number is not None}
 
 
-def _of_run(config: dict[str, Any], key: str) -> Any:
-    """The value of a dotted key, the name where the key is a role; None: the config has no such key."""
+def _config_value(config: dict[str, Any], key: str) -> Any:
+    """The value of a dotted key, the name where the key is a role; None: the config has no such
+    key."""
     value: Any = config
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -217,14 +220,15 @@ def load_published(name: str) -> Published:
         first = errors.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ConfigError(
-            f"{shown_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}"
+            f"{display_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}"
         ) from None
     except (TypeError, AttributeError):
-        raise ConfigError(f"{shown_path(path)}: must hold keys and their values") from None
+        raise ConfigError(f"{display_path(path)}: must hold keys and their values") from None
 
 
 def format_mean(mean: float, se: float | None, decimals: int = 2) -> str:
-    """``0.31(0.02)``, as the papers print it; more decimals of the SE where it would round to nothing."""
+    """``0.31(0.02)``, as the papers print it; more decimals of the SE where it would round to
+    nothing."""
     if not math.isfinite(mean):
         return "not finite"
     if se is None or not math.isfinite(se):

@@ -8,14 +8,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from runner import conf_folders
 from runner.arguments import Parser
-from runner.compose.settings import a_device
+from runner.compose.settings import validate_device
 from runner.disk.yaml_limits import check_file
-from runner.mistakes import ConfigError, reading, shown_path
-from runner.plugins import ask_whether_known
+from runner.mistakes import ConfigError, display_path, reading
+from runner.plugins import confirm_import
 from runner.record.record import find
 
 
-def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
+def read_run_config(file: Path) -> tuple[DictConfig, str, list[str]]:
     """The config of a record, its experiment and its plug-ins.
 
     Raises:
@@ -37,7 +37,7 @@ def config_of(file: Path) -> tuple[DictConfig, str, list[str]]:
         )
     if "hydra" in cfg:
         raise ConfigError(
-            f"{shown_path(file)}: hydra: no key of a record, which holds what a run computes alone; remove it"
+            f"{display_path(file)}: hydra: no key of a record, which holds what a run computes alone; remove it"
         )
     return cfg, cfg.pop("experiment"), [str(module) for module in plugins]
 
@@ -63,13 +63,13 @@ def main(argv: list[str]) -> int:
     conf_folders.use(arguments.config_dir)
     if arguments.device is not None:
         try:
-            a_device(arguments.device)
+            validate_device(arguments.device)
         except ValueError as error:
             raise ConfigError(f"--{error}") from None
     folder = find(arguments.run, Path(arguments.output_dir))
-    cfg, experiment, modules = config_of(folder / "config.yaml")
+    cfg, experiment, modules = read_run_config(folder / "config.yaml")
     if not arguments.trust:
-        ask_whether_known(modules, f"the record {folder}", "give --trust")
+        confirm_import(modules, f"the record {folder}", "give --trust")
     cfg.output_dir = str(folder.parent.parent)
 
     from runner.app import attempt

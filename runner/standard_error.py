@@ -1,4 +1,5 @@
-"""The mean of replicates and its standard error: the one definition that results, comparisons, MLflow and reports use."""
+"""The mean of replicates and its standard error: the one definition that results, comparisons,
+MLflow and reports use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tables of words: drawn by rich on a terminal, tab-separated lines everywhere else (rich is imported only to draw)."""
+"""Tables of words: drawn by rich on a terminal, tab-separated lines everywhere else (rich is
+imported only to draw)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from runner.terminal.streams import is_terminal
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table with the first column in bold and unbroken; piped, one line per row without title and header."""
+    """A table with the first column in bold and unbroken; piped, one line per row without title and
+    header."""
     if not is_terminal(sys.stdout):
         for row in rows:
             print("\t".join(row))

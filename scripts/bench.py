@@ -1,9 +1,10 @@
-"""``make bench``: every benchmark of this folder, one after the other, each a ratio against a named peer.
+"""``make bench``: every benchmark of this folder, one after the other, each a ratio against a named
+peer.
 
-A benchmark is ``scripts/bench_<name>.py``; it asserts equal results first, times interleaved with one thread, and ends
-with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low, high]}, "goals": {case: least ratio}}``.  Where
-its peer is not installed (``make bench-peers``) it says so, and the others go on.
-"""
+A benchmark is ``scripts/bench_<name>.py``; it asserts equal results first, times interleaved with
+one thread, and ends with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low,
+high]}, "goals": {case: least ratio}}``.  Where its peer is not installed (``make bench-peers``) it
+says so, and the others go on."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""One step of adversarial α-divergences with K = 10 draws, against a loop over the draws and against draws of each row's own.
+"""One step of adversarial α-divergences with K = 10 draws, against a loop over the draws and
+against draws of each row's own.
 
     python -m scripts.bench_aadm          # networks of 2 × 50 units, batches of 10 and 50, one JSON line
 
-The loop makes, reads and judges the K networks one after the other, as K passes of ordinary layers, and takes the same two
-steps of Adam.  Its objective and its gradients are asserted equal to the batched ones, on the same noise, before a number
-is printed; ``rows: own`` is asserted equal where a batch has one row, for there the two are the same.  Seconds are of the
-process's own CPU, of blocks of steps next to each other; the ratio is the median of those.
-"""
+The loop makes, reads and judges the K networks one after the other, as K passes of ordinary layers,
+and takes the same two steps of Adam.  Its objective and its gradients are asserted equal to the
+batched ones, on the same noise, before a number is printed; ``rows: own`` is asserted equal where a
+batch has one row, for there the two are the same.  Seconds are of the process's own CPU, of blocks
+of steps next to each other; the ratio is the median of those."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ import conf
 from components import registry
 from components.contracts.problems import Batch
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
-from components.inference.implicit.contrast import contrast, discrimination, kl
+from components.inference.implicit.contrast import contrast, discrimination_loss, kl
 from components.maths.power_mean import log_power_mean
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
@@ -74,7 +75,8 @@ def begun(seen: Supervised, rows: str) -> tuple[Adversarial, AdversarialState, S
 
 
 def looped(method: Adversarial, state: AdversarialState, batch: Batch, rng: Streams) -> Tensor:
-    """The objective by a loop over draws, each a network of its own; gradients and both steps are taken as ever."""
+    """The objective by a loop over draws, each a network of its own; gradients and both steps are
+    taken as ever."""
     q, T, network = state.q, state.discriminator, state.q.network
     assert T is not None
     noise = torch.randn(K, len(q.noise_mean), generator=rng.noise)
@@ -101,7 +103,7 @@ def looped(method: Adversarial, state: AdversarialState, batch: Batch, rng: Stre
     state.optimizer.step()
     ours = moments.z_scores.detach()
     other = torch.randn(ours.shape, generator=rng.noise)
-    losses = [discrimination(T, ours[k : k + 1], other[k : k + 1]) for k in range(K)]
+    losses = [discrimination_loss(T, ours[k : k + 1], other[k : k + 1]) for k in range(K)]
     assert state.discriminator_optimizer is not None
     state.discriminator_optimizer.zero_grad()
     torch.stack(losses).mean().backward()
@@ -114,7 +116,8 @@ def part(seen: Supervised, rows: int) -> Batch:
 
 
 def assert_equal(seen: Supervised) -> None:
-    """The loop against the batch after five steps, and a row's own draws against shared ones of one row."""
+    """The loop against the batch after five steps, and a row's own draws against shared ones of one
+    row."""
     results = []
     for looping in (False, True):
         method, state, rng = begun(seen, "shared")

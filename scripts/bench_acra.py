@@ -1,12 +1,14 @@
-"""Times ACRA on the spam set, n = 54 words and k <= 2 changed: its vectorised sum over X' against the same sum in loops.
+"""Times ACRA on the spam set, n = 54 words and k <= 2 changed: its vectorised sum over X' against
+the same sum in loops.
 
     python -m scripts.bench_acra             # four attacked messages in loops, then the whole test set; one JSON line
 
-The loops go over every origin x in X' of a message, over every z that the attacker could have made of x, over its words, and
-over the K draws of (3.12), as Algorithm 3.1 is printed.  On the same messages both are asserted to agree: within rounding
-where the attacker is known (variance 0), and otherwise within five standard errors of the two sets of draws.  Seconds are of
-the process's own CPU with one thread, float64.  Spambase where RUNNER_DATA_DIR has it, otherwise the simulated corpus.
-"""
+The loops go over every origin x in X' of a message, over every z that the attacker could have made
+of x, over its words, and over the K draws of (3.12), as Algorithm 3.1 is printed.  On the same
+messages both are asserted to agree: within rounding where the attacker is known (variance 0), and
+otherwise within five standard errors of the two sets of draws.  Seconds are of the process's own
+CPU with one thread, float64.  Spambase where RUNNER_DATA_DIR has it, otherwise the simulated
+corpus."""
 
 from __future__ import annotations
 
@@ -33,9 +35,9 @@ from components import registry
 from components.attackers.attacked import Attacked
 from components.contracts.roles import Setting
 from components.inference.defences.acra import ACRA
-from components.inference.defences.origins import Aware
+from components.inference.defences.origins import AdversaryAwareClassifier
 from components.problems.supervised import Supervised
-from components.trouble import SimulatedData
+from components.trouble import SimulatedDataWarning
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 
@@ -65,11 +67,11 @@ def data() -> Supervised:
         offline=True,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SimulatedData)  # the name that is printed says it
+        warnings.simplefilter("ignore", SimulatedDataWarning)  # the name that is printed says it
         return component("dataset", "spambase").load(Streams(0), setting)
 
 
-def classifier(problem: Supervised, **keys: Any) -> tuple[ACRA, Aware]:
+def classifier(problem: Supervised, **keys: Any) -> tuple[ACRA, AdversaryAwareClassifier]:
     """ACRA and what it learnt."""
     method, rng = component("inference", "acra", **keys), Streams(0)
     state = method.init(component("model", "naive_bayes").build(problem, rng), problem, rng)
@@ -80,7 +82,7 @@ def classifier(problem: Supervised, **keys: Any) -> tuple[ACRA, Aware]:
 class Loops:
     """Algorithm 3.1 for one message at a time, with Python's own numbers and random draws."""
 
-    def __init__(self, method: ACRA, posterior: Aware, seed: int):
+    def __init__(self, method: ACRA, posterior: AdversaryAwareClassifier, seed: int):
         f = posterior.undefended.fitted
         present, absent = f["log_present"].tolist(), f["log_absent"].tolist()
         self.log_word = [
@@ -100,7 +102,8 @@ class Loops:
         return self.log_p(x, 1) + self.log_class[1] - self.log_p(x, 0) - self.log_class[0]
 
     def belief(self, log_odds: float) -> float:
-        """Log odds of a draw of P^A ~ Beta of that mean and of ``variance`` times the largest variance without a pole."""
+        """Log odds of a draw of P^A ~ Beta of that mean and of ``variance`` times the largest
+        variance without a pole."""
         share = self.method.variance
         if share == 0:
             return log_odds
@@ -127,7 +130,8 @@ class Loops:
         return count / self.method.draws
 
     def spam(self, seen: Words) -> tuple[float, float]:
-        """p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1) over p(y_2) p(x'|y_2), and the variance of that from its draws."""
+        """p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1) over p(y_2) p(x'|y_2), and the variance of that
+        from its draws."""
         ratio = variance = 0.0
         for x in changed(seen, 1, self.method.changes):
             p = self.frequency(seen, x)
@@ -150,7 +154,8 @@ def changed(x: Words, value: int, most: int) -> Iterator[Words]:
 
 
 def attacked_spam(problem: Supervised) -> Tensor:
-    """Spam of the test set with the two words that make it look most innocent, where that is few enough for the loops."""
+    """Spam of the test set with the two words that make it look most innocent, where that is few
+    enough for the loops."""
     _, posterior = classifier(problem)
     attack = component("attacker", "word_insertion", against="undefended")
     x, y = (part[problem.test.y[:, 0] == 1] for part in (problem.test.x, problem.test.y))
@@ -158,7 +163,7 @@ def attacked_spam(problem: Supervised) -> Tensor:
     return sent[torch.isin(sent.sum(1).long(), torch.tensor(list(WORDS)))]
 
 
-def odds_of(posterior: Aware, x: Tensor, seed: int) -> Tensor:
+def odds_of(posterior: AdversaryAwareClassifier, x: Tensor, seed: int) -> Tensor:
     """The same ratio of all messages x [B, D] at once, [B]."""
     with torch.no_grad():
         logits = posterior.predict(x, torch.Generator().manual_seed(seed)).logits[0, :, 0]
@@ -166,7 +171,8 @@ def odds_of(posterior: Aware, x: Tensor, seed: int) -> Tensor:
 
 
 def agree(problem: Supervised, x: Tensor) -> dict[str, float]:
-    """Largest differences between both forms on messages x: relative with a known attacker, in standard errors otherwise."""
+    """Largest differences between both forms on messages x: relative with a known attacker, in
+    standard errors otherwise."""
     rows = [tuple(int(v) for v in row) for row in x.tolist()]
     method, posterior = classifier(problem, variance=0.0, draws=1)
     fast = odds_of(posterior, x, 0).tolist()

@@ -1,17 +1,19 @@
-"""Times PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox, images a second.
+"""Times PGD with 40 steps against torchattacks, foolbox and the Adversarial Robustness Toolbox,
+images a second.
 
     python -m scripts.bench_attacks               # a 784-400-400-10 network and a small convolutional one, one JSON line
     python -m scripts.bench_attacks --images 100 --repeats 5
 
-All attack the same trained networks (images drawn around ten prototypes, in [0, 1]) from the images themselves, with
-the same steps and α, at an ε that breaks about half of the images; robust accuracies and images are asserted equal first.
-Ours runs as attacks run by default, where only success matters, so that an image which is broken takes no more time, and
-through all steps for every image as the others do; where the CPU multiplies bfloat16 also with gradients in that format,
-timed against full precision and judged in it.  Each library sees the network as training leaves it, with parameters that
-take gradients; ours is our model of the same weights, frozen, as it is in every run.  Timings are interleaved and are
-seconds of the process's own CPU, one thread; a ratio is the median of those of neighbouring runs, above 1 where ours is
-faster.
-The convolutional network is our model ``cnn``, whose windows move by two pixels; the others see its layers as PyTorch's.
+All attack the same trained networks (images drawn around ten prototypes, in [0, 1]) from the images
+themselves, with the same steps and α, at an ε that breaks about half of the images; robust
+accuracies and images are asserted equal first. Ours runs as attacks run by default, where only
+success matters, so that an image which is broken takes no more time, and through all steps for
+every image as the others do; where the CPU multiplies bfloat16 also with gradients in that format,
+timed against full precision and judged in it.  Each library sees the network as training leaves it,
+with parameters that take gradients; ours is our model of the same weights, frozen, as it is in
+every run.  Timings are interleaved and are seconds of the process's own CPU, one thread; a ratio is
+the median of those of neighbouring runs, above 1 where ours is faster. The convolutional network is
+our model ``cnn``, whose windows move by two pixels; the others see its layers as PyTorch's.
 
 Peers: make bench-peers (torchattacks without what it asks for: an older requests, and torchvision).
 """
@@ -132,7 +134,7 @@ def ours_of(module: nn.Sequential) -> PointEstimate:
     return PointEstimate(network.requires_grad_(False))
 
 
-def telling_size(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
+def half_accuracy_eps(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
     """The smallest ε of a grid at which at most half of the images withstand the attack."""
     for eps in np.arange(0.01, 0.5, 0.01).tolist():
         if (
@@ -185,7 +187,8 @@ def peers(network: nn.Module, eps: float, batch: int) -> dict[str, Attack]:
 
 
 def assert_equal(name: str, network: nn.Module, y: Tensor, mine: Tensor, other: Tensor) -> None:
-    """Robust accuracies within half a point, and images that differ in few pixels (where a gradient's sign is rounding)."""
+    """Robust accuracies within half a point, and images that differ in few pixels (where a
+    gradient's sign is rounding)."""
     accuracy = [float((network(z).argmax(1) == y).double().mean()) for z in (mine, other)]
     differing = float(((mine - other).abs() > 1e-5).double().mean())
     print(
@@ -202,7 +205,8 @@ def clocked(attack: Attack, x: Tensor, y: Tensor) -> float:
 
 
 def timed(attacks: dict[str, Attack], x: Tensor, y: Tensor, repeats: int) -> dict[str, np.ndarray]:
-    """Seconds of each attack, in an order that changes from round to round; a round to warm up is left out."""
+    """Seconds of each attack, in an order that changes from round to round; a round to warm up is
+    left out."""
     times: dict[str, list[float]] = {name: [] for name in attacks}
     for repeat in range(repeats + 1):
         for name in np.random.default_rng(repeat).permutation(list(attacks)):
@@ -215,8 +219,9 @@ def timed(attacks: dict[str, Attack], x: Tensor, y: Tensor, repeats: int) -> dic
 def assert_rounding_harmless(
     network: nn.Module, attacks: Sequence[Attack], generator: torch.Generator
 ) -> None:
-    """Robust accuracies by gradients in full and in half precision, judged in full, within half a point: where one image in a
-    hundred ends otherwise, three standard errors of their difference on so many images (of 500 it is one)."""
+    """Robust accuracies by gradients in full and in half precision, judged in full, within half a
+    point: where one image in a hundred ends otherwise, three standard errors of their difference on
+    so many images (of 500 it is one)."""
     x, y = data(5000, generator)
     full_accuracy, rounded = (
         float((network(attack(x, y)).argmax(1) == y).double().mean()) for attack in attacks
@@ -242,7 +247,7 @@ def main() -> None:
         goals = {case: goal for case, goal in GOALS.items() if ROUNDED not in case}
     for name, network in networks(generator).items():
         x, y = data(arguments.images, generator)
-        eps = telling_size(network, x[:100], y[:100])
+        eps = half_accuracy_eps(network, x[:100], y[:100])
         attacks = {
             "ours": ours(network, eps, stop=True),
             f"ours{WHOLE}": ours(network, eps, stop=False),

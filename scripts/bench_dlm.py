@@ -1,15 +1,17 @@
-"""Log-likelihood of a dynamic linear model and its gradient (120 months of co2; level, slope, season of 12), and statsmodels'.
+"""Log-likelihood of a dynamic linear model and its gradient (120 months of co2; level, slope,
+season of 12), and statsmodels'.
 
     python -m scripts.bench_dlm                 # one JSON line
     python -m scripts.bench_dlm --sets 1 20     # of how many parameter sets at once
 
-Ours is ``log_likelihood`` of model=dlm with its backward pass, as every step of inference=vis, gaussian_vi, hmc and nuts takes
-it.  statsmodels has a compiled Kalman filter and, of a model of one's own, gradients by forward differences: P + 1 passes, one
-parameter set after the other.  Its state-space representation is given the same matrices; value and gradient are asserted to
-agree with ours before a number is printed.  Without the file of co2 the months are simulated: times do not depend on them.
-Runs are interleaved, seconds are of the process's own CPU, on one thread; the ratio is the median of those of runs next to each
-other.  ``50 ms by ours`` is what is asked of one set, divided by our milliseconds.
-"""
+Ours is ``log_likelihood`` of model=dlm with its backward pass, as every step of inference=vis,
+gaussian_vi, hmc and nuts takes it.  statsmodels has a compiled Kalman filter and, of a model of
+one's own, gradients by forward differences: P + 1 passes, one parameter set after the other.  Its
+state-space representation is given the same matrices; value and gradient are asserted to agree with
+ours before a number is printed.  Without the file of co2 the months are simulated: times do not
+depend on them. Runs are interleaved, seconds are of the process's own CPU, on one thread; the ratio
+is the median of those of runs next to each other.  ``50 ms by ours`` is what is asked of one set,
+divided by our milliseconds."""
 
 from __future__ import annotations
 
@@ -72,7 +74,8 @@ def ours(model: DynamicLinear, problem: Sequence, theta: Tensor) -> Both:
 
 
 def in_statsmodels(model: DynamicLinear, problem: Sequence, theta: Tensor) -> Callable[[], Both]:
-    """The same matrices in its representation, whose first state is that of the first observation."""
+    """The same matrices in its representation, whose first state is that of the first
+    observation."""
     system, d = model.system, len(model.system.m0)
     filter = KalmanFilter(k_endog=1, k_states=d)
     filter.bind(problem.observations[0].numpy().copy())

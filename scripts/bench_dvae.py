@@ -3,18 +3,19 @@
     python -m scripts.bench_dvae                  # 784-200-200, 32 rows, 4 draws of each, one JSON line
     python -m scripts.bench_dvae --repeats 100
 
-Two layers of 200 binary variables, affine maps, a prior fixed at ½.  All ways use the networks of one module of ours.  Ours
-are VarGrad, and Reinforce with the other draws as baseline, which is the same; both are shown with Adam, whole steps of
-``inference=vi``.  Pyro: ``SVI`` with ``Trace_ELBO`` (score function, particles at once, or one by one as it does unless told
-otherwise) and ``TraceGraph_ELBO`` with its running-average baselines, Pyro's own Adam, validation on as Pyro has it;
-beside these, without a goal, its estimator alone with torch's fused Adam in the place of its optimizer, which is the faster.
-Storchastic: the score function with the other draws' mean as baseline, torch's fused Adam; it has no sampling method for a
-second variable of the same draws, so that one of four lines stands here.
+Two layers of 200 binary variables, affine maps, a prior fixed at ½.  All ways use the networks of
+one module of ours.  Ours are VarGrad, and Reinforce with the other draws as baseline, which is the
+same; both are shown with Adam, whole steps of ``inference=vi``.  Pyro: ``SVI`` with ``Trace_ELBO``
+(score function, particles at once, or one by one as it does unless told otherwise) and
+``TraceGraph_ELBO`` with its running-average baselines, Pyro's own Adam, validation on as Pyro has
+it; beside these, without a goal, its estimator alone with torch's fused Adam in the place of its
+optimizer, which is the faster. Storchastic: the score function with the other draws' mean as
+baseline, torch's fused Adam; it has no sampling method for a second variable of the same draws, so
+that one of four lines stands here.
 
-Before a time is printed, means of −ELBO and of gradients, projected on a fixed direction, are asserted to be the same
-within four standard errors.  Steps are interleaved, seconds are of the process's own CPU, on one thread; the ratio is the
-median of those of neighbouring steps.
-"""
+Before a time is printed, means of −ELBO and of gradients, projected on a fixed direction, are
+asserted to be the same within four standard errors.  Steps are interleaved, seconds are of the
+process's own CPU, on one thread; the ratio is the median of those of neighbouring steps."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ LR = 1e-6  # small: all ways share the parameters
 
 @dataclass
 class Way:
-    """A way to a step: the whole of it, and −ELBO of a row with the gradients that it leaves in ``grad``, nothing moved."""
+    """A way to a step: the whole of it, and −ELBO of a row with the gradients that it leaves in
+    ``grad``, nothing moved."""
 
     step: Callable[[], Any]
     estimate: Callable[[], float]
@@ -196,7 +198,8 @@ def storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
 
 
 def checked(module: BinaryAutoEncoder, ways: dict[str, Way], draws: int) -> None:
-    """Asserts that all ways have the mean −ELBO and the mean gradient of the first, the latter along its own direction."""
+    """Asserts that all ways have the mean −ELBO and the mean gradient of the first, the latter
+    along its own direction."""
     parameters = list(module.parameters())
 
     def gradient(per: float) -> Tensor:

@@ -1,16 +1,16 @@
-"""Bootstrap filters of stochastic volatility and of terrain navigation against the package particles, and replicates at once
-against one by one.
+"""Bootstrap filters of stochastic volatility and of terrain navigation against the package
+particles, and replicates at once against one by one.
 
     python -m scripts.bench_filters                          # one JSON line
     python -m scripts.bench_filters --particles 100000 --repeats 3
     python -m scripts.bench_filters --costs                  # a CSV: seconds against N, T and R, no peer
 
-All filters resample systematically at every step; ours also write down means, variances and quantiles, which the peer's
-do not.  The flight's peer has one replicate, of which ours has 50 at once: seconds are of one.  Log evidences are asserted to
-agree within Monte-Carlo error before a number is printed.  Runs are interleaved, seconds are of the process's own CPU, on one
-thread; the ratio is the median of those of runs next to each other.  The peer
-asks for an older numpy than ours, with which it runs all the same: make bench-peers installs it without what it asks for.
-"""
+All filters resample systematically at every step; ours also write down means, variances and
+quantiles, which the peer's do not.  The flight's peer has one replicate, of which ours has 50 at
+once: seconds are of one.  Log evidences are asserted to agree within Monte-Carlo error before a
+number is printed.  Runs are interleaved, seconds are of the process's own CPU, on one thread; the
+ratio is the median of those of runs next to each other.  The peer asks for an older numpy than
+ours, with which it runs all the same: make bench-peers installs it without what it asks for."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Games of level-2 thinkers: compiled loops and tensors against an agent object of numpy tables, one for each seed, and the
-seconds of the coin game.
+"""Games of level-2 thinkers: compiled loops and tensors against an agent object of numpy tables,
+one for each seed, and the seconds of the coin game.
 
     python -m scripts.bench_games                      # one JSON line
     python -m scripts.bench_games --aramarl FOLDER     # the peer is the released code, a checkout of ARAMARL
 
-The peer without a checkout is our own: it does for each round what ARAMARL's Level2QAgent does (numpy tables, ε-greedy
-actions, Dirichlet counts, one draw of the forecast for the action and one for the target), against an exponential smoother.
-Both engines are asserted to give equal rewards before a number is printed.  A round is a move of one seed that still plays;
-seconds are of the process's own CPU, on one thread, runs interleaved; the ratio is the median of those next to each other.
-"""
+The peer without a checkout is our own: it does for each round what ARAMARL's Level2QAgent does
+(numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the action and one
+for the target), against an exponential smoother. Both engines are asserted to give equal rewards
+before a number is printed.  A round is a move of one seed that still plays; seconds are of the
+process's own CPU, on one thread, runs interleaved; the ratio is the median of those next to each
+other."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ import yaml
 import conf
 from components import registry
 from components.contracts.roles import Setting
-from components.inference.games.compiled.engine import PlayingCompiled
+from components.inference.games.compiled.engine import CompiledPlayerState
 from components.problems.game import Game
 from runner.execution.rng import Streams
 
@@ -132,7 +133,9 @@ def ours(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> f
         start = time.process_time()
         state, _ = inference.step(state, episode, rng)
         seconds += time.process_time() - start
-        rounds += int(state.plays.tally[2].sum()) if isinstance(state, PlayingCompiled) else seeds
+        rounds += (
+            int(state.plays.tally[2].sum()) if isinstance(state, CompiledPlayerState) else seeds
+        )
     return seconds / rounds
 
 
@@ -150,7 +153,8 @@ def equal(name: str) -> None:
 
 
 def coins(episodes: int, engine: str) -> tuple[float, torch.Tensor]:
-    """Seconds of a level-2 thinker against a Q-learner for 10,000 episodes of 5 seeds, from those of fewer, and her rewards."""
+    """Seconds of a level-2 thinker against a Q-learner for 10,000 episodes of 5 seeds, from those
+    of fewer, and her rewards."""
     setting, rng = Setting(Path(), torch.device("cpu"), torch.float64, 5), Streams(0)
     problem: Game = component("dataset", "coin_game", episodes=episodes, start="random").load(
         Streams(0), setting

@@ -2,11 +2,11 @@
 
     python -m scripts.bench_gradients                  # B = 10 and B = 100, one JSON line
 
-The peer is what Boustati (2021), section 4.3.2, prices the partial-gradients objective at: the bound of all rows recorded
-once, then a reverse pass for each row, |B| of them.  Both find the gradients of all rows, that of KL and the value of the
-bound at the same noise, and are asserted equal first.  Timings are interleaved and are seconds of the process's own CPU, one
-thread, so that what else the machine does falls out; the ratio is the median of those of neighbouring repeats.
-"""
+The peer is what Boustati (2021), section 4.3.2, prices the partial-gradients objective at: the
+bound of all rows recorded once, then a reverse pass for each row, |B| of them.  Both find the
+gradients of all rows, that of KL and the value of the bound at the same noise, and are asserted
+equal first.  Timings are interleaved and are seconds of the process's own CPU, one thread, so that
+what else the machine does falls out; the ratio is the median of those of neighbouring repeats."""
 
 from __future__ import annotations
 

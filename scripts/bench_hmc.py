@@ -1,17 +1,18 @@
-"""Effective draws per second of HMC and NUTS on logistic regression (N = 1,000, d = 25), against BlackJAX's.
+"""Effective draws per second of HMC and NUTS on logistic regression (N = 1,000, d = 25), against
+BlackJAX's.
 
     python -m scripts.bench_hmc                     # 100 chains, both precisions, one JSON line
     python -m scripts.bench_hmc --chains 64 --dtype float32
 
-The score is min-ESS/s: the least effective sample size over the means and the second moments of all coordinates, divided
-by the seconds that the draws took; warm-up and compilation are not timed.  All run the same number of chains in one batch,
-with a dense mass matrix and the target acceptance that are the YAML's or the package's defaults; BlackJAX's kernels are
-mapped over the chains, scanned over the draws and compiled.  Its HMC has no rule for the number of leapfrog steps: all of
-``STEPS`` are tried and the best by its own min-ESS/s is the peer.  Means and second moments of all samplers are asserted to
-agree within their Monte-Carlo errors before a number is printed.  Runs of each sampler are interleaved; seconds are of the
-process's own CPU, on one core, so that what else the machine does falls out.  The ratio is the median of those of runs
-next to each other.
-"""
+The score is min-ESS/s: the least effective sample size over the means and the second moments of all
+coordinates, divided by the seconds that the draws took; warm-up and compilation are not timed.  All
+run the same number of chains in one batch, with a dense mass matrix and the target acceptance that
+are the YAML's or the package's defaults; BlackJAX's kernels are mapped over the chains, scanned
+over the draws and compiled.  Its HMC has no rule for the number of leapfrog steps: all of ``STEPS``
+are tried and the best by its own min-ESS/s is the peer.  Means and second moments of all samplers
+are asserted to agree within their Monte-Carlo errors before a number is printed.  Runs of each
+sampler are interleaved; seconds are of the process's own CPU, on one core, so that what else the
+machine does falls out.  The ratio is the median of those of runs next to each other."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ def log_density(problem: Supervised) -> Callable[[Any], Any]:
 
 
 def theirs(name: str, problem: Supervised, chains: int, **keys: Any) -> Sampler:
-    """BlackJAX's sampler after its window adaptation (one chain, as it is made) and a burn-in of all chains."""
+    """BlackJAX's sampler after its window adaptation (one chain, as it is made) and a burn-in of
+    all chains."""
     target, key = log_density(problem), jax.random.key(1)
     algorithm = getattr(blackjax, name)
     start = jnp.zeros(INPUTS + 1, dtype=problem.train.x.numpy().dtype)
@@ -183,7 +185,8 @@ def timed(samplers: dict[str, Sampler], draws: int, repeats: int) -> dict[str, R
 
 
 def agree(runs: dict[str, Runs]) -> float:
-    """Largest |z| of the difference between two samplers' moments; the chains' own means give the errors."""
+    """Largest |z| of the difference between two samplers' moments; the chains' own means give the
+    errors."""
     # [C, 2P]: chains are independent
     means = {name: torch.stack(r.moments).mean(0) for name, r in runs.items()}
     worst, names = 0.0, list(means)

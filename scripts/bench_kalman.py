@@ -1,14 +1,16 @@
-"""The Kalman filter of 100 series at once (Wiener velocity, T = 1,000, float64), against filterpy's and dynamax's.
+"""The Kalman filter of 100 series at once (Wiener velocity, T = 1,000, float64), against filterpy's
+and dynamax's.
 
     python -m scripts.bench_kalman                      # one JSON line
     python -m scripts.bench_kalman --series 20 --times 200
 
-Ours twice: ``steps``, what a run with inference=kalman does, one observation after the other with all that it writes down;
-and ``series``, ``filter_series``, which has all observations before it begins, as both peers have.  filterpy filters one
-series after the other (``batch_filter``); dynamax's filter is mapped over the series and compiled once, which is not timed.
-Means, covariances and log evidence are asserted to agree before a number is printed.  Runs are interleaved, seconds are of the
-process's own CPU, on one thread; the ratio is the median of those of runs next to each other.
-"""
+Ours twice: ``steps``, what a run with inference=kalman does, one observation after the other with
+all that it writes down; and ``series``, ``filter_series``, which has all observations before it
+begins, as both peers have.  filterpy filters one series after the other (``batch_filter``);
+dynamax's filter is mapped over the series and compiled once, which is not timed. Means, covariances
+and log evidence are asserted to agree before a number is printed.  Runs are interleaved, seconds
+are of the process's own CPU, on one thread; the ratio is the median of those of runs next to each
+other."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
-"""What a run costs beside its steps: loop, record, checkpoints and MLflow, where a step takes a millisecond.
+"""What a run costs beside its steps: loop, record, checkpoints and MLflow, where a step takes a
+millisecond.
 
     python scripts/bench_loop.py                 # 10,000 steps, one JSON line
 
-An ordinary run of ``+experiment=mog`` with tracking, all as configured but for evaluations.  What the training thread does from
-the end of a step to the beginning of the next is the cost, less what a bare ``for`` over the same steps does there (states of
-before are freed, the clock is read); the ratio is the share of its time that it would leave to steps of a millisecond, its
-median and quartiles over the tenths of the run.  Time is the thread's own CPU: what else the machine does
-is nobody's cost, and what waits for a disk is counted by ``bench_saving``.  That the run was recorded, kept and handed over is
-asserted afterwards."""
+An ordinary run of ``+experiment=mog`` with tracking, all as configured but for evaluations.  What
+the training thread does from the end of a step to the beginning of the next is the cost, less what
+a bare ``for`` over the same steps does there (states of before are freed, the clock is read); the
+ratio is the share of its time that it would leave to steps of a millisecond, its median and
+quartiles over the tenths of the run.  Time is the thread's own CPU: what else the machine does is
+nobody's cost, and what waits for a disk is counted by ``bench_saving``.  That the run was recorded,
+kept and handed over is asserted afterwards."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Times one training step of the project's mMDGP against the same model assembled from GPyTorch's DeepGP classes.
+"""Times one training step of the project's mMDGP against the same model assembled from GPyTorch's
+DeepGP classes.
 
     python -m scripts.bench_mdgp                  # the comparison at S = 1 and S = 10, one JSON line
     python -m scripts.bench_mdgp --table          # also: milliseconds per step against B, M, T and S
 
-Both models get the same parameters, the same noise and the same padded rows of each task; their bounds and gradients are
-asserted equal before anything is timed.  A step is the bound, its gradient and fused Adam.  Timings are interleaved, so
-that what else the machine does falls on both alike; the ratio is the median of the ratios of neighbouring steps.
-"""
+Both models get the same parameters, the same noise and the same padded rows of each task; their
+bounds and gradients are asserted equal before anything is timed.  A step is the bound, its gradient
+and fused Adam.  Timings are interleaved, so that what else the machine does falls on both alike;
+the ratio is the median of the ratios of neighbouring steps."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from gpytorch.variational import CholeskyVariationalDistribution, VariationalStr
 from torch import Tensor, nn
 
 from components.contracts.problems import Batch
-from components.models.deep_gp.build import Specific, build_shared_and_specific
+from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.module import DGPNoise, MultiTaskDGP
@@ -37,7 +38,8 @@ JITTER = 1e-8  # GPyTorch also adds it to the variance at the data; small, so th
 
 
 class PeerLayer(DeepGPLayer):
-    """GPyTorch's layer of a deep GP: whitened q(u), Matérn-5/2, one kernel and one Z for each process."""
+    """GPyTorch's layer of a deep GP: whitened q(u), Matérn-5/2, one kernel and one Z for each
+    process."""
 
     def __init__(self, ours: GPLayer, output_dims: int | None):
         batch = torch.Size(ours.inducing.shape[:1])
@@ -120,7 +122,7 @@ def built(
     batch = Batch(x, y, nn.functional.one_hot(label, T).bool(), 2.0)
     problem = Supervised("bench", "real", batch, batch, None, task_names=[str(t) for t in range(T)])
     return build_shared_and_specific(
-        settings(M, P, jitter), problem, rng, P, Specific(1, 10.0, 0.5)
+        settings(M, P, jitter), problem, rng, P, TaskSpecificProcesses(1, 10.0, 0.5)
     ), batch
 
 
@@ -129,7 +131,8 @@ def relative(a: Tensor, b: Tensor) -> float:
 
 
 def gradients_agree(ours: MultiTaskDGP, peer: Peer, batch: Batch, noise: DGPNoise) -> float:
-    """Largest relative difference between the gradients, parameter by parameter, and between the bounds."""
+    """Largest relative difference between the gradients, parameter by parameter, and between the
+    bounds."""
     ours.zero_grad(), peer.zero_grad()
     a, b = ours.elbo(batch, noise)["elbo"], peer.elbo(batch, noise)
     a.backward(), b.backward()
@@ -182,7 +185,7 @@ def quantile(values: list[float], q: float) -> float:
 def compare(S: int, repeats: int, dtype: torch.dtype) -> dict[str, float]:
     """Ours against the peer at B = 500, M = 100, 10 + 7 inner processes, D = 21, T = 7."""
     ours, batch = built(500, 100, 10, 7, 21, dtype)
-    noise = ours.noise_on(
+    noise = ours.sample_layer_noise(
         batch.x, Layout.of(batch.mask, dtype), S, torch.Generator().manual_seed(1)
     )
     peer = Peer(ours)
@@ -198,7 +201,8 @@ def compare(S: int, repeats: int, dtype: torch.dtype) -> dict[str, float]:
         mine = trainer(lambda: ours.elbo(batch, ours.draw_noise(batch, S, generator))["elbo"], ours)
         # The peer's layout is found once, outside the clock; ours is found at every step, as in training.
         theirs = trainer(
-            lambda: peer.elbo(batch, ours.noise_on(batch.x, noise.layout, S, generator)), peer
+            lambda: peer.elbo(batch, ours.sample_layer_noise(batch.x, noise.layout, S, generator)),
+            peer,
         )
         for _ in range(3):
             mine(), theirs()
@@ -216,7 +220,8 @@ def compare(S: int, repeats: int, dtype: torch.dtype) -> dict[str, float]:
 
 
 def growth(repeats: int, dtype: torch.dtype) -> list[tuple[str, float]]:
-    """Median milliseconds per step around B = 500, M = 100, T = 7, S = 1, one of them changed at a time."""
+    """Median milliseconds per step around B = 500, M = 100, T = 7, S = 1, one of them changed at a
+    time."""
     start = {"B": 500, "M": 100, "T": 7, "S": 1}
     cases = [("B", b) for b in (100, 250, 500, 1000, 2000)] + [("M", m) for m in (25, 50, 100, 200)]
     cases += [("T", t) for t in (1, 3, 7, 14)] + [("S", s) for s in (1, 5, 10, 20)]

@@ -1,15 +1,17 @@
-"""Times one training step of the project's mMDGP against the same model assembled from GPflux's layers, on TensorFlow.
+"""Times one training step of the project's mMDGP against the same model assembled from GPflux's
+layers, on TensorFlow.
 
     python -m scripts.bench_mdgp_gpflux                       # S = 1 and 10, float64 and float32, one JSON line
     python -m scripts.bench_mdgp_gpflux --samples 1 --dtypes float64 --rounds 30
 
-GPflux has an environment of its own (make bench-peers), and runs in a process of its own, on one thread
-(scripts/peers/gpflux_mdgp.py, which says how the model is written).  It is given the rows, the parameters, the inducing inputs
-and the noise of one evaluation; its bound and the gradients of all that is learnt are asserted equal to ours before anything is
-timed.  Then both take steps of their own, on new noise: the bound, its gradient and a fused Adam.  Ours finds the layout of the
-batch at every step, as in training; GPflux's rows of each task are constants of its graph.  The two take turns; seconds are of
-each process's own CPU, so that what else the machine does falls on neither; a ratio is the median of those of the rounds.
-"""
+GPflux has an environment of its own (make bench-peers), and runs in a process of its own, on one
+thread (scripts/peers/gpflux_mdgp.py, which says how the model is written).  It is given the rows,
+the parameters, the inducing inputs and the noise of one evaluation; its bound and the gradients of
+all that is learnt are asserted equal to ours before anything is timed.  Then both take steps of
+their own, on new noise: the bound, its gradient and a fused Adam.  Ours finds the layout of the
+batch at every step, as in training; GPflux's rows of each task are constants of its graph.  The two
+take turns; seconds are of each process's own CPU, so that what else the machine does falls on
+neither; a ratio is the median of those of the rounds."""
 
 from __future__ import annotations
 
@@ -98,7 +100,8 @@ def model(ours: MultiTaskDGP, batch: Batch, noise: DGPNoise) -> dict[str, np.nda
 def differences(
     ours: MultiTaskDGP, batch: Batch, noise: DGPNoise, found: dict[str, Tensor]
 ) -> tuple[float, float]:
-    """Relative difference of the bounds, and the largest of the gradients, parameter by parameter."""
+    """Relative difference of the bounds, and the largest of the gradients, parameter by
+    parameter."""
     terms = ours.elbo(batch, noise)
     terms["elbo"].backward()
     worst = 0.0
@@ -122,7 +125,7 @@ def compare(S: int, dtype: str, rounds: int, interpreter: Path) -> list[float]:
     kind = getattr(torch, dtype)
     ours, batch = built(B, M, P, T, D, kind, JITTER[dtype])
     generator = torch.Generator().manual_seed(1)
-    noise = ours.noise_on(batch.x, Layout.of(batch.mask, kind), S, generator)
+    noise = ours.sample_layer_noise(batch.x, Layout.of(batch.mask, kind), S, generator)
     script = Path(__file__).parent / "peers" / "gpflux_mdgp.py"
     with tempfile.TemporaryDirectory() as folder:
         model_path, gradients_path = Path(folder, "model.npz"), Path(folder, "gradients.npz")

@@ -1,12 +1,13 @@
-"""Times what particles do to each other: Stein's direction against its broadcast form, and its cost against K.
+"""Times what particles do to each other: Stein's direction against its broadcast form, and its cost
+against K.
 
     python -m scripts.bench_repulsion             # K = 100, P = 10,000; and the table up to K = 1,000; one JSON line
 
-The broadcast form writes the sums over pairs of particles as they are printed, with [K, K, P] tensors; the project's has
-products of [K, K] with [K, P] alone.  Both get the same particles and gradients and are asserted to agree.  Timings are
-interleaved, seconds of the process's own CPU with one thread.  The table is of the repulsive drift and the noise that goes
-with it (SGLD+R: kernel, Cholesky factor, one draw), to which a sampler adds the gradient of its model.
-"""
+The broadcast form writes the sums over pairs of particles as they are printed, with [K, K, P]
+tensors; the project's has products of [K, K] with [K, P] alone.  Both get the same particles and
+gradients and are asserted to agree.  Timings are interleaved, seconds of the process's own CPU with
+one thread.  The table is of the repulsive drift and the noise that goes with it (SGLD+R: kernel,
+Cholesky factor, one draw), to which a sampler adds the gradient of its model."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""What checkpoints cost a run that keeps everything: 100,000 draws of HMC on the mixture of Gaussians, a checkpoint every
-500 steps, against the same run without any.
+"""What checkpoints cost a run that keeps everything: 100,000 draws of HMC on the mixture of
+Gaussians, a checkpoint every 500 steps, against the same run without any.
 
     python -m scripts.bench_saving                # some minutes, one JSON line
     python -m scripts.bench_saving --draws 5000
 
-Both are asserted to have kept the same draws, and the last checkpoint to give them back.  The ratio is the share of the
-training thread's time (wall clock: a disk's answer is waited for) that saving leaves to the sampler, in the whole run and
-in each tenth of it, since what a checkpoint costs must not grow with the draws; the CPU seconds of the whole process,
-writing beside the steps included, against those without; and the share that draws have of all bytes written.
-"""
+Both are asserted to have kept the same draws, and the last checkpoint to give them back.  The ratio
+is the share of the training thread's time (wall clock: a disk's answer is waited for) that saving
+leaves to the sampler, in the whole run and in each tenth of it, since what a checkpoint costs must
+not grow with the draws; the CPU seconds of the whole process, writing beside the steps included,
+against those without; and the share that draws have of all bytes written."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from runner.execution import blocks, checkpoint
 from runner.execution.announcements import Announcements
 from runner.execution.assembly import load_problem
 from runner.execution.blocks import RowBlocks
-from runner.execution.duties import Course, checkpoint_rule, saving
-from runner.execution.loop import Duty, Step, steps
+from runner.execution.duties import ReplicateContext, checkpoint_rule, save_checkpoints
+from runner.execution.loop import Step, StepCallback, steps
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
-from runner.execution.signals import Received
+from runner.execution.signals import ReceivedSignals
 from runner.execution.watch import Watch
 from runner.progress import Live
 from runner.record import atomic
@@ -64,7 +64,7 @@ class Sampler:
             job.model.build(self.problem, self.rng), self.problem, self.rng
         )
 
-    def go(self, duties: list[Duty]) -> tuple[Chains, list[float], float]:
+    def go(self, duties: list[StepCallback]) -> tuple[Chains, list[float], float]:
         """The last state, the seconds that each step took, and the CPU seconds of all."""
         total, step, stamps, began = (
             self.job.settings.steps or 0,
@@ -108,13 +108,13 @@ def main() -> None:
         this = job(draws, folder)
         plain, without, cpu_without = Sampler(this).go([])
         record, sampler, save_seconds = Record.open(this), Sampler(this), [0.0]
-        course = Course(this, record, None, sampler.problem, sampler.rng, Live(len(without), 1), Announcements(),
-                        Received(), Watch(this), draws, 0.0, RowBlocks())  # fmt: skip
+        course = ReplicateContext(this, record, None, sampler.problem, sampler.rng, Live(len(without), 1), Announcements(),
+                        ReceivedSignals(), Watch(this), draws, 0.0, RowBlocks())  # fmt: skip
         with (
             mock.patch.object(atomic, "write_bytes", counted),
             mock.patch.object(blocks, "write_bytes", counted),
             mock.patch.object(checkpoint, "write_bytes", counted),
-            saving(course, checkpoint_rule(course)) as save,
+            save_checkpoints(course, checkpoint_rule(course)) as save,
         ):
 
             def timed(step: Step[Any]) -> None:

@@ -1,15 +1,16 @@
-"""Times SGLD on K networks of 13-50-1 at once against the package ``posteriors`` and against a Python loop over modules.
+"""Times SGLD on K networks of 13-50-1 at once against the package ``posteriors`` and against a
+Python loop over modules.
 
     python -m scripts.bench_sgld                  # K = 100, B = 100, one JSON line
     python -m scripts.bench_sgld --dtype float64
 
-``posteriors`` (Normal Computing) runs its chains with ``torch.vmap``: over the log posterior, with one gradient for all
-chains, or over its whole update; the faster of the two is the peer.  All see the same particles, batch and model (ReLU
-units, N(0, 1) priors, unit observation noise), and are asserted to take the same step but for the noise.  A step leads from
-one state to the next.  Timings, of ours interleaved with one peer at a time, are seconds of the process's own CPU, one
-thread, so that what else the machine does falls out; freed memory is kept by the process, as in every run, which all gain
-by.  The ratio is the median of those of neighbouring steps.
-"""
+``posteriors`` (Normal Computing) runs its chains with ``torch.vmap``: over the log posterior, with
+one gradient for all chains, or over its whole update; the faster of the two is the peer.  All see
+the same particles, batch and model (ReLU units, N(0, 1) priors, unit observation noise), and are
+asserted to take the same step but for the noise.  A step leads from one state to the next.
+Timings, of ours interleaved with one peer at a time, are seconds of the process's own CPU, one
+thread, so that what else the machine does falls out; freed memory is kept by the process, as in
+every run, which all gain by.  The ratio is the median of those of neighbouring steps."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def flattened(parameters: dict[str, Tensor]) -> Tensor:
 def log_posterior_of(
     module: nn.Module,
 ) -> Callable[[dict[str, Tensor], Batch], tuple[Tensor, Tensor]]:
-    """log p(θ) + N/B Σ log p(y|x, θ) of one module's parameters, up to a constant, as ``posteriors`` wants it."""
+    """log p(θ) + N/B Σ log p(y|x, θ) of one module's parameters, up to a constant, as
+    ``posteriors`` wants it."""
 
     def log_posterior(parameters: dict[str, Tensor], batch: Batch) -> tuple[Tensor, Tensor]:
         f = functional_call(module, parameters, (batch.x,))
@@ -120,7 +122,8 @@ def ours(
 def posteriors_steps(
     network: FeedForward, theta: Tensor, batch: Batch
 ) -> dict[str, tuple[Callable[[], Any], Tensor]]:
-    """The two ways to run chains in parallel with ``posteriors``: each a step, and its drift (temperature 0)."""
+    """The two ways to run chains in parallel with ``posteriors``: each a step, and its drift
+    (temperature 0)."""
     with peer_imports(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from posteriors.sgmcmc import sgld

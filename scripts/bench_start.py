@@ -1,7 +1,9 @@
-"""How soon a smoke run begins to learn, against ``import torch`` alone; and how soon a run that is done says so.
+"""How soon a smoke run begins to learn, against ``import torch`` alone; and how soon a run that is
+done says so.
 
-CPU seconds (user and system, one thread) from the start of the process to the first step of inference.  Nothing can be
-learnt without torch, so the ratio is below 1: the goal is 1/1.3 for every family.  A run that is done imports no torch."""
+CPU seconds (user and system, one thread) from the start of the process to the first step of
+inference.  Nothing can be learnt without torch, so the ratio is below 1: the goal is 1/1.3 for
+every family.  A run that is done imports no torch."""
 
 from __future__ import annotations
 

@@ -1,21 +1,25 @@
-"""Gibbs sweeps of a structural series (104 weeks, 12 candidates) against bsts-causalimpact (Rust) and NumPyro's NUTS.
+"""Gibbs sweeps of a structural series (104 weeks, 12 candidates) against bsts-causalimpact (Rust)
+and NumPyro's NUTS.
 
     python -m scripts.bench_structural                       # one JSON line
     python -m scripts.bench_structural --draws 1000
 
-Draws a second with 12 candidates, spike and slab, of one chain and of 32 at once, against the Rust sampler's; effective draws a
-second of the level's σ, and draws a second, of a level without columns, against NUTS, which samples the level's innovations
-(104 numbers and two scales; warm-up and compilation are not timed). Sweeps are compiled, ``BLOCK`` of them a call, random
-numbers included, and of the kind that the peers have: without the second draws of columns and of standard deviations that a
-run's step takes besides. Before a number is printed means of both σ of that level are asserted to agree with both peers' within
-4 Monte-Carlo errors, and with three columns that are always in those of the level's σ and of β with the Rust sampler's. Its
-observations' σ is then too large by (T + p)/T in the square, for it leaves the slab out of their conditional; and where columns
-may be out it cannot be the measure of ours at all: the exponent of its Bayes factor has 1/(1 + g) where g/(1 + g) should stand,
-so that it leaves out nearly all, whatever the data. Its speed is taken as it is. Last, what a fit of 4,000 draws takes of a
-level, five channels in the state and seven regressors, all of a run's steps: 3 s over its seconds.
+Draws a second with 12 candidates, spike and slab, of one chain and of 32 at once, against the Rust
+sampler's; effective draws a second of the level's σ, and draws a second, of a level without
+columns, against NUTS, which samples the level's innovations (104 numbers and two scales; warm-up
+and compilation are not timed). Sweeps are compiled, ``BLOCK`` of them a call, random numbers
+included, and of the kind that the peers have: without the second draws of columns and of standard
+deviations that a run's step takes besides. Before a number is printed means of both σ of that level
+are asserted to agree with both peers' within 4 Monte-Carlo errors, and with three columns that are
+always in those of the level's σ and of β with the Rust sampler's. Its observations' σ is then too
+large by (T + p)/T in the square, for it leaves the slab out of their conditional; and where columns
+may be out it cannot be the measure of ours at all: the exponent of its Bayes factor has 1/(1 + g)
+where g/(1 + g) should stand, so that it leaves out nearly all, whatever the data. Its speed is
+taken as it is. Last, what a fit of 4,000 draws takes of a level, five channels in the state and
+seven regressors, all of a run's steps: 3 s over its seconds.
 
-Seconds are of the process's own CPU, on one core, runs interleaved; a ratio is the median of those of runs next to each other.
-"""
+Seconds are of the process's own CPU, on one core, runs interleaved; a ratio is the median of those
+of runs next to each other."""
 
 from __future__ import annotations
 
@@ -91,8 +95,8 @@ def problem(y: Array, X: Array, u: Array | None = None) -> Sequence:
 
 
 def ours(y: Array, X: Array, chains: int, size: float | None = SIZE) -> Callable[[int], Array]:
-    """n sweeps by the compiled loop, from where those before ended: (σ, level σ, β) [n, C, …]; so many columns are expected in,
-    None: all are."""
+    """n sweeps by the compiled loop, from where those before ended: (σ, level σ, β) [n, C, …]; so
+    many columns are expected in, None: all are."""
     series, rng = problem(y, X), Streams(0)
     blocks = [component("block", "local_level", df=DF, guess=GUESS, upper=None)]
     if X.shape[1]:
@@ -141,7 +145,8 @@ def rust(y: Array, X: Array, chains: int, size: float = SIZE) -> Callable[[int],
 
 
 def nuts(y: Array) -> Callable[[int], Array]:
-    """NumPyro's NUTS, warmed up once and compiled: the random walk by its innovations in units of σ."""
+    """NumPyro's NUTS, warmed up once and compiled: the random walk by its innovations in units of
+    σ."""
     numpyro.enable_x64()
     observations = jnp.asarray(y[:TIMES])
 

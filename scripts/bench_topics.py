@@ -3,15 +3,16 @@
     python -m scripts.bench_topics                # 1,000 documents of 100 words, ten topics, one JSON line
     python -m scripts.bench_topics --reviews      # besides: perplexity on film reviews at equal passes, minutes
 
-Mean field: ``lda_cavi``, four starts of 50 passes and one, against one start of ``LatentDirichletAllocation`` of as many
-passes, both with at most 100 updates of a document in a pass and a tolerance of 0.001.  Collapsed Gibbs: 200 sweeps of one
-chain of ``lda_collapsed_gibbs``, cold, against as many of tomotopy's ``LDAModel`` on one thread, its priors held still.
+Mean field: ``lda_cavi``, four starts of 50 passes and one, against one start of
+``LatentDirichletAllocation`` of as many passes, both with at most 100 updates of a document in a
+pass and a tolerance of 0.001.  Collapsed Gibbs: 200 sweeps of one chain of ``lda_collapsed_gibbs``,
+cold, against as many of tomotopy's ``LDAModel`` on one thread, its priors held still.
 
-Held-out perplexity by document completion, one evaluation for all, is asserted to be the same before a time is printed: a
-start that sticks is of no use to anybody, so that of one-start methods the first seed is taken that does not.  Both mean
-fields are asserted to see held-out documents alike at the same topics.  Seconds are of the process's own CPU, of
-tomotopy those of training alone, runs are interleaved; the ratio is the median of those of neighbouring runs.
-"""
+Held-out perplexity by document completion, one evaluation for all, is asserted to be the same
+before a time is printed: a start that sticks is of no use to anybody, so that of one-start methods
+the first seed is taken that does not.  Both mean fields are asserted to see held-out documents
+alike at the same topics.  Seconds are of the process's own CPU, of tomotopy those of training
+alone, runs are interleaved; the ratio is the median of those of neighbouring runs."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def first_good(
 
 
 def seen_alike(problem: Corpus, fitted: LatentDirichletAllocation) -> None:
-    """Asserts that at the same topics held-out documents have the same proportions, but where there are two answers."""
+    """Asserts that at the same topics held-out documents have the same proportions, but where there
+    are two answers."""
     rows = dense(problem.test, problem.n_words)
     theirs = torch.from_numpy(fitted.transform(rows))
     lam = torch.from_numpy(fitted.components_)

@@ -1,10 +1,12 @@
-"""What MLflow costs a run: a smoke run that is pushed against the same with ``tracking=false``, and the training of a run whose
-tracking server lets everybody in and never answers against the same without it.
+"""What MLflow costs a run: a smoke run that is pushed against the same with ``tracking=false``, and
+the training of a run whose tracking server lets everybody in and never answers against the same
+without it.
 
-Wall clock.  The first run of an output folder finds no database and nobody who pushes; the next one finds both.  Each may take
-a second longer than without.  Of a run whose server hangs, the share of its time that is left to it is told: the calls that
-hand it over, thirty times as often as ever, and the wait at its end are timed inside the run.  That both were pushed, and that
-nothing was, is asserted afterwards."""
+Wall clock.  The first run of an output folder finds no database and nobody who pushes; the next one
+finds both.  Each may take a second longer than without.  Of a run whose server hangs, the share of
+its time that is left to it is told: the calls that hand it over, thirty times as often as ever, and
+the wait at its end are timed inside the run.  That both were pushed, and that nothing was, is
+asserted afterwards."""
 
 from __future__ import annotations
 
@@ -91,7 +93,7 @@ def of_a_server_that_never_answers() -> float:
         mock.patch.dict(
             os.environ, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{server.getsockname()[1]}"}
         ),
-        mock.patch.object(duties, "PUSH_EVERY", duties.PUSH_EVERY / 30),
+        mock.patch.object(duties, "PUSH_INTERVAL_SECONDS", duties.PUSH_INTERVAL_SECONDS / 30),
         timed("begin", durations),
         timed("end", durations),
     ):

@@ -3,14 +3,14 @@
     python -m scripts.bench_vae                  # 784-200-200-10, 100 rows, one draw of each, one JSON line
     python -m scripts.bench_vae --repeats 100
 
-Ours are whole steps of ``inference=vi`` with the reparameterised gradient and KL in closed form.  Pyro: ``SVI`` with
-``TraceMeanField_ELBO``, the same bound with the same closed form, and ``Trace_ELBO``, which draws log q too; Pyro's own Adam,
-validation on as Pyro has it.  All share the networks of one module.
+Ours are whole steps of ``inference=vi`` with the reparameterised gradient and KL in closed form.
+Pyro: ``SVI`` with ``TraceMeanField_ELBO``, the same bound with the same closed form, and
+``Trace_ELBO``, which draws log q too; Pyro's own Adam, validation on as Pyro has it.  All share the
+networks of one module.
 
-Before a time is printed, means of −ELBO and of gradients, projected on a fixed direction, are asserted to be the same within
-four standard errors.  Steps are interleaved, seconds are of the process's own CPU, on one thread; a ratio is the median of
-those of neighbouring steps.
-"""
+Before a time is printed, means of −ELBO and of gradients, projected on a fixed direction, are
+asserted to be the same within four standard errors.  Steps are interleaved, seconds are of the
+process's own CPU, on one thread; a ratio is the median of those of neighbouring steps."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def pyro_ways(module: AutoEncoder, x: Tensor) -> dict[str, Way]:
 
 
 def checked(module: AutoEncoder, ways: dict[str, Way], draws: int) -> None:
-    """Asserts that all ways have the mean −ELBO and the mean gradient of the first, the latter along its own direction."""
+    """Asserts that all ways have the mean −ELBO and the mean gradient of the first, the latter
+    along its own direction."""
     parameters = list(module.parameters())
 
     def gradient() -> Tensor:

@@ -1,17 +1,19 @@
-"""One step of ``inference=vis`` with T = 5 refinements against one with T = 0, which is variational inference.
+"""One step of ``inference=vis`` with T = 5 refinements against one with T = 0, which is variational
+inference.
 
     python -m scripts.bench_vis                  # 784-200-200-10 and back, 100 rows, S = 1, one JSON line
     python -m scripts.bench_vis --repeats 200
 
-The auto-encoder of Gallego (2021), 2.B.2 (two encoders, ReLU units), on binary noise: a refinement follows the gradient of
-the decoder's log joint in z.  Held still (fast) it costs a pass through the decoder forth and back; differentiated (full)
-these passes are differentiated in turn, in the decoder's weights too.  Printed are 10.46 s an epoch against 6.10 s (1.7×), on a
-GPU.  The same on the weights of a network of 13-50-1 (``bnn``), 100 rows, has no goal.
+The auto-encoder of Gallego (2021), 2.B.2 (two encoders, ReLU units), on binary noise: a refinement
+follows the gradient of the decoder's log joint in z.  Held still (fast) it costs a pass through the
+decoder forth and back; differentiated (full) these passes are differentiated in turn, in the
+decoder's weights too.  Printed are 10.46 s an epoch against 6.10 s (1.7×), on a GPU.  The same on
+the weights of a network of 13-50-1 (``bnn``), 100 rows, has no goal.
 
-Before a time is printed full and fast are asserted to have one value, and T = 5 with η → 0 to have the gradient of T = 0 on
-average.  Steps are interleaved, seconds are of the process's own CPU, on one thread; a ratio is the median of T = 0's time over
-that of the step beside it: 0.4 is 2.5 times as long.
-"""
+Before a time is printed full and fast are asserted to have one value, and T = 5 with η → 0 to have
+the gradient of T = 0 on average.  Steps are interleaved, seconds are of the process's own CPU, on
+one thread; a ratio is the median of T = 0's time over that of the step beside it: 0.4 is 2.5 times
+as long."""
 
 from __future__ import annotations
 
@@ -93,7 +95,8 @@ def stepper(model: Any, problem: Any, batch: Any, **keys: Any) -> Callable[[], d
 
 
 def same(model: Any, problem: Any, batch: Any) -> None:
-    """Raises AssertionError where full and fast differ in value, or T = 5 does not lead back to T = 0."""
+    """Raises AssertionError where full and fast differ in value, or T = 5 does not lead back to T =
+    0."""
     still = {"lr": 1e-30, "optimizer": "sgd", "momentum": 0.0}
     full, fast = (
         stepper(model, problem, batch, **still, **WAYS[way])()["objective"]

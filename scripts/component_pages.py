@@ -1,4 +1,5 @@
-"""Pages of the site made from the components themselves: one for each, a list for each role, and the gallery."""
+"""Pages of the site made from the components themselves: one for each, a list for each role, and
+the gallery."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def _linked(role: str, names: str) -> str:
 
 
 def component_page(role: str, entry: registry.Entry, page: Path, site: Path) -> str:
-    """Sentence, source, what it fits, the docstring with its update rule, every key, and a figure where there is one."""
+    """Sentence, source, what it fits, the docstring with its update rule, every key, and a figure
+    where there is one."""
     _, description = describe(role, entry.name)
     facts = {fact: ", ".join(sorted(as_set(description.facts.get(fact)))) for fact in FACTS}
     key = (
@@ -126,7 +128,8 @@ def component_page(role: str, entry: registry.Entry, page: Path, site: Path) -> 
 
 
 def write_components(site: Path) -> None:
-    """``components/<role>/<name>.md``, ``components/<role>/index.md`` and ``components/index.md``."""
+    """``components/<role>/<name>.md``, ``components/<role>/index.md`` and
+    ``components/index.md``."""
     for role, entry in components():
         page = site / "components" / role / f"{entry.name}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +153,8 @@ def write_components(site: Path) -> None:
 
 
 def write_gallery(site: Path) -> None:
-    """``gallery.md``: the main figure of every experiment that has one among the results; the others by name."""
+    """``gallery.md``: the main figure of every experiment that has one among the results; the
+    others by name."""
     about = {name: line for name, line, _ in rows("experiment")}
     by_experiment = {name: of_experiment(name) for name in options("experiment")}
     cards, without = [], []

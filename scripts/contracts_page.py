@@ -1,6 +1,8 @@
-"""``python -m scripts.contracts_page``: docs/contracts.md, what a plug-in's author reads, from the protocols themselves.
+"""``python -m scripts.contracts_page``: docs/contracts.md, what a plug-in's author reads, from the
+protocols themselves.
 
-Each protocol is printed as it stands in ``components/contracts``, with the components that offer, need or give it."""
+Each protocol is printed as it stands in ``components/contracts``, with the components that offer,
+need or give it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""``python -m scripts.docs_site`` (``make docs``): the documents as a site in build/site, without a look at the network.
+"""``python -m scripts.docs_site`` (``make docs``): the documents as a site in build/site, without a
+look at the network.
 
-The pages of docs/, README, CONTRIBUTING and CHANGELOG are copied with their links turned to each other, those of the
-components and the gallery are made (``component_pages``), and MkDocs builds them, refusing any link that leads nowhere."""
+The pages of docs/, README, CONTRIBUTING and CHANGELOG are copied with their links turned to each
+other, those of the components and the gallery are made (``component_pages``), and MkDocs builds
+them, refusing any link that leads nowhere."""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def targets() -> dict[Path, Path]:
 
 
 def turned(text: str, page: Path, known: dict[Path, Path]) -> str:
-    """A page whose links lead to where their files stand in the site; to a file that it has not, its words alone."""
+    """A page whose links lead to where their files stand in the site; to a file that it has not,
+    its words alone."""
 
     def link(match: re.Match[str]) -> str:
         picture, words, to, anchor = match[1], match[2], match[3], match[4] or ""

@@ -1,6 +1,8 @@
-"""Writes requirements.lock: the version of every package that the runner and its tests need here, for ``make lock``.
+"""Writes requirements.lock: the version of every package that the runner and its tests need here,
+for ``make lock``.
 
-What torch brings for one kind of machine alone is left to torch, and so is the tag of its build ("+cpu")."""
+What torch brings for one kind of machine alone is left to torch, and so is the tag of its build
+("+cpu")."""
 
 from __future__ import annotations
 

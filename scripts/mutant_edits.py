@@ -15,9 +15,8 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 class Edit:
     """One expression, or consecutive statements, of a function, and the text that replaces them.
 
-    ``function`` is the qualified name in the file, ``<module>`` outside any.  ``old`` is compared as syntax, so
-    formatting and comments do not matter.  It must occur once.
-    """
+    ``function`` is the qualified name in the file, ``<module>`` outside any.  ``old`` is compared
+    as syntax, so formatting and comments do not matter.  It must occur once."""
 
     file: str
     function: str
@@ -50,7 +49,8 @@ def find_scope(tree: ast.Module, function: str) -> ast.AST | None:
 
 
 def find_spans(scope: ast.AST, text: str) -> list[tuple[ast.AST, ast.AST]]:
-    """First and last node of each place in a scope whose syntax is that text, in the order of the lines."""
+    """First and last node of each place in a scope whose syntax is that text, in the order of the
+    lines."""
     expression = parse_expression(text)
     if expression is not None:
         target = ast.dump(expression)

@@ -3,11 +3,10 @@
     python -m scripts.mutants                                     # all of them (make mutants)
     python -m scripts.mutants games filters/kalman attacks/cw_    # a family, or names that begin so
 
-Mutants are listed in ``tests/mutants/<family>.yaml``: ``what`` is the mistake in a sentence, ``tests`` are arguments of
-pytest, ``edits`` replace expressions or statements of named functions (``scripts.mutant_edits``).  Failures are: a mutant
-that survives, an edit that no longer fits, tests that cannot be collected or that fail on the unchanged copy.  Exit code 1
-if there is any.
-"""
+Mutants are listed in ``tests/mutants/<family>.yaml``: ``what`` is the mistake in a sentence,
+``tests`` are arguments of pytest, ``edits`` replace expressions or statements of named functions
+(``scripts.mutant_edits``).  Failures are: a mutant that survives, an edit that no longer fits,
+tests that cannot be collected or that fail on the unchanged copy.  Exit code 1 if there is any."""
 
 from __future__ import annotations
 
@@ -111,7 +110,8 @@ def copied(folder: Path) -> Path:
 
 
 def _session(copy: Path, words: tuple[str, ...], log: Path) -> None:
-    """A pytest session on a copy, in a process of its own: it has imported none of the packages of this project."""
+    """A pytest session on a copy, in a process of its own: it has imported none of the packages of
+    this project."""
     os.chdir(copy)
     sys.dont_write_bytecode = True
     for name in [
@@ -184,7 +184,8 @@ def together(wanted: list[Mutant]) -> list[tuple[str, ...]]:
 
 
 def judged(wanted: list[Mutant], jobs: int) -> list[str]:
-    """Complaints about mutants, each said as it is found; so many at once, each in a copy of its own."""
+    """Complaints about mutants, each said as it is found; so many at once, each in a copy of its
+    own."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies: Queue[Path] = Queue()

@@ -1,7 +1,8 @@
 """``python -m scripts.pictures`` (``make pictures``): the pictures of README.
 
-A terminal, as an SVG that rich exports of a run in smoke form, and a page of a report, as a headless Chromium shows what
-``runner report`` makes of kept scores.  Where there is no Chromium the report's picture stays as it is, and that is said."""
+A terminal, as an SVG that rich exports of a run in smoke form, and a page of a report, as a
+headless Chromium shows what ``runner report`` makes of kept scores.  Where there is no Chromium the
+report's picture stays as it is, and that is said."""
 
 from __future__ import annotations
 

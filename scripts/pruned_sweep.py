@@ -1,11 +1,12 @@
-"""What pruning saves where settings are chosen: the grid of digits_security_validation, by Optuna, whole and pruned.
+"""What pruning saves where settings are chosen: the grid of digits_security_validation, by Optuna,
+whole and pruned.
 
     python -m scripts.pruned_sweep ARA --output-dir outputs/pruned            # an hour of one core as it stands
     python -m scripts.pruned_sweep AT --steps 500 --rule median
 
-Both sweeps go through the same settings in the same order; wanted is the largest mean accuracy under PGD of 0.05 to 0.3 on
-held-out training images, as in the study.  Printed are the choice of each and the steps that it took.  A sweep that is there
-is gone on with, or read."""
+Both sweeps go through the same settings in the same order; wanted is the largest mean accuracy
+under PGD of 0.05 to 0.3 on held-out training images, as in the study.  Printed are the choice of
+each and the steps that it took.  A sweep that is there is gone on with, or read."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import sys
 from pathlib import Path
 
 from runner.sweep.kept import load
-from runner.sweep.trials import completed_trials, on_front, steps_taken
+from runner.sweep.trials import completed_trials, pareto_front, steps_taken
 
 SGD = ["inference.optimizer=sgd", "inference.momentum=0.5"]
 # as the rows of conf/study/digits_security_validation.yaml, every size with every rate
@@ -94,7 +95,9 @@ def main() -> int:
     arguments = parser.parse_args()
     settings, step_counts = [], []
     for rule in ("none", arguments.rule):
-        reduction = arguments.reduction if rule == arguments.rule and arguments.reduction != 3 else ""
+        reduction = (
+            arguments.reduction if rule == arguments.rule and arguments.reduction != 3 else ""
+        )
         name = f"{arguments.defence.lower()}_{rule}{reduction}"
         study = load(
             sweep(
@@ -106,7 +109,7 @@ def main() -> int:
             )
         )
         assert study is not None
-        best = next(t for t in completed_trials(study) if t.number in on_front(study))
+        best = next(t for t in completed_trials(study) if t.number in pareto_front(study))
         ended = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]
         steps = steps_taken(ended)
         hours = sum(t.duration.total_seconds() for t in ended if t.duration) / 3600

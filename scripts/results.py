@@ -1,13 +1,15 @@
-"""``make results``: the pages of ``docs/results`` made again from the scores that are kept beside them.
+"""``make results``: the pages of ``docs/results`` made again from the scores that are kept beside
+them.
 
     python -m scripts.results                    every page whose scores are kept; says which have changed
     python -m scripts.results --check            writes nothing, fails when a page differs from its scores
     python -m scripts.results hmm_vis spoofed    these alone, and their first page where there is none yet
     python -m scripts.results hmm_vis --keep outputs    with the records there: scores, provenance and figures are kept anew
 
-A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.  ``STUDY_origin.json`` beside the scores
-holds what only records know.  What stands in a page between the marks of ``BY_HAND`` stays where it is, under its heading.
-Pages of scripts, those written by hand, and figures drawn from records that were not kept are named, and left alone."""
+A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.
+``STUDY_origin.json`` beside the scores holds what only records know.  What stands in a page between
+the marks of ``BY_HAND`` stays where it is, under its heading. Pages of scripts, those written by
+hand, and figures drawn from records that were not kept are named, and left alone."""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ import numpy as np
 
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_bytes
-from runner.report.origin import Kept, Origin, path_of, read_kept, read_origin
+from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_origin
 from runner.report.report import write
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
@@ -56,8 +58,8 @@ def same_picture(a: bytes, b: bytes) -> bool:
 
 
 def with_prose(made: str, old: str) -> str:
-    """The page with what was written by hand in the old one, each piece before the first of the lines after it there that
-    the page has too, or else at its end."""
+    """The page with what was written by hand in the old one, each piece before the first of the
+    lines after it there that the page has too, or else at its end."""
     for piece in BY_HAND.finditer(old):
         after = [line for line in BY_HAND.sub("", old[piece.end() :]).splitlines() if line]
         anchor = next((line for line in after if f"\n{line}\n" in made), None)
@@ -75,8 +77,8 @@ def make(
     output_dir: Path | None,
     launched: str | None = None,
 ) -> Made:
-    """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is kept of them;
-    ``launched``: the name that they have there."""
+    """The page of a study, its figures called ``<name>_<figure>.png``, and with records what is
+    kept of them; ``launched``: the name that they have there."""
     result = Made(name)
     snapshot = snapshots.load(launched or name, output_dir) if output_dir else None
     with tempfile.TemporaryDirectory() as place:
@@ -156,7 +158,9 @@ def main(argv: list[str]) -> int:
                 else Origin()
             )
             study = load_study(origin.study or name)
-            result = make(name, read_kept(files, study), study, arguments.keep, arguments.launched)
+            result = make(
+                name, read_kept_scores(files, study), study, arguments.keep, arguments.launched
+            )
         except ConfigError as error:
             print(f"{name}: {error}")
             wrong.append(name)

@@ -1,4 +1,5 @@
-"""Which figure of docs/results is of which study, and which components and experiments a study is about; from YAML alone."""
+"""Which figure of docs/results is of which study, and which components and experiments a study is
+about; from YAML alone."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def about(name: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
 
 @cache
 def figures() -> tuple[Shown, ...]:
-    """Figures of docs/results whose study or experiment is told by their names, the longest name that fits."""
+    """Figures of docs/results whose study or experiment is told by their names, the longest name
+    that fits."""
     names = {
         path.stem for group in ("study", "experiment") for path in (CONF / group).glob("*.yaml")
     }
@@ -80,13 +82,15 @@ def figures() -> tuple[Shown, ...]:
 
 
 def of_component(role: str, name: str) -> Shown | None:
-    """The figure of the study that is about a component and about the fewest others; None: there is none."""
+    """The figure of the study that is about a component and about the fewest others; None: there is
+    none."""
     fitting = [figure for figure in figures() if (role, name) in about(figure.of)[1]]
     return min(fitting, key=lambda shown: len(about(shown.of)[1]), default=None)
 
 
 def of_experiment(name: str) -> Shown | None:
-    """The figure of an experiment's own name, or else of the study with the fewest experiments that runs it."""
+    """The figure of an experiment's own name, or else of the study with the fewest experiments that
+    runs it."""
     matches = [figure for figure in figures() if figure.of == name]
     fitting = matches or [figure for figure in figures() if name in about(figure.of)[0]]
     return min(fitting, key=lambda shown: len(about(shown.of)[0]), default=None)

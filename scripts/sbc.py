@@ -1,13 +1,15 @@
-"""Simulation-based calibration of ``vis`` and ``aadm`` on a regression whose posterior is known: reported, not a gate.
+"""Simulation-based calibration of ``vis`` and ``aadm`` on a regression whose posterior is known:
+reported, not a gate.
 
     python scripts/sbc.py --to docs/results                 # all rows, 60 data sets each: about half an hour of one core
     python scripts/sbc.py --to elsewhere --data-sets 20 --only "exact posterior;VI, diagonal"
 
-θ* ~ N(0, I), y = X θ* + N(0, I), a posterior is fitted to (X, y), and the rank of what θ* is among 99 independent draws of it:
-of each coordinate, and of log p(θ, y), which depends on the data.  If the posterior is right ranks are uniform on 0 … 99
-(Talts et al. 2018, Theorem 1): too narrow a posterior has ranks at both ends, too wide a one in the middle, a shifted one on
-one side.  Exact draws are the control.  Each data set has its own inputs, correlated so that a diagonal q cannot be right.
-"""
+θ* ~ N(0, I), y = X θ* + N(0, I), a posterior is fitted to (X, y), and the rank of what θ* is among
+99 independent draws of it: of each coordinate, and of log p(θ, y), which depends on the data.  If
+the posterior is right ranks are uniform on 0 … 99 (Talts et al. 2018, Theorem 1): too narrow a
+posterior has ranks at both ends, too wide a one in the middle, a shifted one on one side.  Exact
+draws are the control.  Each data set has its own inputs, correlated so that a diagonal q cannot be
+right."""
 
 from __future__ import annotations
 
@@ -97,7 +99,8 @@ def vis(**keys: Any) -> Fit:
 
 
 def aadm(**keys: Any) -> Fit:
-    """Fifty times the published rate of q, ten times that of T, and a small generator: three weights."""
+    """Fifty times the published rate of q, ten times that of T, and a small generator: three
+    weights."""
     small = {"generator_widths": [20], "discriminator_widths": [20], "noise_dim": 10}
     return fitted("aadm", 1000, **small, n_samples=20, lr=0.005, discriminator_lr=0.01, **keys)
 
@@ -141,8 +144,8 @@ def ranks(fit: Fit, data_sets: int) -> np.ndarray:
 
 
 def summary(rank: np.ndarray) -> dict[str, float]:
-    """Of ranks [R]: p of uniformity over ten bins and by Kolmogorov and Smirnov, spread over that of uniform ranks, and how
-    many lie in the middle 90 of 100."""
+    """Of ranks [R]: p of uniformity over ten bins and by Kolmogorov and Smirnov, spread over that
+    of uniform ranks, and how many lie in the middle 90 of 100."""
     counts = np.bincount(rank * BINS // (DRAWS + 1), minlength=BINS)
     u = (rank + 0.5) / (DRAWS + 1)
     return {
@@ -154,7 +157,8 @@ def summary(rank: np.ndarray) -> dict[str, float]:
 
 
 def kept(name: str, data_sets: int, folder: Path) -> np.ndarray:
-    """Ranks of a row: those that an earlier call left in the folder, or new ones, which are left there."""
+    """Ranks of a row: those that an earlier call left in the folder, or new ones, which are left
+    there."""
     file = folder / f"{name} {data_sets}.npy"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)

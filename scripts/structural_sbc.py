@@ -1,13 +1,14 @@
-"""Simulation-based calibration of ``structural_gibbs``: every parameter and two forecasts, and that broken samplers are seen.
+"""Simulation-based calibration of ``structural_gibbs``: every parameter and two forecasts, and that
+broken samplers are seen.
 
     python scripts/structural_sbc.py --to docs/results                  # 500 series a row: half an hour of one core
     python scripts/structural_sbc.py --to elsewhere --series 60 --only "level and regression"
 
-θ* is drawn from the prior (``proper``: ``model.df=5``, in units that no series changes), a series and what follows it from the
-model given θ*, and the rank of θ*, and of the two observations that follow, is taken among 99 draws given the series, ties
-broken at random: a coefficient is 0 with positive probability.  If the sampler is right ranks are uniform on 0 … 99 (Talts et
-al. 2018, Theorem 1).  The last rows are samplers with one fault each.
-"""
+θ* is drawn from the prior (``proper``: ``model.df=5``, in units that no series changes), a series
+and what follows it from the model given θ*, and the rank of θ*, and of the two observations that
+follow, is taken among 99 draws given the series, ties broken at random: a coefficient is 0 with
+positive probability.  If the sampler is right ranks are uniform on 0 … 99 (Talts et al. 2018,
+Theorem 1).  The last rows are samplers with one fault each."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ import torch
 from torch import Tensor
 
 from components import registry
-from components.contracts.sequences import Ahead
+from components.contracts.sequences import FutureCovariates
 from components.contracts.structural import Structure
 from components.inference.structural.dynamics import is_allowed
-from components.inference.structural.place import Place, SweepNumbers
-from components.inference.structural.structural_gibbs import theta_of
+from components.inference.structural.place import Place, SweepRandomNumbers
+from components.inference.structural.structural_gibbs import pack_theta
 from components.inference.structural.sweep import Sweep
 from components.maths.conditionals.truncated_gamma import deviations
 from components.problems.forecasting import Forecasting
@@ -71,7 +72,9 @@ def one_too_many(sweep: Sweep) -> None:
 def forwards(sweep: Sweep) -> None:
     """Each state is drawn given the one before and its own observation, not those that follow."""
 
-    def states(place: Place, X: Tensor, drawn: SweepNumbers, quick: bool) -> tuple[Tensor, Tensor]:
+    def states(
+        place: Place, X: Tensor, drawn: SweepRandomNumbers, quick: bool
+    ) -> tuple[Tensor, Tensor]:
         design, G = sweep.design, sweep.structure.transition(place.phi)
         W = torch.zeros_like(place.sigma[:, :1]).expand(-1, sweep.d).clone()
         W[:, list(sweep.layout.noisy)] = place.sigma[:, sweep.owner].square()
@@ -181,7 +184,7 @@ def simulated(row: Row, seed: int) -> tuple[Forecasting, Tensor, Tensor]:
         return Forecasting(
             name="drawn", states=None, observations=y[:TIMES].view(1, -1, 1), system=None, state_names=["y"],
             regressors=x[:TIMES], regressor_names=["a", "b", "c"], inputs=u[:TIMES], input_names=["tv", "web"],
-            beyond=Ahead(x[TIMES:], u[TIMES:]), future=y[TIMES:].view(1, -1, 1),
+            beyond=FutureCovariates(x[TIMES:], u[TIMES:]), future=y[TIMES:].view(1, -1, 1),
         )  # fmt: skip
 
     model = built(row, problem(y))
@@ -218,7 +221,7 @@ def fitted(row: Row, problem: Forecasting, seed: int) -> Tensor:
     per_chain = DRAWS // CHAINS
     for _, batch in problem.batches("series", rng, 0, BURN_IN + per_chain * THINNING):
         state, _ = gibbs.step(state, batch, rng)
-    assert torch.equal(theta_of(state.model.structure, state.place), state.kept.rows[-1])
+    assert torch.equal(pack_theta(state.model.structure, state.place), state.kept.rows[-1])
     posterior = gibbs.posterior(state)
     ahead = posterior.forecast(problem.series, AHEAD, rng.evaluation)
     mean, variance = ahead.mu[..., 0], ahead.v[..., 0]  # [99, 2]
@@ -246,7 +249,8 @@ def ranks(row: Row, series: int) -> np.ndarray:
 
 
 def kept(name: str, series: int, folder: Path) -> np.ndarray:
-    """Ranks of a row: those that an earlier call left in the folder, or new ones, which are left there."""
+    """Ranks of a row: those that an earlier call left in the folder, or new ones, which are left
+    there."""
     file = folder / f"{name.replace(':', '')} {series}.npy"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -270,7 +274,8 @@ def table(name: str, found: np.ndarray) -> list[str]:
 
 
 def worst(found: np.ndarray) -> float:
-    """The smallest p of ranks [R, m], of χ² and of Kolmogorov and Smirnov, times how many there are."""
+    """The smallest p of ranks [R, m], of χ² and of Kolmogorov and Smirnov, times how many there
+    are."""
     ps = [summary(found[:, j])[p] for j in range(found.shape[1]) for p in ("chi2_p", "ks_p")]
     return min(1.0, len(ps) * min(ps))
 

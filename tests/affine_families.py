@@ -1,4 +1,5 @@
-"""Semi-implicit families whose marginal is a known Gaussian, Gaussian targets, and gradients that a step finds."""
+"""Semi-implicit families whose marginal is a known Gaussian, Gaussian targets, and gradients that a
+step finds."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def parameters(q: nn.Module) -> list[Tensor]:
 
 
 def affine(name: str, model=None, **changes):
-    """An inference of an affine family, its state at the values above, standing still, and its streams."""
+    """An inference of an affine family, its state at the values above, standing still, and its
+    streams."""
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
     inference = component("inference", name, **{"widths": [], "noise_dim": 2, **still, **changes})
     rng = Streams(0)
@@ -45,7 +47,8 @@ def affine(name: str, model=None, **changes):
 
 
 def gradients(inference, state, rng, steps: int, of=parameters) -> Tensor:
-    """What ``steps`` steps climb at parameters that stand still, one after the other in a row [steps, …]."""
+    """What ``steps`` steps climb at parameters that stand still, one after the other in a row
+    [steps, …]."""
     rows = []
     for _ in range(steps):
         state, _ = inference.step(state, None, rng)

@@ -1,5 +1,5 @@
-"""A two-layer Bernoulli model of 3 + 3 units by hand, which shares nothing with the models of the package: its bounds and
-their gradients are sums over all 64 states."""
+"""A two-layer Bernoulli model of 3 + 3 units by hand, which shares nothing with the models of the
+package: its bounds and their gradients are sums over all 64 states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def log_bernoulli(z: Tensor, logits: Tensor) -> Tensor:
 
 
 class SmallBernoulli(nn.Module):
-    """p(z₂) p(z₁|z₂) p(x|z₁) and q(z₁|x) q(z₂|z₁), all of them Bernoulli with affine logits; z = (z₁, z₂), [S, B, 3] each."""
+    """p(z₂) p(z₁|z₂) p(x|z₁) and q(z₁|x) q(z₂|z₁), all of them Bernoulli with affine logits; z =
+    (z₁, z₂), [S, B, 3] each."""
 
     def __init__(self, seed: int = 0):
         super().__init__()

@@ -1,4 +1,5 @@
-"""Binary rows of three classes, a conditional auto-encoder of them, and what it makes of them by quadrature."""
+"""Binary rows of three classes, a conditional auto-encoder of them, and what it makes of them by
+quadrature."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def problem(n: int = N) -> Supervised:
 
 
 def built(latent_dim: int = 1, seed: int = 1):
-    """Weights so large that x depends on z and y, a guide so wide that importance weights are bounded."""
+    """Weights so large that x depends on z and y, a guide so wide that importance weights are
+    bounded."""
     module = component("model", "cvae", latent_dim=latent_dim, widths=[5]).build(
         problem(), Streams(seed)
     )
@@ -43,7 +45,8 @@ def of_class(c: int) -> Batch:
 
 
 def by_quadrature(module) -> torch.Tensor:
-    """log p(x|y = c) = log ∫ p(x|z, c) N(z|0, 1) dz of one latent dimension, on a fine grid [N, C]."""
+    """log p(x|y = c) = log ∫ p(x|z, c) N(z|0, 1) dz of one latent dimension, on a fine grid [N,
+    C]."""
     grid = torch.linspace(-9, 9, 4_001, dtype=torch.float64)
     prior = -0.5 * grid.square() - 0.5 * math.log(2 * math.pi) + math.log(18 / 4_000)
     z = grid[:, None, None].expand(-1, N, 1)

@@ -1,4 +1,5 @@
-"""Components as their YAML has them but for some keys, the problems of datasets, and the threat beside an attacker's keys."""
+"""Components as their YAML has them but for some keys, the problems of datasets, and the threat
+beside an attacker's keys."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import yaml
 from components import registry
 from components.contracts.attackers import Evasion
 from components.contracts.roles import Setting
-from components.evaluation.threat import Threat, threat_of
+from components.evaluation.threat import Threat, build_threat
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
 from runner.execution.rng import Streams
@@ -48,7 +49,9 @@ def load(
 
 def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:
     """The threat of an attacker at some sizes, or at those of his YAML."""
-    return threat_of(attacker, defaults("attacker", attacker.name)["eps"] if eps is None else eps)
+    return build_threat(
+        attacker, defaults("attacker", attacker.name)["eps"] if eps is None else eps
+    )
 
 
 def made_job(folder: Path, *overrides: str) -> Job:

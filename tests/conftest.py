@@ -23,7 +23,8 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture
 def no_pusher(monkeypatch):
-    """No process beside the test: a run asks to be pushed and goes on, and the test pushes itself."""
+    """No process beside the test: a run asks to be pushed and goes on, and the test pushes
+    itself."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(handover, "start_pusher", lambda _: None)
     monkeypatch.setattr(handover, "PATIENCE", 0.0)

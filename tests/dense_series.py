@@ -1,4 +1,5 @@
-"""A linear Gaussian series as one multivariate Gaussian, built path by path from its definition: slow, and exact."""
+"""A linear Gaussian series as one multivariate Gaussian, built path by path from its definition:
+slow, and exact."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from components.maths.series.linear_filter import LinearSystem
 def dense(
     system: LinearSystem, q: torch.Tensor, r: torch.Tensor, times: int
 ) -> torch.distributions.MultivariateNormal:
-    """Of x_1 … x_T for one set of variances q [d], r []: every z_t written out in z_0 and the noises."""
+    """Of x_1 … x_T for one set of variances q [d], r []: every z_t written out in z_0 and the
+    noises."""
     G, d = system.G, len(system.m0)
     mean, rows = system.m0, []
     effects = [torch.eye(d, dtype=G.dtype)]  # of z_0, then of each noise, on z_t

@@ -1,4 +1,5 @@
-"""Harder targets with known moments, and mutants of the accept step: what tests of exact samplers share."""
+"""Harder targets with known moments, and mutants of the accept step: what tests of exact samplers
+share."""
 
 from __future__ import annotations
 

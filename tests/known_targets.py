@@ -39,7 +39,8 @@ class GaussianTarget:
 
 
 class GammaTarget:
-    """Gamma(shape, rate) of exp(θ): a constrained parameter, whose log density needs the log-Jacobian θ."""
+    """Gamma(shape, rate) of exp(θ): a constrained parameter, whose log density needs the
+    log-Jacobian θ."""
 
     dim, names = 1, ["rate"]
 
@@ -63,7 +64,8 @@ class GammaTarget:
 
 
 class ExactGamma(GammaTarget):
-    """The same, whose chains start at exact draws: whatever is wrong with the moments is the kernel's doing."""
+    """The same, whose chains start at exact draws: whatever is wrong with the moments is the
+    kernel's doing."""
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         shape = torch.full((n, 1), self.shape, dtype=F64)
@@ -78,7 +80,8 @@ def correlated(correlation: float = 0.8) -> GaussianTarget:
 
 
 def sampled(name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings):
-    """Draws of the inference ``name``, its YAML's defaults overridden by ``settings``, after ``steps`` steps."""
+    """Draws of the inference ``name``, its YAML's defaults overridden by ``settings``, after
+    ``steps`` steps."""
     inference = component("inference", name, **settings)
     rng = Streams(seed)
     state = inference.init(model, problem, rng)
@@ -93,7 +96,8 @@ def z_score(values: Tensor, expected: Tensor | float) -> Tensor:
 
 
 def moment_z(draws, model) -> float:
-    """Largest |z| of the first two moments; the error is that of the means of independent chains, so take many."""
+    """Largest |z| of the first two moments; the error is that of the means of independent chains,
+    so take many."""
     values = draws.values  # [C, N, P']
     worst = 0.0
     for power, exact in ((1, model.first), (2, model.second)):
@@ -104,7 +108,8 @@ def moment_z(draws, model) -> float:
 
 
 class Funnel:
-    """v ~ N(0, ½), x | v ~ N(0, e^v): a mild form of Neal's funnel, whose moments a fixed step size can still find."""
+    """v ~ N(0, ½), x | v ~ N(0, e^v): a mild form of Neal's funnel, whose moments a fixed step size
+    can still find."""
 
     dim, names = 2, ["v", "x"]
     first = torch.zeros(2, dtype=F64)

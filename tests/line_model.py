@@ -1,4 +1,5 @@
-"""A line through points with Gaussian noise: a log joint of two parameters whose Gaussian bound is known in closed form."""
+"""A line through points with Gaussian noise: a log joint of two parameters whose Gaussian bound is
+known in closed form."""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ import torch
 from torch import Tensor
 
 from components.contracts.problems import Batch
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
+from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
 
 
 class Line:
-    """y_b ~ N(θ_1 + θ_2 x_b, 1) with θ ~ N(0, I), without its constants: a log joint of two parameters that all rows share."""
+    """y_b ~ N(θ_1 + θ_2 x_b, 1) with θ ~ N(0, I), without its constants: a log joint of two
+    parameters that all rows share."""
 
     dim = 2
 
@@ -35,7 +37,7 @@ def line_rows(scale: float = 1.0) -> Batch:
 
 def line_gaussian(full: bool, noise: Noise) -> GlobalGaussian:
     """q(θ) away from the posterior; of a full covariance, correlated."""
-    target = JointByRows(Line(), context_dim=2, n_data=ROWS)
+    target = RowwiseLogJoint(Line(), context_dim=2, n_data=ROWS)
     q = GlobalGaussian(target, torch.tensor([0.4, -0.3]).double(), 0.6, full, noise)
     if q.lower is not None:
         with torch.no_grad():

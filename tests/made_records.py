@@ -18,7 +18,8 @@ def made_record(
     replicates: int = 1,
     **facts: Any,
 ) -> Path:
-    """The folder of a run with a line of training each step, an evaluation each second one, and a final line."""
+    """The folder of a run with a line of training each step, an evaluation each second one, and a
+    final line."""
     folder = output_dir / "made" / signature
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
@@ -75,7 +76,8 @@ def history(client: Any, run: Any, key: str) -> list[Any]:
 
 
 def all_of(client: Any) -> list[Any]:
-    """What MLflow holds of all runs, in a form that can be compared: nothing that differs between two stores."""
+    """What MLflow holds of all runs, in a form that can be compared: nothing that differs between
+    two stores."""
     found = []
     for experiment in client.search_experiments():
         for run in client.search_runs([experiment.experiment_id], max_results=5000):

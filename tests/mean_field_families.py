@@ -45,7 +45,8 @@ def made(name, problem, **changes):
 
 
 def two_parameters() -> dict:
-    """Models whose θ has two coordinates, and a problem of each: q(θ) can be integrated on a grid."""
+    """Models whose θ has two coordinates, and a problem of each: q(θ) can be integrated on a
+    grid."""
     problems = {
         "normal_gamma": (rows(), {}),
         "linear_regression": (labels(binary=False), {"intercept_scale": None, "noise": "learned"}),

@@ -9,7 +9,7 @@ from components.contracts.roles import Component, Dataset, Inference, Model
 from runner.compose.fit import pairs
 from runner.compose.fit.composition import Composition, Values
 from runner.compose.fit.incompatible import IncompatibleError
-from runner.compose.fit.mends import with_mends
+from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.parts import component_defaults
 
 
@@ -28,7 +28,7 @@ def check_pairs(
     try:
         pairs.check_pairs(dataset, model, inference, attacker)
     except IncompatibleError as error:
-        raise with_mends(
+        raise add_suggested_fixes(
             error, Composition(values, lambda _, parts: pairs.check_pairs(**parts), parts)
         ) from None
 

@@ -1,4 +1,5 @@
-"""What a user of the runner has written: a network, a Gaussian process, a log density, and some that are wrong."""
+"""What a user of the runner has written: a network, a Gaussian process, a log density, and some
+that are wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from torch import Tensor, nn
 
 
 class Net(nn.Module):
-    """Batch normalisation, dropout, a parameter of no layer, and two layers that share their weights."""
+    """Batch normalisation, dropout, a parameter of no layer, and two layers that share their
+    weights."""
 
     def __init__(self, inputs: int = 2, outputs: int = 2, hidden: int = 3):
         super().__init__()

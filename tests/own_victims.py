@@ -1,4 +1,5 @@
-"""Networks as users bring them: outputs that are no logits, and the habits that libraries of attacks report."""
+"""Networks as users bring them: outputs that are no logits, and the habits that libraries of
+attacks report."""
 
 from __future__ import annotations
 

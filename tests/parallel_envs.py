@@ -10,7 +10,8 @@ from pettingzoo import ParallelEnv
 
 
 class Weather(ParallelEnv):
-    """Two or more guess the weather (1 … 3) that the last one sees coming; whoever is right is paid by who is not."""
+    """Two or more guess the weather (1 … 3) that the last one sees coming; whoever is right is paid
+    by who is not."""
 
     def __init__(
         self, players=2, moves=5, source="seed", stops=None, acts=None, sees=None, odd=None
@@ -80,7 +81,8 @@ class Weather(ParallelEnv):
 
 
 class Plain(ParallelEnv):
-    """Two players or more of one observation and two actions, whose moves a subclass pays and ends."""
+    """Two players or more of one observation and two actions, whose moves a subclass pays and
+    ends."""
 
     metadata = {"name": "plain"}
 

@@ -1,4 +1,5 @@
-"""Many small systems of particles run as one, and the kernel written out for a pair of particles."""
+"""Many small systems of particles run as one, and the kernel written out for a pair of
+particles."""
 
 from __future__ import annotations
 
@@ -10,10 +11,12 @@ APART = 1000.0
 
 
 class Systems:
-    """S systems of L particles of N(0, I_P), side by side along one more coordinate and out of each other's reach.
+    """S systems of L particles of N(0, I_P), side by side along one more coordinate and out of each
+    other's reach.
 
-    The target is periodic in that coordinate, standard normal about every multiple of ``APART``: K is block-diagonal, and
-    each block one independent system.  All D = K/(S L) needs is a step S times as large."""
+    The target is periodic in that coordinate, standard normal about every multiple of ``APART``: K
+    is block-diagonal, and each block one independent system.  All D = K/(S L) needs is a step S
+    times as large."""
 
     def __init__(
         self,
@@ -54,7 +57,8 @@ class Systems:
         return (draws.values**power).unflatten(0, (self.systems, self.particles)).mean((1, 2))
 
     def z(self, draws) -> float:
-        """Largest |z| of E[x], E[x²] and L E[x̄²], x̄ a system's mean at one time, the systems being independent."""
+        """Largest |z| of E[x], E[x²] and L E[x̄²], x̄ a system's mean at one time, the systems
+        being independent."""
         # [S, N, P + 1]
         together = draws.values.unflatten(0, (self.systems, self.particles)).mean(1)
         collective = self.particles * together.square().mean(1)
@@ -83,7 +87,8 @@ def gradient_of_k(a: Tensor, b: Tensor, h: float) -> Tensor:
 
 
 def force(theta: Tensor, gradient: Tensor, h: float, sign: float = 1.0) -> Tensor:
-    """Σ_l [k(z_l, z_i) ∇log π(z_l) ± ∇_{z_l} k(z_l, z_i)] of every particle i, pair by pair; [L, P]."""
+    """Σ_l [k(z_l, z_i) ∇log π(z_l) ± ∇_{z_l} k(z_l, z_i)] of every particle i, pair by pair; [L,
+    P]."""
     rows = []
     for z_i in theta:
         pairs = zip(theta, gradient, strict=True)

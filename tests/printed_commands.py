@@ -14,7 +14,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 @dataclass(frozen=True)
 class Printed:
-    """One command of one page; its words without the variables before it and the remark after it."""
+    """One command of one page; its words without the variables before it and the remark after
+    it."""
 
     page: Path
     words: tuple[str, ...]
@@ -57,7 +58,8 @@ def printed() -> list[Printed]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """File name -> content of the page's fenced blocks whose first line names a file, and of tables after a line that does."""
+    """File name -> content of the page's fenced blocks whose first line names a file, and of tables
+    after a line that does."""
     text, found = page.read_text(encoding="utf-8"), {}
     for block in re.findall(r"```\w+\n(.*?)```", text, re.DOTALL):
         if named := re.match(r"# ([\w./-]+\.(?:py|yaml))\n", block):

@@ -1,5 +1,5 @@
-"""Compositions at random, as strangers would try them: a dataset, a model, a method, perhaps an attacker, and up to two
-more keys with values that are valid or lie on the border of what is.
+"""Compositions at random, as strangers would try them: a dataset, a model, a method, perhaps an
+attacker, and up to two more keys with values that are valid or lie on the border of what is.
 
     runner dataset=… model=… inference=… [attacker=…] [a.key=…] smoke=true
 
@@ -28,7 +28,7 @@ import runner.execution.execute  # noqa: F401  what every run imports: forked pr
 from components import registry
 from components.registry import CHOSEN
 from runner.catalogue.list_and_show import describe
-from runner.compose.fit.composition import takes_part_in
+from runner.compose.fit.composition import problem_kinds
 from runner.compose.parts import component_defaults
 
 SECONDS = 120  # of one composition, by the clock
@@ -63,7 +63,8 @@ class Outcome:
 
     @property
     def is_broken(self) -> bool:
-        """Whether it ended in a traceback, went on for too long, or has warned of arrays that were broadcast."""
+        """Whether it ended in a traceback, went on for too long, or has warned of arrays that were
+        broadcast."""
         return self.is_traceback or self.code is None or "Using a target size" in self.output
 
     @property
@@ -75,7 +76,7 @@ class Outcome:
 def composition(rng: random.Random) -> list[str]:
     """One command line."""
     dataset = rng.choice([n for n in registry.names("dataset") if ("dataset", n) not in ABSENT])
-    (kind,) = takes_part_in("dataset", dataset)
+    (kind,) = problem_kinds("dataset", dataset)
     choice = {"dataset": dataset} | _partners(rng, dataset, kind)
     words = [f"{role}={name}" for role, name in choice.items()]
     keys = [f"{role}.{key}" for role, name in choice.items() for key in small(role, name)]
@@ -90,11 +91,12 @@ def composition(rng: random.Random) -> list[str]:
 
 
 def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
-    """A model, a method and perhaps an attacker: three times in four some that fit, as far as a few dozen tries find any."""
+    """A model, a method and perhaps an attacker: three times in four some that fit, as far as a few
+    dozen tries find any."""
     names = {
         role: [n for n in registry.names(role) if (role, n) not in ABSENT] for role in CHOSEN[1:]
     }
-    of_kind = {role: [n for n in names[role] if kind in takes_part_in(role, n)] for role in names}
+    of_kind = {role: [n for n in names[role] if kind in problem_kinds(role, n)] for role in names}
     with_attacker = bool(of_kind["attacker"]) and (kind == "game" or rng.random() < 0.4)
     wanted = rng.random() < 0.75
     for _ in range(60):
@@ -110,7 +112,8 @@ def _partners(rng: random.Random, dataset: str, kind: str) -> dict[str, str]:
 
 
 def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
-    """A key of the run or of one of its components, with a value that is valid or lies on the border."""
+    """A key of the run or of one of its components, with a value that is valid or lies on the
+    border."""
     if rng.random() < 0.3:
         key = rng.choice(sorted(RUN_KEYS))
         return f"{key}={rng.choice(RUN_KEYS[key])}"
@@ -125,7 +128,8 @@ def _one_key(rng: random.Random, choice: dict[str, str]) -> str | None:
 
 
 def _values(default: object, kind: str) -> list[str]:
-    """Values of a key whose type is told in words: no larger than small, so that a run stays short."""
+    """Values of a key whose type is told in words: no larger than small, so that a run stays
+    short."""
     values: list[str] = []
     if "null" in kind:
         values.append("null")
@@ -258,7 +262,8 @@ def offered(message: str) -> list[list[str]]:
 
 
 def followed(argv: list[str], words: list[str], message: str) -> list[str]:
-    """A command line changed as a refusal offers: keys of a component that is replaced go with it."""
+    """A command line changed as a refusal offers: keys of a component that is replaced go with
+    it."""
     if words[0].startswith("+experiment="):
         return [*words, "smoke=true"]
     swapped = [word.lstrip("~").partition("=")[0] for word in words]
@@ -283,7 +288,8 @@ def followed(argv: list[str], words: list[str], message: str) -> list[str]:
 
 
 def is_fault_of_its_own(argv: list[str], again: list[str], message: str) -> bool:
-    """Whether a refusal names a key, not one that holds a component, that was in the command before and is still."""
+    """Whether a refusal names a key, not one that holds a component, that was in the command before
+    and is still."""
     keys = {word.lstrip("+~").partition("=")[0] for word in argv if word in again} - set(
         registry.ROLES
     )

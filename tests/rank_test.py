@@ -1,14 +1,15 @@
-"""Gandy & Scott's exact tests that a Markov kernel leaves the posterior of any data set invariant, many data sets at once.
+"""Gandy & Scott's exact tests that a Markov kernel leaves the posterior of any data set invariant,
+many data sets at once.
 
-θ is drawn from the prior and y from the model, so that θ is an exact draw of the posterior of y and nothing need burn
-in.  One chain goes with each of R data sets.
+θ is drawn from the prior and y from the model, so that θ is an exact draw of the posterior of y and
+nothing need burn in.  One chain goes with each of R data sets.
 
 ``rank_p``        reversible kernels (Algorithm 2): θ is put at a uniform place M of a chain of length L, which is run
                   from there in both directions; its rank among the L states is uniform.
 ``two_sample_p``  any kernel (Algorithm 1): f(θ, y) after L steps is distributed as f(θ, y) of fresh draws of the joint.
 
-Both give a p-value for all statistics together (Bonferroni).  Source: Gandy & Scott (2020), sections 2.1, 2.2.
-"""
+Both give a p-value for all statistics together (Bonferroni).  Source: Gandy & Scott (2020),
+sections 2.1, 2.2."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Rows:
 
 
 class NormalGamma:
-    """y_i ~ N(μ, 1/τ), μ ~ N(m, s²), τ ~ Gamma(a, b), independent a priori; θ = (μ, log τ), one data set a chain.
+    """y_i ~ N(μ, 1/τ), μ ~ N(m, s²), τ ~ Gamma(a, b), independent a priori; θ = (μ, log τ), one
+    data set a chain.
 
     Both full conditionals are exact: N and Gamma."""
 
@@ -156,10 +158,11 @@ def rank_p(
     statistics: Statistics = moments_and_density,
     **settings: Any,
 ) -> float:
-    """p-value of the rank test of inference ``name`` with a fixed kernel (``settings``: no warm-up).
+    """p-value of the rank test of inference ``name`` with a fixed kernel (``settings``: no
+    warm-up).
 
-    ``backward`` is the model with which the kernel is its own reverse, where it is not reversible: the blocks of a
-    systematic Gibbs sweep the other way round."""
+    ``backward`` is the model with which the kernel is its own reverse, where it is not reversible:
+    the blocks of a systematic Gibbs sweep the other way round."""
     theta, batch = joint(model, replications, seed)
     rng = Streams(seed)
     ahead = path(name, model, theta, batch, length - 1, every, rng, settings)
@@ -189,7 +192,8 @@ def two_sample_p(
     statistics: Statistics = moments_and_density,
     **settings: Any,
 ) -> float:
-    """p-value of the two-sample test, by Kolmogorov and Smirnov, of ``steps`` of a kernel that need not be reversible."""
+    """p-value of the two-sample test, by Kolmogorov and Smirnov, of ``steps`` of a kernel that need
+    not be reversible."""
     theta, batch = joint(model, replications, seed)
     last = path(name, model, theta, batch, 1, steps, Streams(seed), settings)[-1]
     moved = statistics(model, last, batch)

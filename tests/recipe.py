@@ -1,4 +1,5 @@
-"""The recipe of Ma et al. (2015) written out, slowly, in float64: what SG-MCMC methods are compared with.
+"""The recipe of Ma et al. (2015) written out, slowly, in float64: what SG-MCMC methods are compared
+with.
 
 dz = [−(D + Q) ∇H + Γ] dt + N(0, 2D dt),  Γ_i = Σ_j ∂(D + Q)_ij/∂z_j,  leaves exp(−H) invariant; z [n] is one chain."""
 
@@ -61,7 +62,8 @@ def curl(P: int) -> Tensor:
 
 
 def fokker_planck(z: Tensor, H: Energy, D: Matrix, mu: Callable[[Tensor], Tensor]) -> float:
-    """∂_t π / π = [−Σ_i ∂_i (μ_i π) + Σ_ij ∂_i ∂_j (D_ij π)]/π at z, for π = exp(−H): zero where π is invariant."""
+    """∂_t π / π = [−Σ_i ∂_i (μ_i π) + Σ_ij ∂_i ∂_j (D_ij π)]/π at z, for π = exp(−H): zero where π
+    is invariant."""
 
     def current(z: Tensor) -> Tensor:  # −J_i
         spread = torch.func.jacrev(lambda z: D(z) * torch.exp(-H(z)))(z)  # [i, j, k]
@@ -109,7 +111,8 @@ def covariance_z(samples: Tensor, covariance: Tensor) -> float:
 
 
 def mutated(module: ModuleType, right: str, wrong: str) -> type:
-    """The component of a module whose source says ``wrong`` where it says ``right``; the registry keeps the sound one."""
+    """The component of a module whose source says ``wrong`` where it says ``right``; the registry
+    keeps the sound one."""
     source = Path(str(module.__file__)).read_text()
     assert source.count(right) == 1, f"{module.__name__} no longer says {right!r} once"
     (role, name), sound = next(

@@ -9,7 +9,7 @@ from configured import component, defaults
 from torch import Tensor
 
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -39,10 +39,11 @@ def banana(z: Tensor) -> Tensor:
 
 
 def composed(name, **changes):
-    """An inference with its YAML's defaults but for some keys, and the components that these name."""
+    """An inference with its YAML's defaults but for some keys, and the components that these
+    name."""
     return build_component(
         "inference",
-        fill_in("inference", defaults("inference", name) | changes, "inference"),
+        expand_component("inference", defaults("inference", name) | changes, "inference"),
         "inference",
     )
 

@@ -1,4 +1,5 @@
-"""Density problems with exact moments, samplers run on them, and what the correctness gate asks of their draws."""
+"""Density problems with exact moments, samplers run on them, and what the correctness gate asks of
+their draws."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def as_density(target: Any, name: str, moments: tuple[Tensor, Tensor]) -> Densit
 
 
 def built_in(name: str) -> Density:
-    """Four targets that need no data file: two densities in closed form, and two posteriors with moments by quadrature."""
+    """Four targets that need no data file: two densities in closed form, and two posteriors with
+    moments by quadrature."""
     if name in ("gaussian", "gamma"):
         target = correlated() if name == "gaussian" else GammaTarget()
         return as_density(target, name, (target.first, target.second))
@@ -60,7 +62,8 @@ def posteriordb(posterior: str) -> Density:
 
 
 class InBlocks(TargetDensityModule):
-    """A regression with a flat prior of its scale, and both its full conditionals: β | σ, y and σ | β, y.
+    """A regression with a flat prior of its scale, and both its full conditionals: β | σ, y and σ |
+    β, y.
 
     σ² | β, y ~ Γ⁻¹((n − 1)/2, ‖y − Xβ‖²/2);  β | σ, y ~ N(β̂ + A⁻¹Λ(m − β̂), A⁻¹), A = RᵀR/σ² + Λ."""
 
@@ -96,7 +99,8 @@ class InBlocks(TargetDensityModule):
 def sampled(
     name: str, problem: Density, steps: int, model: Any = None, seed: int = 0, **settings: Any
 ) -> Draws:
-    """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by ``settings``."""
+    """Draws of the inference ``name`` after ``steps`` steps, its YAML's defaults overridden by
+    ``settings``."""
     inference, rng = component("inference", name, **settings), Streams(seed)
     state = inference.init(TargetDensityModule(problem) if model is None else model, problem, rng)
     for _, batch in problem.batches("minibatch", rng, 0, steps):
@@ -107,8 +111,9 @@ def sampled(
 def faults(scores: dict[str, Any]) -> list[str]:
     """What the gate has against a sampler, from its scores; nothing: it passes.
 
-    |z| ≤ 4 for the first and second moments of every parameter and errors ≤ 0.1 standard deviations; R̂ ≤ 1.01 and bulk
-    ESS ≥ 400, or for weighted draws the ESS of the weights ≥ 400 and Pareto k̂ ≤ 0.7."""
+    |z| ≤ 4 for the first and second moments of every parameter and errors ≤ 0.1 standard
+    deviations; R̂ ≤ 1.01 and bulk ESS ≥ 400, or for weighted draws the ESS of the weights ≥ 400 and
+    Pareto k̂ ≤ 0.7."""
     most = {"z_max": 4.0, "error_sd": 0.1}
     if "weight_ess" in scores:
         most, least = most | {"pareto_k": 0.7}, {"weight_ess": 400.0}

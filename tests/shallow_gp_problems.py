@@ -1,4 +1,5 @@
-"""Small problems of tasks of unequal size, for Gaussian processes of one layer, and how their gradients are checked."""
+"""Small problems of tasks of unequal size, for Gaussian processes of one layer, and how their
+gradients are checked."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ F64 = torch.float64
 def problem(
     target: str = "real", n: int = 23, T: int = 3, D: int = 4, keep: float = 0.6, seed: int = 0
 ) -> Supervised:
-    """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks are of unequal size and
-    the last row has no label at all when any are missing."""
+    """T smooth functions of D inputs with noise; missing labels hold NaN (real) or −1, tasks are of
+    unequal size and the last row has no label at all when any are missing."""
     g = torch.Generator().manual_seed(seed)
     x = torch.randn(n + 11, D, generator=g, dtype=F64)
     mix = torch.randn(T, 2, generator=g, dtype=F64)
@@ -45,7 +46,8 @@ def streams(seed: int = 0) -> Streams:
 
 
 def scatter_parameters(module: torch.nn.Module, seed: int = 5, scale: float = 0.3) -> None:
-    """Moves every parameter off its initial value, so that tasks and inputs have values of their own."""
+    """Moves every parameter off its initial value, so that tasks and inputs have values of their
+    own."""
     g = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for p in module.parameters():
@@ -53,8 +55,8 @@ def scatter_parameters(module: torch.nn.Module, seed: int = 5, scale: float = 0.
 
 
 def gradient_error(module: torch.nn.Module, value, step: float = 1e-5) -> float:
-    """Largest difference between autograd's and central differences' derivative of value() along random directions,
-    one for each parameter, relative to the larger of 1 and the derivative."""
+    """Largest difference between autograd's and central differences' derivative of value() along
+    random directions, one for each parameter, relative to the larger of 1 and the derivative."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(value(), parameters, allow_unused=True, materialize_grads=True)
     g, worst = torch.Generator().manual_seed(1), 0.0

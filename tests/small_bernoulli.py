@@ -1,4 +1,5 @@
-"""A two-layer Bernoulli model of 3 + 3 binary variables: its bound and gradients by enumeration, and draws of estimators."""
+"""A two-layer Bernoulli model of 3 + 3 binary variables: its bound and gradients by enumeration,
+and draws of estimators."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
 from runner.execution.execute import run
 from runner.execution.rng import Streams
-from runner.execution.signals import Pruned
+from runner.execution.signals import RunPrunedError
 
 UNITS, VALUES = 3, 4
 
@@ -35,7 +36,8 @@ def binary_rows(n: int = 2, values: int = VALUES, seed: int = 0) -> Unlabelled:
 def small_dvae(
     problem: Unlabelled, layers: int = 2, seed: int = 0, **changes: Any
 ) -> BinaryAutoEncoder:
-    """A model of 3 variables in each layer whose guide is far from the posterior: every parameter from N(0, 0.8²)."""
+    """A model of 3 variables in each layer whose guide is far from the posterior: every parameter
+    from N(0, 0.8²)."""
     keys = {"units": UNITS, "prior": "learned", "layers": layers} | changes
     module = component("model", "dvae", **keys).build(problem, Streams(seed))
     g = torch.Generator().manual_seed(seed + 1)
@@ -54,7 +56,8 @@ def every_z(layers: int = 2, units: int = UNITS) -> tuple[Tensor, ...]:
 
 
 def enumerated_elbo(module: BinaryAutoEncoder, batch: Rows) -> Tensor:
-    """Σ_b Σ_z q(z|x_b) (log p(x_b, z) − log q(z|x_b)) · scale, differentiable in every parameter."""
+    """Σ_b Σ_z q(z|x_b) (log p(x_b, z) − log q(z|x_b)) · scale, differentiable in every
+    parameter."""
     z = tuple(layer.expand(-1, batch.n_rows, -1) for layer in every_z(module.n_layers))
     log_q = module.log_q(batch, z)
     return batch.scale * (log_q.exp() * (module.log_joint(batch, z) - log_q)).sum()
@@ -96,10 +99,12 @@ def z_scores(
     groups: int = 100,
     exact: Tensor | None = None,
 ) -> Tensor:
-    """(mean − enumerated gradient) / standard error by parameter [P], of ``draws`` draws in groups of rows repeated.
+    """(mean − enumerated gradient) / standard error by parameter [P], of ``draws`` draws in groups
+    of rows repeated.
 
-    An estimator treats rows each by itself, so that a group's estimate is the mean of its draws, and normal; its state goes
-    from group to group.  Parameters without any noise have to be right to rounding, and count as 0 then."""
+    An estimator treats rows each by itself, so that a group's estimate is the mean of its draws,
+    and normal; its state goes from group to group.  Parameters without any noise have to be right
+    to rounding, and count as 0 then."""
     rng, exact = Streams(7), enumerated_gradient(module, batch) if exact is None else exact
     state, found = estimator.init(module, rng), []
     many = replicated(batch, draws // groups)
@@ -112,9 +117,11 @@ def z_scores(
 
 
 def fresh_z(estimator: Any, module: BinaryAutoEncoder, batch: Rows, draws: int) -> Tensor:
-    """(mean − enumerated gradient) / standard error [P] of single draws, each from a state that has learnt nothing yet.
+    """(mean − enumerated gradient) / standard error [P] of single draws, each from a state that has
+    learnt nothing yet.
 
-    What learns from the noise that it then corrects shows most at its first step, at a high rate; a settled state hides it."""
+    What learns from the noise that it then corrects shows most at its first step, at a high rate; a
+    settled state hides it."""
     rng, exact = Streams(7), enumerated_gradient(module, batch)
     state = estimator.init(module, rng)
     found = [
@@ -150,11 +157,11 @@ def whole_and_resumed(make_job: Any, folder: Path, *overrides: str) -> tuple[Any
     _, whole = run(make_job(*overrides, "steps=12"))
 
     def stop(step: int, _: Any) -> None:
-        raise Pruned(f"at {step}")
+        raise RunPrunedError(f"at {step}")
 
     often = ["steps=12", "eval_every=6", "checkpoint_every=5", f"output_dir={folder / 'stopped'}"]
     stopped = make_job(*overrides, *often)
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(stopped, stop)
     _, resumed = run(stopped)
     return whole, resumed

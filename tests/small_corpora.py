@@ -46,7 +46,8 @@ def lda(problem: Corpus, n_topics: int = 2, alpha: float = 0.4, eta: float = 0.7
 
 
 def words_of(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Words one after the other and the documents they are in, each document's in rising order [M]."""
+    """Words one after the other and the documents they are in, each document's in rising order
+    [M]."""
     pairs = [(d, w) for d, row in enumerate(rows) for w in sorted(row)]
     return torch.tensor([w for _, w in pairs]), torch.tensor([d for d, _ in pairs])
 

@@ -8,7 +8,12 @@ import torch
 from configured import component
 from small_sequences import sequence, system
 
-from components.evaluation.replayed import MadeBy, Replayed, unit_of, weights_of
+from components.evaluation.replayed import (
+    PosteriorProvenance,
+    ReplayedFilterVictim,
+    budget_unit,
+    state_error_weights,
+)
 from components.problems.sequence import Sequence
 from runner.execution.rng import Streams
 
@@ -29,18 +34,18 @@ def victim(
     error: str = "rmse",
     index: int = 1,
     **keys,
-) -> Replayed:
+) -> ReplayedFilterVictim:
     rng = Streams(3)
-    made_by = MadeBy(
+    made_by = PosteriorProvenance(
         component("model", "linear_gaussian_ssm").build(p, rng),
         component("inference", inference, **keys),
     )
-    return Replayed(
+    return ReplayedFilterVictim(
         made_by,
         p,
         rng,
-        weights_of(p, error, "spoofing"),
-        unit_of(made_by, p, None, "spoofing"),
+        state_error_weights(p, error, "spoofing"),
+        budget_unit(made_by, p, None, "spoofing"),
         window,
         index,
     )

@@ -1,4 +1,5 @@
-"""Games to play in tests: components from their YAML, a small threatened MDP with states, a stationary adversary."""
+"""Games to play in tests: components from their YAML, a small threatened MDP with states, a
+stationary adversary."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def three_states(replicates: int, episodes: int) -> Game:
 def matrix_game(
     r_a, r_b=None, *, replicates: int, episodes: int, opponent: Opponent | str = "random"
 ) -> Game:
-    """One bimatrix again and again, zero-sum unless r_b [A, B] is given, against an opponent or a decision maker by name."""
+    """One bimatrix again and again, zero-sum unless r_b [A, B] is given, against an opponent or a
+    decision maker by name."""
     hers = torch.as_tensor(r_a, dtype=torch.float64)
     his = -hers if r_b is None else torch.as_tensor(r_b, dtype=torch.float64)
     return Game(
@@ -107,7 +109,8 @@ def programme(matrix) -> tuple[float, np.ndarray]:
 
 
 def play(game: Game, inference, seed: int = 0, model=None):
-    """The state after every episode of the game, and the posterior; a table of values if no model is given."""
+    """The state after every episode of the game, and the posterior; a table of values if no model
+    is given."""
     rng = Streams(seed)
     state = inference.init(model or component("model", "q_table").build(game, rng), game, rng)
     for _, episode in game.batches("episode", rng, 0, game.episodes):
@@ -158,7 +161,8 @@ def invert(p: list[float], u: float) -> int:
 
 
 def draws(game: Game, seed: int = 0):
-    """The uniforms that drive her choices [T, R], and a source of his threats, as in ``play`` with the same seed."""
+    """The uniforms that drive her choices [T, R], and a source of his threats, as in ``play`` with
+    the same seed."""
     rng = Streams(seed)
     mine = [
         torch.rand(game.replicates, 1, generator=rng.noise, dtype=torch.float64)[:, 0]

@@ -1,4 +1,5 @@
-"""All partitions of few rows, and what a Dirichlet process mixture of Gaussians says of each, literally."""
+"""All partitions of few rows, and what a Dirichlet process mixture of Gaussians says of each,
+literally."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def log_marginal(x: np.ndarray, prior: NormalWishart) -> float:
 
 
 def log_joint(z: tuple[int, ...], x: np.ndarray, alpha: float, prior: NormalWishart) -> float:
-    """log p(z, x): rows enter one by one, into a cluster of n_k with n_k/(α + b), into a new one with α/(α + b)."""
+    """log p(z, x): rows enter one by one, into a cluster of n_k with n_k/(α + b), into a new one
+    with α/(α + b)."""
     total = 0.0
     sizes: dict[int, int] = {}
     for b, k in enumerate(z):

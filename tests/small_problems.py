@@ -1,4 +1,5 @@
-"""Small supervised problems, components with their YAML's defaults, and training with or without an interruption."""
+"""Small supervised problems, components with their YAML's defaults, and training with or without an
+interruption."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def classes(
     bounds=(0.0, 1.0),
     dtype=torch.float64,
 ) -> Supervised:
-    """Classes by the largest of noisy linear scores of uniform inputs in [0, 1]; two tasks miss some labels."""
+    """Classes by the largest of noisy linear scores of uniform inputs in [0, 1]; two tasks miss
+    some labels."""
     g = torch.Generator().manual_seed(seed)
     x = torch.rand(2 * n, n_inputs, generator=g, dtype=dtype)
     w = 4 * torch.randn(n_inputs, n_tasks * n_classes, generator=g, dtype=dtype)
@@ -78,7 +80,8 @@ def train(
 def resumed(
     inference: Any, model: Any, problem: Supervised, steps: int, stop: int, folder: Path
 ) -> tuple[Any, Streams]:
-    """The same, but checkpointed to disk at ``stop``, forgotten, and continued from a fresh state."""
+    """The same, but checkpointed to disk at ``stop``, forgotten, and continued from a fresh
+    state."""
     state, rng = train(inference, model, problem, stop)
     facts = {"step": stop, "replicate": 0, "signature": "s"}
     checkpoint.save_checkpoint(folder, checkpoint.snapshot(state, rng.state(), facts))

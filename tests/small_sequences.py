@@ -24,7 +24,8 @@ def system(seed: int = 0) -> LinearGaussianSystem:
 
 
 def sequence(s: LinearGaussianSystem, length: int, replicates: int, seed: int = 1) -> Sequence:
-    """One sequence drawn from the system; every replicate sees the same observations, so only a filter's noise differs."""
+    """One sequence drawn from the system; every replicate sees the same observations, so only a
+    filter's noise differs."""
     g = torch.Generator().manual_seed(seed)
 
     def normal(covariance: torch.Tensor) -> torch.Tensor:
@@ -64,7 +65,8 @@ def gappy(length: int, replicates: int, apart: bool) -> Sequence:
 
 
 def dense_posterior(problem: Sequence, r: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """E[x_1:T | y] [T, dx] and Cov[x_1:T | y] [T·dx, T·dx] of replicate r, from the joint Gaussian of all states.
+    """E[x_1:T | y] [T, dx] and Cov[x_1:T | y] [T·dx, T·dx] of replicate r, from the joint Gaussian
+    of all states.
 
     Its precision is written down term by term: −2 log p(x_0:T, y) is a sum of squares in x_0:T."""
     s, y, missing = problem.system, problem.observations[r], problem.missing[r]

@@ -1,4 +1,5 @@
-"""Small spam problems, fitted classifiers and literal words for tests of attacks on words and of what answers them."""
+"""Small spam problems, fitted classifiers and literal words for tests of attacks on words and of
+what answers them."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import torch
 from configured import component
 
 from components.contracts.problems import Batch
-from components.posteriors.fitted import Fitted
+from components.posteriors.fitted import FittedEstimator
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
@@ -27,9 +28,9 @@ def words(n=120, n_words=6, seed=0) -> Supervised:
     )
 
 
-def fitted(problem: Supervised, name="naive_bayes", **options) -> Fitted:
+def fitted(problem: Supervised, name="naive_bayes", **options) -> FittedEstimator:
     model = component("model", name, **options).build(problem, Streams(0))
-    return Fitted(model, model.fit(problem.train, 0))
+    return FittedEstimator(model, model.fit(problem.train, 0))
 
 
 def neighbours(x: tuple[int, ...], most: int, direction: str) -> list[tuple[int, ...]]:
@@ -43,7 +44,7 @@ def neighbours(x: tuple[int, ...], most: int, direction: str) -> list[tuple[int,
     return out
 
 
-def log_joint(posterior: Fitted, x: tuple[int, ...], c: int) -> float:
+def log_joint(posterior: FittedEstimator, x: tuple[int, ...], c: int) -> float:
     """log p(c) + Σ_i log p(x_i|c), word by word."""
     f = posterior.fitted
     value = float(f["log_class"][c])
@@ -53,7 +54,7 @@ def log_joint(posterior: Fitted, x: tuple[int, ...], c: int) -> float:
     return value
 
 
-def log_odds(posterior: Fitted, x: tuple[int, ...]) -> float:
+def log_odds(posterior: FittedEstimator, x: tuple[int, ...]) -> float:
     return log_joint(posterior, x, 1) - log_joint(posterior, x, 0)
 
 

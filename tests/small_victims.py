@@ -1,4 +1,5 @@
-"""Small victims of evasion attacks: smooth, random or lying ones, inputs for them, and what the checks say of them."""
+"""Small victims of evasion attacks: smooth, random or lying ones, inputs for them, and what the
+checks say of them."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def some_theta(built: SumOfBlocks, sets: int = 2, seed: int = 0) -> Tensor:
 def joint(
     system: TimeVaryingSystem, c: int
 ) -> tuple[torch.distributions.MultivariateNormal, Tensor, Tensor]:
-    """p(y_1 … y_n) of one set, E[α] [n, d] and Cov(α, α) [n·d, n·d], from the definition: α_t in α_1 and the noises."""
+    """p(y_1 … y_n) of one set, E[α] [n, d] and Cov(α, α) [n·d, n·d], from the definition: α_t in
+    α_1 and the noises."""
     n, d = system.F.shape
     G = system.G[c]
     spreads = [torch.diag(system.sd.square()), *[torch.diag(system.W[c])] * (n - 1)]

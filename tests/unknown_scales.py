@@ -1,4 +1,5 @@
-"""A local level whose noise scales are unknown: series, models, and exact posteriors by numerical integration."""
+"""A local level whose noise scales are unknown: series, models, and exact posteriors by numerical
+integration."""
 
 from __future__ import annotations
 
@@ -54,8 +55,9 @@ def prior(name: str, points: int) -> tuple[Tensor, Tensor, float]:
 
 
 def exact(problem: Sequence, points: int = 100) -> tuple[Tensor, Tensor, float]:
-    """Means and standard deviations of the two scales given the first series, and log p(y): Kalman's evidence times the
-    priors of the scales themselves, on a grid of the scales themselves."""
+    """Means and standard deviations of the two scales given the first series, and log p(y):
+    Kalman's evidence times the priors of the scales themselves, on a grid of the scales
+    themselves."""
     first, second = (prior(name, points) for name in PRIORS)
     x = torch.cartesian_prod(first[0], second[0])  # [K, 2]
     log_prior = (first[1].unsqueeze(1) + second[1]).flatten()
@@ -70,8 +72,9 @@ def exact(problem: Sequence, points: int = 100) -> tuple[Tensor, Tensor, float]:
 
 
 def generalised(problem: Sequence, beta: float, integral: bool = True) -> tuple[float, float]:
-    """Mean of the observations' scale s under p(s) ∫ p(x_0:T) ∏ G^β(y_t | x_t, s) dx, and its standard deviation, on grids;
-    G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²), the last term left out where asked."""
+    """Mean of the observations' scale s under p(s) ∫ p(x_0:T) ∏ G^β(y_t | x_t, s) dx, and its
+    standard deviation, on grids; G^β = exp(g^β/β − ∫ g^(1+β) dy/(1 + β)), g = N(y | x, s²), the
+    last term left out where asked."""
     system = problem.system
     s, total, _ = prior("observation_sd", 80)
     x = torch.linspace(-14, 14, 561, dtype=torch.float64)

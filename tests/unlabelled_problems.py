@@ -1,4 +1,5 @@
-"""Unlabelled problems whose likelihood is known: probabilistic PCA by hand, and words from one urn."""
+"""Unlabelled problems whose likelihood is known: probabilistic PCA by hand, and words from one
+urn."""
 
 from __future__ import annotations
 
@@ -30,9 +31,11 @@ def real_rows(
 
 
 def ppca(problem: Unlabelled, exact_guide: bool, seed: int = 0) -> AutoEncoder:
-    """p(x|z) = N(W z + b, σ² I) with orthogonal columns of W, and as guide the exact posterior, or one that is far from it.
+    """p(x|z) = N(W z + b, σ² I) with orthogonal columns of W, and as guide the exact posterior, or
+    one that is far from it.
 
-    M = Wᵀ W + σ² I is diagonal, p(z|x) = N(M⁻¹ Wᵀ (x − b), σ² M⁻¹): Tipping and Bishop (1999), eq. (6)."""
+    M = Wᵀ W + σ² I is diagonal, p(z|x) = N(M⁻¹ Wᵀ (x − b), σ² M⁻¹): Tipping and Bishop (1999), eq.
+    (6)."""
     module = component("model", "vae", latent_dim=D, widths=[], noise=NOISE).build(
         problem, Streams(seed)
     )
@@ -68,7 +71,8 @@ def log_evidence(module: AutoEncoder, x: Tensor) -> Tensor:
 
 
 def exact_elbo(module: AutoEncoder, x: Tensor) -> Tensor:
-    """Σ_b E_q[log p(x_b|z)] − KL(q ‖ p) of an affine generative model, in closed form, differentiable in all parameters."""
+    """Σ_b E_q[log p(x_b|z)] − KL(q ‖ p) of an affine generative model, in closed form,
+    differentiable in all parameters."""
     (up,) = module.generative.network.layers
     m, s = module.guide(x)
     W, b, log_noise = up.weight, up.bias, module.generative.log_noise

@@ -1,1 +1,2 @@
-"""Attackers by what they act on: inputs (evasion, words), observations (contamination), a game (opponents)."""
+"""Attackers by what they act on: inputs (evasion, words), observations (contamination), a game
+(opponents)."""

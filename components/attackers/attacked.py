@@ -12,12 +12,12 @@ from components.attackers.criteria import (
     TOWARDS,
     is_misclassified,
     log_likelihood,
-    summed_slope,
+    log_likelihood_logit_gradient,
 )
-from components.contracts.posteriors import ChangesFormat, Predicts, PredictsInReverse, Redraws
+from components.contracts.posteriors import CastablePosterior, Predicts, PredictsInReverse, Redraws
 from components.contracts.predictive import Categorical, Predictive
 from components.contracts.victim import Answer, Criterion, Expectation, Precision
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 # draws behind each step when they are fresh: their noise averages out over the steps of an attack
 FRESH = 4
@@ -34,9 +34,10 @@ NO_GRADIENT = (
 class Attacked:
     """A posterior under attack and the smallest and largest value an input can take (None: any).
 
-    ``expectation`` says what the gradient is the gradient of when the posterior holds draws of the parameters: the
-    predictive averaged over all of them, over a few fresh ones at each step, or a single one for the whole attack (the
-    control that shows what averaging is worth).  Whether an input is broken is always judged by all draws."""
+    ``expectation`` says what the gradient is the gradient of when the posterior holds draws of the
+    parameters: the predictive averaged over all of them, over a few fresh ones at each step, or a
+    single one for the whole attack (the control that shows what averaging is worth).  Whether an
+    input is broken is always judged by all draws."""
 
     posterior: Predicts
     bounds: tuple[float, float] | None = None
@@ -55,7 +56,7 @@ class Attacked:
     def soften(self) -> Attacked:
         """The same victim with gradients of log p(y|x) taken at tempered logits.
 
-        See ``criteria.summed_slope``.
+        See ``criteria.log_likelihood_logit_gradient``.
         """
         return self if self.softened else replace(self, softened=True)
 
@@ -72,16 +73,16 @@ class Attacked:
         if precision == "full":
             return replace(self, shadow=None, precision=precision)
         shadow = None
-        if isinstance(self.posterior, ChangesFormat):
+        if isinstance(self.posterior, CastablePosterior):
             shadow = self.posterior.in_format(FORMATS[precision])
         if shadow is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker.precision={precision}: this victim cannot be computed in that format; networks can (model=mlp, "
                 "model=cnn); use attacker.precision=full"
             )
         return replace(self, shadow=shadow, precision=precision)
 
-    def aimed_at(self, posterior: Predicts) -> Attacked:
+    def with_posterior(self, posterior: Predicts) -> Attacked:
         """Another posterior in the same place: a surrogate, or what lies under a defence."""
         return replace(self, posterior=posterior, shadow=None, precision="full")
 
@@ -89,7 +90,7 @@ class Attacked:
         """The posterior predictive at x [B, D]."""
         return _classes(self.posterior.predict(x, generator))
 
-    def wavers(self, x: Tensor) -> bool:
+    def is_stochastic(self, x: Tensor) -> bool:
         """True if two queries at the same input get different answers.
 
         This holds for predictions that use fresh draws for each query.
@@ -103,7 +104,7 @@ class Attacked:
             )
         return not torch.equal(first, second)
 
-    def followed_posterior(self, generator: torch.Generator) -> Predicts:
+    def gradient_posterior(self, generator: torch.Generator) -> Predicts:
         """The posterior that supplies the gradient of one step."""
         posterior = self.posterior if self.shadow is None else self.shadow
         if self.expectation == "predictive" or not isinstance(posterior, Redraws):
@@ -113,7 +114,8 @@ class Attacked:
         return posterior.some(FRESH, generator)
 
     def log_prob(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """Σ_t log p(y_t|x), the posterior predictive of class numbers y [B, T]; a missing label is negative. [B]"""
+        """Σ_t log p(y_t|x), the posterior predictive of class numbers y [B, T]; a missing label is
+        negative. [B]"""
         return log_likelihood(self.answers(x, generator), y)
 
     def broken(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
@@ -145,7 +147,7 @@ class Attacked:
         Raises:
             Misfit: as ``input_gradient``.
         """
-        posterior = self.followed_posterior(generator)
+        posterior = self.gradient_posterior(generator)
         gradient, finite, predictive = self._gradient(
             posterior, x, y, generator, criterion, where, towards
         )
@@ -181,7 +183,7 @@ class Attacked:
                 too few classes for the criterion.
         """
         return self._gradient(
-            self.followed_posterior(generator), x, y, generator, criterion, where
+            self.gradient_posterior(generator), x, y, generator, criterion, where
         )[0]
 
     def _gradient(
@@ -194,10 +196,11 @@ class Attacked:
         where: Tensor | None,
         towards: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Categorical]:
-        """The gradient, the rows [B] bool in which all of it is finite, and the predictive that it is of.
+        """The gradient, the rows [B] bool in which all of it is finite, and the predictive that it
+        is of.
 
-        The criterion's derivative is taken in the logits, which are few; from there to the inputs goes the posterior's
-        reverse where it is written out, and a graph where it is not."""
+        The criterion's derivative is taken in the logits, which are few; from there to the inputs
+        goes the posterior's reverse where it is written out, and a graph where it is not."""
         victim_input = self._to_victim_format(x)
         reverse = (
             posterior.reverse(victim_input, generator)
@@ -213,8 +216,8 @@ class Attacked:
                     posterior.predict(victim_input.requires_grad_(True), generator)
                 ).logits
             if not logits.requires_grad:
-                raise Misfit(NO_GRADIENT)
-        predictive = self._wide(Categorical(logits.detach()), x)
+                raise ConfigMismatchError(NO_GRADIENT)
+        predictive = self._to_input_dtype(Categorical(logits.detach()), x)
         with torch.no_grad():
             slope = self._slope(predictive, y, criterion, where, towards).to(logits.dtype)
             gradient = (
@@ -222,29 +225,30 @@ class Attacked:
                 if reverse is None
                 else back(slope)
             )
-        return *_leave_out(gradient.to(x.dtype)), predictive
+        return *_zero_nonfinite_rows(gradient.to(x.dtype)), predictive
 
     def jacobian(self, x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """log p(t, c|x) of every task and class [B, T, C] and its gradient in the input [B, T, C, D].
+        """log p(t, c|x) of every task and class [B, T, C] and its gradient in the input [B, T, C,
+        D].
 
         Raises:
             Misfit: the prediction does not depend on the input in a differentiable way.
         """
-        posterior = self.followed_posterior(generator)
+        posterior = self.gradient_posterior(generator)
         with torch.enable_grad():
             victim_input = self._to_victim_format(x).requires_grad_(True)
             # [B, T, C]
-            log_probs = self._wide(
+            log_probs = self._to_input_dtype(
                 _classes(posterior.predict(victim_input, generator)), x
             ).log_probs
             if not log_probs.requires_grad:
-                raise Misfit(NO_GRADIENT)
+                raise ConfigMismatchError(NO_GRADIENT)
             totals = log_probs.sum(0).flatten()  # rows do not act on each other
             slopes = [
                 torch.autograd.grad(total, victim_input, retain_graph=True)[0] for total in totals
             ]
         gradient = torch.stack(slopes, 1).to(x.dtype).unflatten(1, log_probs.shape[1:])
-        return log_probs.detach(), _leave_out(gradient)[0]
+        return log_probs.detach(), _zero_nonfinite_rows(gradient)[0]
 
     def clip(self, x: Tensor) -> Tensor:
         """x moved into the bounds."""
@@ -268,8 +272,10 @@ class Attacked:
         """
         if criterion == "cross_entropy":
             if towards is not None:
-                return -summed_slope(predictive, torch.where(y >= 0, towards, -1), self.softened)
-            return summed_slope(predictive, y, self.softened)
+                return -log_likelihood_logit_gradient(
+                    predictive, torch.where(y >= 0, towards, -1), self.softened
+                )
+            return log_likelihood_logit_gradient(predictive, y, self.softened)
         with torch.enable_grad():
             leaf = predictive.logits.detach().requires_grad_(True)
             leaves = Categorical(leaf)
@@ -281,9 +287,11 @@ class Attacked:
             slope = torch.autograd.grad(value.sum(), leaf)[0]
         if where is None:
             return slope
-        return torch.where(where[:, None, None], slope, summed_slope(predictive, y, self.softened))
+        return torch.where(
+            where[:, None, None], slope, log_likelihood_logit_gradient(predictive, y, self.softened)
+        )
 
-    def _wide(self, predictive: Categorical, x: Tensor) -> Categorical:
+    def _to_input_dtype(self, predictive: Categorical, x: Tensor) -> Categorical:
         """Logits in the format of the inputs x, so that the loss is computed in full."""
         return predictive if self.shadow is None else Categorical(predictive.logits.to(x.dtype))
 
@@ -298,10 +306,12 @@ def _objective(
     )
 
 
-def _leave_out(slopes: Tensor) -> tuple[Tensor, Tensor]:
-    """Slopes [B, ...] with 0 for each that is no finite number, and the rows [B] bool that had none of these.
+def _zero_nonfinite_rows(slopes: Tensor) -> tuple[Tensor, Tensor]:
+    """Slopes [B, ...] with 0 for each that is no finite number, and the rows [B] bool that had none
+    of these.
 
-    A single infinite slope would otherwise decide the length of a row's gradient, and leave no number in its input."""
+    A single infinite slope would otherwise decide the length of a row's gradient, and leave no
+    number in its input."""
     finite = slopes.isfinite()
     rows = finite.flatten(1).all(1)
     return (slopes if bool(rows.all()) else torch.where(finite, slopes, 0.0)), rows
@@ -313,7 +323,7 @@ def _classes(predictive: Predictive) -> Categorical:
     Raises:
         Misfit: it is one of real labels."""
     if not isinstance(predictive, Categorical):
-        raise Misfit(
+        raise ConfigMismatchError(
             "attacker: an attack changes inputs until they are taken for another class, and labels here are real"
         )
     return predictive

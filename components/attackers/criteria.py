@@ -13,13 +13,13 @@ from torch import Tensor
 
 from components.contracts.predictive import Categorical
 from components.contracts.victim import Criterion
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 # Logits of a row further apart are tempered, in nats. Networks as they are trained lie around this size (13 to 48 apart on
 # digits). A smaller number leaves fewer of them as they are; at a larger one, 16, networks that decide alike differ by up
 # to 0.024 in robust accuracy under fgsm, at 10 by 0.016 under pgd, at 8 by 0.006.
 SPREAD = 8.0
-SURE = 30.0  # log-odds above which log(1 + e^-o) is e^-o to the last digit of float64
+LOG_ODDS_CUTOFF = 30.0  # log-odds above which log(1 + e^-o) is e^-o to the last digit of float64
 
 
 def log_likelihood(predictive: Categorical, y: Tensor) -> Tensor:
@@ -30,14 +30,17 @@ def log_likelihood(predictive: Categorical, y: Tensor) -> Tensor:
 def certainty(predictive: Categorical, y: Tensor) -> Tensor:
     """−log(−Σ_t log p(y_t)) over the observed labels y [B, T]; 0 for a row that has none. [B]
 
-    It orders inputs as Σ_t log p(y_t) does, and tells them apart where all of these are 0 to the last digit: with the
-    log-odds o_t = log p(y_t) − log(1 − p(y_t)), −log p(y_t) = log(1 + e^{−o_t}), which is e^{−o_t} where o_t is large."""
+    It orders inputs as Σ_t log p(y_t) does, and tells them apart where all of these are 0 to the
+    last digit: with the log-odds o_t = log p(y_t) − log(1 − p(y_t)), −log p(y_t) = log(1 +
+    e^{−o_t}), which is e^{−o_t} where o_t is large."""
     each = predictive.logits.log_softmax(-1)  # [S, B, T, C]
     label = y.clamp_min(0)[None, ..., None].expand(*each.shape[:-1], 1)
     label_log_prob = each.gather(-1, label).squeeze(-1).logsumexp(0)  # log S p(y_t) [B, T]
     odds = label_log_prob - each.scatter(-1, label, -torch.inf).logsumexp(-1).logsumexp(0)
     log_loss = torch.where(
-        odds > SURE, -odds, torch.nn.functional.softplus(-odds.clamp_max(SURE)).log()
+        odds > LOG_ODDS_CUTOFF,
+        -odds,
+        torch.nn.functional.softplus(-odds.clamp_max(LOG_ODDS_CUTOFF)).log(),
     )
     total = torch.where(y >= 0, log_loss, -torch.inf).logsumexp(-1)
     return torch.where((y >= 0).any(-1), -total, 0.0)
@@ -57,7 +60,9 @@ def soften_logits(predictive: Categorical) -> Categorical:
     return Categorical(predictive.logits * temper(predictive.logits)[:, None, None])
 
 
-def summed_slope(predictive: Categorical, y: Tensor, soften: bool = False) -> Tensor:
+def log_likelihood_logit_gradient(
+    predictive: Categorical, y: Tensor, soften: bool = False
+) -> Tensor:
     """∂/∂f of Σ_b Σ_t log p(y_bt) in closed form: [S, B, T, C], like the logits f.
 
     ∂/∂f_sc log S⁻¹ Σ_s softmax(f_s)_y = w_s (1[c = y] − softmax(f_s)_c),
@@ -102,10 +107,12 @@ def is_misclassified(predictive: Categorical, y: Tensor) -> Tensor:
 
 
 def margins(predictive: Categorical, y: Tensor) -> Tensor:
-    """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where one is misjudged. [B]
+    """min_t [log p(y_t) − max_{c≠y_t} log p(c)] over the observed labels y [B, T]: negative where
+    one is misjudged. [B]
 
-    A softmax's log-probabilities differ from its logits by a constant, so these are the margins between logits."""
-    return _least(_gaps(_scores(predictive), y), y)
+    A softmax's log-probabilities differ from its logits by a constant, so these are the margins
+    between logits."""
+    return _min_over_observed(_log_probability_gaps(_scores(predictive), y), y)
 
 
 def ratios(predictive: Categorical, y: Tensor) -> Tensor:
@@ -123,42 +130,45 @@ def ratios(predictive: Categorical, y: Tensor) -> Tensor:
     """
     log_probs = _scores(predictive)
     if log_probs.shape[-1] < 3:
-        raise Misfit(
+        raise ConfigMismatchError(
             "attacker.criterion: dlr compares the first class with the third, and there are two; use margin"
         )
     top = log_probs.topk(3, -1).values
     spread = top[..., 0] - top[..., 2]
     # zero where the three are equal, and so are the gaps
     spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)
-    return _least(_gaps(log_probs, y) / spread, y)
+    return _min_over_observed(_log_probability_gaps(log_probs, y) / spread, y)
 
 
 def _scores(predictive: Categorical) -> Tensor:
-    """Log-probabilities [B, T, C] up to a constant of each row and task: of one softmax its logits, which are not rounded."""
+    """Log-probabilities [B, T, C] up to a constant of each row and task: of one softmax its logits,
+    which are not rounded."""
     return predictive.logits[0] if len(predictive.logits) == 1 else predictive.log_probs
 
 
-def _gaps(log_probs: Tensor, y: Tensor) -> Tensor:
+def _log_probability_gaps(log_probs: Tensor, y: Tensor) -> Tensor:
     """log p(y_t) − max_{c≠y_t} log p(c) [B, T]."""
     label = y.clamp_min(0).unsqueeze(-1)
     others = log_probs.scatter(-1, label, -torch.inf).amax(-1)
     return log_probs.gather(-1, label).squeeze(-1) - others
 
 
-def _least(values: Tensor, y: Tensor) -> Tensor:
+def _min_over_observed(values: Tensor, y: Tensor) -> Tensor:
     """The smallest of values [B, T] over the observed labels y; 0 for a row that has none. [B]"""
     is_observed = y >= 0
     least = torch.where(is_observed, values, torch.inf).amin(-1)
     return torch.where(is_observed.any(-1), least, 0.0)
 
 
-def towards_margin(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
-    """min_t [z_y − z_c] of the observed labels y [B, T] and one other class c of each, z the log-probabilities. [B]"""
-    return _least(_differences(_scores(predictive), y, other), y)
+def margin_to_class(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
+    """min_t [z_y − z_c] of the observed labels y [B, T] and one other class c of each, z the
+    log-probabilities. [B]"""
+    return _min_over_observed(_differences(_scores(predictive), y, other), y)
 
 
-def towards_ratio(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
-    """min_t (z_y − z_c)/(z_π1 − (z_π3 + z_π4)/2) of the observed labels y [B, T] and one other class c of each. [B]
+def dlr_margin_to_class(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
+    """min_t (z_y − z_c)/(z_π1 − (z_π3 + z_π4)/2) of the observed labels y [B, T] and one other
+    class c of each. [B]
 
     With three classes (z_π3 + z_π4)/2 is z_π3, with two it is z_π2.
 
@@ -167,7 +177,7 @@ def towards_ratio(predictive: Categorical, y: Tensor, other: Tensor) -> Tensor:
     top = scores.topk(min(4, scores.shape[-1]), -1).values
     spread = top[..., 0] - top[..., 2:].mean(-1) if top.shape[-1] > 2 else top[..., 0] - top[..., 1]
     spread = spread.clamp_min(torch.finfo(spread.dtype).tiny)
-    return _least(_differences(scores, y, other) / spread, y)
+    return _min_over_observed(_differences(scores, y, other) / spread, y)
 
 
 def _differences(scores: Tensor, y: Tensor, other: Tensor) -> Tensor:
@@ -177,7 +187,8 @@ def _differences(scores: Tensor, y: Tensor, other: Tensor) -> Tensor:
 
 
 def next_classes(predictive: Categorical, y: Tensor, count: int) -> list[Tensor]:
-    """The most likely classes but the true one, labels y [B, T]: the first, the second, … ``count`` times [B, T].
+    """The most likely classes but the true one, labels y [B, T]: the first, the second, … ``count``
+    times [B, T].
 
     Fewer where there are fewer other classes."""
     scores = predictive.log_probs
@@ -197,8 +208,8 @@ TOWARDS: dict[Criterion, Callable[[Categorical, Tensor, Tensor], Tensor]] = {
     "cross_entropy": lambda predictive, y, other: (
         -certainty(predictive, torch.where(y >= 0, other, -1))
     ),
-    "margin": towards_margin,
-    "dlr": towards_ratio,
+    "margin": margin_to_class,
+    "dlr": dlr_margin_to_class,
 }
 
 # The same order of inputs, on a scale where a confident network's values differ: by it the better of two is kept.

@@ -1,4 +1,5 @@
-"""The nearest point of a hyperplane inside a box, in each norm: rows of x [B, D] on their own planes."""
+"""The nearest point of a hyperplane inside a box, in each norm: rows of x [B, D] on their own
+planes."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from components.contracts.victim import NormName
 def project_to_plane(
     x: Tensor, w: Tensor, b: Tensor, bounds: tuple[float, float] | None, norm: NormName
 ) -> Tensor:
-    """argmin_z ‖z − x‖ over {z : ⟨w, z⟩ + b = 0} inside the bounds; the point of the box nearest to the plane if none is on it.
+    """argmin_z ‖z − x‖ over {z : ⟨w, z⟩ + b = 0} inside the bounds; the point of the box nearest to
+    the plane if none is on it.
 
-    With m_i how far x_i can go in the direction that leads to the plane, z_i − x_i is min(τ, m_i) in L∞, min(τ |w_i|, m_i)
-    in L2, for the τ at which the plane is reached, and in L1 m_i for the largest |w_i| first.
+    With m_i how far x_i can go in the direction that leads to the plane, z_i − x_i is min(τ, m_i)
+    in L∞, min(τ |w_i|, m_i) in L2, for the τ at which the plane is reached, and in L1 m_i for the
+    largest |w_i| first.
 
     Args:
         x: points [B, D]; w: normals [B, D]; b: offsets [B].
@@ -33,28 +36,29 @@ def project_to_plane(
         room = torch.where(direction > 0, bounds[1] - x, x - bounds[0]).clamp_min(0.0)
     room = torch.where(slope > 0, room, 0.0)  # a coordinate that does not matter stays
     if norm == "l1":
-        return x + direction * _greedy(slope, room, distance)
+        return x + direction * _greedy_displacement(slope, room, distance)
     speed = slope if norm == "l2" else (slope > 0).to(x)  # of a coordinate as τ grows
     return x + direction * torch.minimum(
-        _level(slope * speed, _ratio(room, speed), distance) * speed, room
+        _solve_threshold(slope * speed, _safe_ratio(room, speed), distance) * speed, room
     )
 
 
-def _ratio(room: Tensor, speed: Tensor) -> Tensor:
+def _safe_ratio(room: Tensor, speed: Tensor) -> Tensor:
     return torch.where(speed > 0, room / speed.clamp_min(torch.finfo(speed.dtype).tiny), 0.0)
 
 
-def _sum_before(values: Tensor) -> Tensor:
+def _exclusive_cumsum(values: Tensor) -> Tensor:
     """Σ_{j<i} of values [B, D], some of them possibly infinite."""
     return torch.cat([torch.zeros_like(values[:, :1]), values[:, :-1]], 1).cumsum(1)
 
 
-def _level(gain: Tensor, end: Tensor, distance: Tensor) -> Tensor:
-    """τ [B, 1] with Σ_i gain_i min(τ, end_i) = distance [B, 1], or the largest end where the sum stays below."""
+def _solve_threshold(gain: Tensor, end: Tensor, distance: Tensor) -> Tensor:
+    """τ [B, 1] with Σ_i gain_i min(τ, end_i) = distance [B, 1], or the largest end where the sum
+    stays below."""
     end, order = end.sort(1)
     gain = gain.gather(1, order)
     full = torch.where(gain > 0, gain * end, 0.0)  # a gain of 0 never counts, not even times ∞
-    before = _sum_before(full)  # of coordinates that have ended before
+    before = _exclusive_cumsum(full)  # of coordinates that have ended before
     still = gain.flip(1).cumsum(1).flip(1)  # Σ of gains of those that go on
     tau = (distance - before) / still.clamp_min(torch.finfo(gain.dtype).tiny)
     reached = (tau <= end) & (still > 0)
@@ -63,12 +67,12 @@ def _level(gain: Tensor, end: Tensor, distance: Tensor) -> Tensor:
     return torch.where(reached.any(1, keepdim=True), tau.gather(1, first), finite)
 
 
-def _greedy(slope: Tensor, room: Tensor, distance: Tensor) -> Tensor:
+def _greedy_displacement(slope: Tensor, room: Tensor, distance: Tensor) -> Tensor:
     """How far each coordinate goes [B, D] if the steepest go first."""
     ordered, order = slope.sort(1, descending=True)
     most = room.gather(1, order)
     need = torch.where(ordered > 0, ordered * most, 0.0)
-    remaining = (distance - _sum_before(need)).clamp_min(0.0)
+    remaining = (distance - _exclusive_cumsum(need)).clamp_min(0.0)
     moves = torch.minimum(most, remaining / ordered.clamp_min(torch.finfo(slope.dtype).tiny))
     moves = torch.where(ordered > 0, moves, 0.0)
     return torch.zeros_like(slope).scatter(1, order, moves)

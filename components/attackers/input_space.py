@@ -19,7 +19,7 @@ from components.attackers.norms import NORMS, TINY
 from components.attackers.words.changes import random_changes
 from components.contracts.victim import Measure, NormName
 from components.problems.supervised import Supervised
-from components.trouble import Doubtful, Misfit
+from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 
 
 class InputSpace(Protocol):
@@ -36,10 +36,11 @@ class InputSpace(Protocol):
         """How large the perturbation from x to x' is, [B]."""
         ...
 
-    def at_random(
+    def perturb_at_random(
         self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
     ) -> Tensor:
-        """The control: x' as far from x as an attack of that size may go, labels y [B, T], but at random."""
+        """The control: x' as far from x as an attack of that size may go, labels y [B, T], but at
+        random."""
         ...
 
     def largest(self, measure: Measure) -> float:
@@ -55,7 +56,8 @@ class InputSpace(Protocol):
         ...
 
     def check_training_size(self, size: float, measure: Measure, name: str) -> None:
-        """The size that a defence trains at is in the units of the inputs of the problem of that name.
+        """The size that a defence trains at is in the units of the inputs of the problem of that
+        name.
 
         Raises:
             Misfit: it is not.
@@ -64,10 +66,10 @@ class InputSpace(Protocol):
 
 
 # share of the largest size below which sizes of inputs in grey levels seem to be meant for [0, 1]
-FAINT = 1e-3
+GREY_LEVEL_SIZE_SHARE = 1e-3
 
 
-def norm_of(measure: Measure) -> NormName:
+def require_norm(measure: Measure) -> NormName:
     """A measure that is a norm.
 
     Raises:
@@ -89,19 +91,19 @@ class BoxSpace:
         return x if self.bounds is None else x.clamp(*self.bounds)
 
     def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
-        return NORMS[norm_of(measure)].size(moved - x)
+        return NORMS[require_norm(measure)].size(moved - x)
 
-    def at_random(
+    def perturb_at_random(
         self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
     ) -> Tensor:
         """Random signs in L∞, a random point of the sphere in the other norms."""
-        return self.clip(x + noise(x, size, norm_of(measure), generator))
+        return self.clip(x + noise(x, size, require_norm(measure), generator))
 
     def largest(self, measure: Measure) -> float:
         if self.bounds is None:
             return math.inf
         diameters = {"linf": 1.0, "l2": math.sqrt(self.inputs), "l1": float(self.inputs)}
-        return (self.bounds[1] - self.bounds[0]) * diameters[norm_of(measure)]
+        return (self.bounds[1] - self.bounds[0]) * diameters[require_norm(measure)]
 
     def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
         largest = max(sizes)
@@ -109,19 +111,19 @@ class BoxSpace:
         if self.bounds is not None and largest > most * (1 + 1e-9):
             low, high = self.bounds
             grey = "8/255" if high - low == 1 else f"{(high - low) * 8 / 255:.3g}"
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker.eps: {largest:g} leads from any input of {name} to any other (they lie in [{low:g}, "
                 f"{high:g}], {measure} size at most {most:g}); give sizes in those units, e.g. {grey} for 8 of 255 grey "
                 "levels"
             )
         if (
             self.bounds is not None
-            and 0 < largest < FAINT * most
+            and 0 < largest < GREY_LEVEL_SIZE_SHARE * most
             and self.bounds[1] - self.bounds[0] > 2
         ):
             low, high = self.bounds
             warnings.warn(
-                Doubtful(
+                QuestionableConfigWarning(
                     f"attacker.eps: at most {largest:.3g}, and inputs of {name} lie in [{low:g}, {high:g}]; sizes are in "
                     f"their units, where 8 of 255 grey levels are {(high - low) * 8 / 255:.3g}"
                 ),
@@ -133,7 +135,7 @@ class BoxSpace:
             return
         low, high = self.bounds
         if size > high - low:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.train_eps: {size:g} exceeds the range {list(self.bounds)} of an input of {name}; "
                 f"it is in the units of the inputs, below {high - low:g}"
             )
@@ -155,7 +157,7 @@ class WordSpace:
     def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
         return (moved != x).sum(1)
 
-    def at_random(
+    def perturb_at_random(
         self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
     ) -> Tensor:
         """As many words as the attack may change, of those that it can change."""
@@ -171,7 +173,7 @@ class WordSpace:
 
     def check_training_size(self, size: float, measure: Measure, name: str) -> None:
         if size != int(size):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.train_eps: {size:g} is not a number of changed inputs of {name}, which are binary; "
                 "use a whole one, such as 2"
             )
@@ -185,7 +187,8 @@ def input_space(problem: Supervised) -> BoxSpace | WordSpace:
 
 
 def noise(x: Tensor, size: float, norm: NormName, generator: torch.Generator) -> Tensor:
-    """Noise of one length, like x: random signs in L∞, a random point of the sphere in the other norms."""
+    """Noise of one length, like x: random signs in L∞, a random point of the sphere in the other
+    norms."""
     if norm == "linf":
         return size * (
             torch.randint(2, x.shape, generator=generator, device=x.device).to(x) * 2 - 1

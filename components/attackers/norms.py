@@ -32,7 +32,8 @@ class Norm:
 
 @dataclass(frozen=True)
 class Ball:
-    """{x' : ‖x' − x‖ ≤ ε} inside the bounds of the inputs: where an attack on the rows x [B, D] may go."""
+    """{x' : ‖x' − x‖ ≤ ε} inside the bounds of the inputs: where an attack on the rows x [B, D] may
+    go."""
 
     norm: Norm
     origin: Tensor  # x [B, D]
@@ -51,7 +52,8 @@ class Ball:
 
 @dataclass(frozen=True)
 class Box:
-    """The L∞ ball and the bounds are one box: its sides are worked out once, and a step costs one pass over the pixels."""
+    """The L∞ ball and the bounds are one box: its sides are worked out once, and a step costs one
+    pass over the pixels."""
 
     low: Tensor  # [B, D]
     high: Tensor  # [B, D]
@@ -142,7 +144,8 @@ def _steepest_l2(gradient: Tensor) -> Tensor:
 
 
 def _steepest_l1(gradient: Tensor) -> Tensor:
-    """The 5 % coordinates with the largest gradient, equally: one coordinate at a time would need as many steps as pixels.
+    """The 5 % coordinates with the largest gradient, equally: one coordinate at a time would need
+    as many steps as pixels.
 
     Source: Tramèr and Boneh (2019), section 4 (SLIDE)."""
     n_top = max(1, math.ceil(0.05 * gradient.shape[1]))

@@ -1,4 +1,5 @@
-"""The class that a targeted attack wants to be predicted, by the name that the user's own labels give it."""
+"""The class that a targeted attack wants to be predicted, by the name that the user's own labels
+give it."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from torch import Tensor
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 SHOWN = 12  # names of classes in a complaint
 
 
-def _as_label(value: object) -> object:
+def _to_label(value: object) -> object:
     """Convert a value that YAML reads as true, false or 2.5 to the label in the file."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -26,11 +27,11 @@ def _as_label(value: object) -> object:
     return value
 
 
-class Targeted(BaseModel):
+class TargetedAttack(BaseModel):
     """An attack that wants one class to be predicted, or (``target`` null) any but the true one."""
 
     # class that the attack wants to be predicted, by its label in the data; null: any but the true one
-    target: Annotated[int | str | None, BeforeValidator(_as_label)]
+    target: Annotated[int | str | None, BeforeValidator(_to_label)]
     _number: int | None = PrivateAttr(default=None)  # of that class; None: not asked for yet
 
     @property
@@ -40,7 +41,7 @@ class Targeted(BaseModel):
             return self._number
         if not isinstance(self.target, str):
             return self.target
-        raise Misfit(
+        raise ConfigMismatchError(
             f"attacker.target={self.target}: a label is read by with_problem(problem, rng), and a number without it"
         )
 
@@ -51,21 +52,22 @@ class Targeted(BaseModel):
         if self.target is None or self._number is not None or not isinstance(problem, Supervised):
             return self
         informed = self.model_copy()
-        informed._number = class_number(
+        informed._number = find_class_index(
             self.target, problem.classes, problem.name, "attacker.target"
         )
         return informed
 
     def check_target(self, problem: Problem, key: str) -> None:
         if self.target is not None and isinstance(problem, Supervised):
-            class_number(self.target, problem.classes, problem.name, f"{key}.target")
+            find_class_index(self.target, problem.classes, problem.name, f"{key}.target")
 
     def labels(self, y: Tensor) -> Tensor:
-        """Labels y [B, T] with the target in the place of each that is observed; y itself without a target."""
+        """Labels y [B, T] with the target in the place of each that is observed; y itself without a
+        target."""
         return y if self.target_class is None else torch.where(y >= 0, self.target_class, y)
 
 
-def class_number(label: int | str, classes: Sequence[str], data: str, key: str) -> int:
+def find_class_index(label: int | str, classes: Sequence[str], data: str, key: str) -> int:
     """The number of the class that a label names among the classes of the data, in their order.
 
     Raises:
@@ -83,7 +85,7 @@ def class_number(label: int | str, classes: Sequence[str], data: str, key: str) 
         if plain
         else ", ".join(classes[:SHOWN]) + (", …" if len(classes) > SHOWN else "")
     )
-    raise Misfit(
+    raise ConfigMismatchError(
         f"{key}={label}: {data} has classes {class_list}; name one of these, or null for any but the true one"
     )
 

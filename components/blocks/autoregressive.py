@@ -9,12 +9,13 @@ from components.blocks.rows import constant
 from components.contracts.roles import Block
 from components.contracts.structural import Dynamics, Facts, Terms
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("block", "autoregressive")
 class AutoregressiveBlock(Block):
-    """Autoregression: a_{t+1} = φ_1 a_t + … + φ_p a_{t−p+1} + N(0, σ²), φ uniform where it is stationary.
+    """Autoregression: a_{t+1} = φ_1 a_t + … + φ_p a_{t−p+1} + N(0, σ²), φ uniform where it is
+    stationary.
 
     p states, the latest values, each N(0, s²) at the first time.
 
@@ -33,7 +34,7 @@ class AutoregressiveBlock(Block):
         like = facts.like
         times = len(facts.like)
         if p >= times:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{facts.where}.lags={p}: there are {times} times to learn them from; ask for fewer"
             )
         eye = torch.eye(p).to(like)

@@ -15,8 +15,8 @@ from components.registry import register
 class DynamicRegressionBlock(Block):
     """Dynamic regression: y has x_tᵀ β_t, β_{j,t+1} = β_jt + N(0, σ_j²), β_j1 ~ N(0, s²).
 
-    A state for each of the ``columns`` (null: all regressors), standardised over the times seen, so that β is of a
-    standard deviation of x.
+    A state for each of the ``columns`` (null: all regressors), standardised over the times seen, so
+    that β is of a standard deviation of x.
 
     Raises Misfit where a column is not there, or is constant.
 

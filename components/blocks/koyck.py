@@ -42,6 +42,6 @@ class KoyckBlock(Block):
             past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
-        return Terms.without_states(
+        return Terms.regression_terms(
             "koyck", select_columns(self, facts, names, before, lag=0), facts.like
         )

@@ -17,11 +17,13 @@ class RegressionBlock(Block):
 
         γ_i ~ Bernoulli(π_i),   β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹)
 
-    Ω = κ/n ((1 − w) XᵀX + w diag XᵀX), κ the ``information`` in observations, w the ``shrinkage``; σ² is the variance of the
-    observations.  π as ``inclusion`` names it (1: always in, 0: never); of the others k/p, k the expected size.  No
-    states, a column for each of ``columns`` (null: all regressors).
+    Ω = κ/n ((1 − w) XᵀX + w diag XᵀX), κ the ``information`` in observations, w the ``shrinkage``;
+    σ² is the variance of the observations.  π as ``inclusion`` names it (1: always in, 0: never);
+    of the others k/p, k the expected size.  No states, a column for each of ``columns`` (null: all
+    regressors).
 
-    Raises Misfit where a column is not there or constant, π is given to none of the columns, more are expected than there are.
+    Raises Misfit where a column is not there or constant, π is given to none of the columns, more
+    are expected than there are.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014)."""
 
@@ -37,6 +39,6 @@ class RegressionBlock(Block):
         names = [facts.x_names[j] for j in places]
         rows, units = standardise_columns(facts, places, self.standardise)
         regressors = select_columns(self, facts, names, rows)
-        return Terms.without_states(
+        return Terms.regression_terms(
             "regression", regressors, facts.like, dict(zip(names, units, strict=True))
         )

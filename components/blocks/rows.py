@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Covariates, Facts
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Rows = Callable[[Covariates], Tensor]
 
@@ -19,8 +19,8 @@ def constant(row: Tensor) -> Rows:
 
 
 def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[Rows, list[float]]:
-    """Regressors, less their means and by their standard deviations over the times seen where that is asked; and what a unit
-    of each is then in units of its column: the standard deviation, or 1.
+    """Regressors, less their means and by their standard deviations over the times seen where that
+    is asked; and what a unit of each is then in units of its column: the standard deviation, or 1.
 
     Raises:
         Misfit: one of them does not vary there."""
@@ -30,7 +30,7 @@ def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[R
     sd = (x - mean).square().nanmean(0).sqrt()
     for place, spread in zip(places, sd.tolist(), strict=True):
         if not spread > 0:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{facts.where}: {facts.x_names[place]} is constant over the times seen; leave it out of columns"
             )
     if not asked:

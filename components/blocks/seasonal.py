@@ -15,9 +15,11 @@ from components.registry import register
 
 @register("block", "seasonal")
 class SeasonalBlock(Block):
-    """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j<p−1} τ_{t−j} + N(0, σ²).
+    """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j<p−1} τ_{t−j} + N(0,
+    σ²).
 
-    p − 1 states, the latest effects.  Long periods are dear: d states cost d³ a time; see ``trigonometric``.
+    p − 1 states, the latest effects.  Long periods are dear: d states cost d³ a time; see
+    ``trigonometric``.
 
     Raises Misfit where the period is longer than what is seen.
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Covariates, Facts, Regressors
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
-class Selecting(Protocol):
+class SelectingBlock(Protocol):
     """Keys of a block with columns that are included or excluded."""
 
     @property
@@ -29,7 +29,7 @@ class Selecting(Protocol):
 
 
 def select_columns(
-    block: Selecting,
+    block: SelectingBlock,
     facts: Facts,
     names: list[str],
     columns: Callable[[Covariates], Tensor],
@@ -67,12 +67,12 @@ def inclusion(
     """
     for name in given:
         if name not in names:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{facts.where}.inclusion.{name}: no such column; there are {', '.join(names)}"
             )
     others = len(names) - len(given)
     if expected_size is not None and expected_size > others > 0:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{facts.where}.expected_size={expected_size:g}: there are {others} columns to choose from; expect fewer, or null: "
             "all are in"
         )
@@ -83,7 +83,8 @@ def inclusion(
 def slab_precision(
     facts: Facts, names: list[str], columns: Tensor, information: float, shrinkage: float
 ) -> Tensor:
-    """Ω = κ/n ((1 − w) XᵀX + w diag XᵀX) of columns [n, p]; times with an unknown number are left out.
+    """Ω = κ/n ((1 − w) XᵀX + w diag XᵀX) of columns [n, p]; times with an unknown number are left
+    out.
 
     Raises:
         Misfit: a column is 0 at all times that are seen.
@@ -94,5 +95,7 @@ def slab_precision(
     if idle := [
         name for name, square in zip(names, gram.diagonal().tolist(), strict=True) if not square > 0
     ]:
-        raise Misfit(f"{facts.where}: {idle[0]} is 0 at all times that are seen; leave it out")
+        raise ConfigMismatchError(
+            f"{facts.where}: {idle[0]} is 0 at all times that are seen; leave it out"
+        )
     return information * ((1 - shrinkage) * gram + shrinkage * torch.diag(gram.diagonal()))

@@ -12,9 +12,11 @@ from components.registry import register
 
 @register("block", "semilocal_trend")
 class SemilocalTrendBlock(Block):
-    """Semilocal linear trend: μ_{t+1} = μ_t + δ_t + N(0, σ²_level), δ_{t+1} = D + φ(δ_t − D) + N(0, σ²_slope).
+    """Semilocal linear trend: μ_{t+1} = μ_t + δ_t + N(0, σ²_level), δ_{t+1} = D + φ(δ_t − D) + N(0,
+    σ²_slope).
 
-    Three states, level, slope and D, which does not move: D ~ N(0, s²).  φ ~ N(m, s²) within (−1, 1).
+    Three states, level, slope and D, which does not move: D ~ N(0, s²).  φ ~ N(m, s²) within (−1,
+    1).
 
     Source: Scott (2016), AddSemilocalLinearTrend; Brodersen et al. (2015), section 2.1."""
 

@@ -12,18 +12,20 @@ from components.blocks.rows import constant
 from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("block", "trigonometric")
 class TrigonometricBlock(Block):
-    """Trigonometric season: waves of harmonics 1 … H of a period that need be no whole number. With λ_j = 2πj/p:
+    """Trigonometric season: waves of harmonics 1 … H of a period that need be no whole number. With
+    λ_j = 2πj/p:
 
         γ_{j,t+1} =  γ_jt cos λ_j + γ*_jt sin λ_j + N(0, σ²),   γ*_{j,t+1} = −γ_jt sin λ_j + γ*_jt cos λ_j + N(0, σ²)
 
     y has Σ_j γ_jt.  2H states, one less where 2H = p: the last pair's γ* never reaches y.
 
-    Raises Misfit where the period is longer than what is seen, or has fewer harmonics than are asked for.
+    Raises Misfit where the period is longer than what is seen, or has fewer harmonics than are
+    asked for.
 
     Source: Harvey (1989), section 2.3.4; Durbin and Koopman (2012), section 3.2.2."""
 
@@ -39,7 +41,7 @@ class TrigonometricBlock(Block):
         like = facts.like
         facts.check_period(p)
         if 2 * self.harmonics > p:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{facts.where}.harmonics={self.harmonics}: a period of {p:g} has {int(p // 2)} at most"
             )
         waves = [2 * math.pi * j / p for j in range(1, self.harmonics + 1)]

@@ -1,4 +1,5 @@
-"""Attackers, by what they act on: the inputs of a classifier, the observations of a sequence, a filter, a game.
+"""Attackers, by what they act on: the inputs of a classifier, the observations of a sequence, a
+filter, a game.
 
 An attacker is a component of one of these four bases; a run has one, or none."""
 
@@ -74,11 +75,13 @@ class Evasion(Component):
         return "defended"
 
     def aims(self) -> frozenset[int | str | None]:
-        """The classes that it wants to be predicted, by their labels; None: any but the true one."""
+        """The classes that it wants to be predicted, by their labels; None: any but the true
+        one."""
         return frozenset({None})
 
     def check_target(self, problem: Problem, key: str) -> None:
-        """Checks that the classes it aims at are classes of the problem; ``key`` is where it is configured.
+        """Checks that the classes it aims at are classes of the problem; ``key`` is where it is
+        configured.
 
         Raises:
             Misfit: one of them is not."""
@@ -105,7 +108,8 @@ class Evasion(Component):
         return self
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        """x' [B, D] of size at most ε around x [B, D], for labels y [B, T], negative where missing."""
+        """x' [B, D] of size at most ε around x [B, D], for labels y [B, T], negative where
+        missing."""
         raise TypeError(f"{type(self).__name__} has no perturb")
 
 
@@ -141,7 +145,7 @@ class Contamination(Component):
 
 
 @runtime_checkable
-class Corruptible(Problem[Q], Protocol[Q]):
+class CorruptibleProblem(Problem[Q], Protocol[Q]):
     """A problem with observations that an attacker can corrupt once, before any inference."""
 
     def attack(self, attacker: Contamination, rng: Rng) -> Problem: ...
@@ -179,7 +183,8 @@ class Injection(Component):
         raise TypeError(f"{type(self).__name__} does not say how far he follows an error back")
 
     def noise_unit(self) -> float | None:
-        """The unit of the budgets: the observation noise's standard deviation; None: what the model says."""
+        """The unit of the budgets: the observation noise's standard deviation; None: what the model
+        says."""
         return None
 
     def references(self) -> dict[str, Injection]:
@@ -240,7 +245,7 @@ class Opponent(Component, Generic[S]):
 
 
 @runtime_checkable
-class TellsPolicy(Protocol):
+class PolicyReporter(Protocol):
     """An opponent that can report its policy."""
 
     # probabilities of his actions in s [R, B]

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
 FINITE = "scores are finite"  # the check that a run has to pass, or it has diverged
 # information of steps that checks ask for in the end
-TRACED = frozenset({"ess", "elbo", "discriminator_loss"})
+CHECKED_STEP_INFO = frozenset({"ess", "elbo", "discriminator_loss"})
 # (step, what it said: numbers, or one for each replicate), as recorded
 Trace = Sequence[tuple[int, Mapping[str, Any]]]
 
@@ -33,10 +33,12 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Response:
-    """How a step of a method that follows the gradient answers to it: θ moves by A ∇log p, A [K·P, K·P] positive.
+    """How a step of a method that follows the gradient answers to it: θ moves by A ∇log p, A [K·P,
+    K·P] positive.
 
-    Where the largest eigenvalue of A times the curvature −∇² log p exceeds ``limit``, the path swings ever wider: 2 where
-    steps have no memory, 2 (1 + β) where the share β of the last step is taken again.
+    Where the largest eigenvalue of A times the curvature −∇² log p exceeds ``limit``, the path
+    swings ever wider: 2 where steps have no memory, 2 (1 + β) where the share β of the last step is
+    taken again.
 
     Source: Polyak (1964)."""
 
@@ -45,7 +47,7 @@ class Response:
 
 
 @runtime_checkable
-class RespondsToGradient(Protocol[S]):
+class GradientResponsiveMethod(Protocol[S]):
     """An inference method that ``evaluation.stability`` can check.
 
     The check tests whether its steps are small enough for the curvature.
@@ -79,7 +81,7 @@ def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
     if not fits:
         expected_shape = " × ".join("any" if e is None else str(e) for e in expected)
         given_shape = " × ".join(map(str, sizes)) or "a single number"
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{what}: their shape is {given_shape}, that of the data is {expected_shape}, and "
             f"they are not scored against each other; "
             "choose a model that fits the data"

@@ -1,4 +1,5 @@
-"""Outputs of classifiers: probabilities and their logarithms as logits, and how one tells them apart."""
+"""Outputs of classifiers: probabilities and their logarithms as logits, and how one tells them
+apart."""
 
 from __future__ import annotations
 
@@ -9,16 +10,17 @@ import torch
 from torch import Tensor
 
 Outputs = Literal["logits", "probabilities", "log_probabilities"]
-Likeness = Literal["sums to one", "in [0, 1]", "below zero"]
+NonLogitKind = Literal["sums to one", "in [0, 1]", "below zero"]
 CLOSE = 1e-4  # how far sums of probabilities may be from one
 
 
 def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
     """Logits f with softmax(f)_c = p_c.
 
-    Of several classes f_c = log p_c, of one output for a binary label f = (0, log p − log(1 − p)).  Probabilities are held
-    between the smallest normal number and 1 − ε/2, so that logits and gradients are finite; −∞ is taken for the logarithm of
-    that number below the largest logit of its row.
+    Of several classes f_c = log p_c, of one output for a binary label f = (0, log p − log(1 − p)).
+    Probabilities are held between the smallest normal number and 1 − ε/2, so that logits and
+    gradients are finite; −∞ is taken for the logarithm of that number below the largest logit of
+    its row.
 
     Args:
         values: [..., C], or [..., 1] that are p, log p or log odds of the second of two classes.
@@ -44,7 +46,7 @@ def to_logits(values: Tensor, outputs: Outputs) -> Tensor:
     return torch.cat([torch.zeros_like(values), values], -1)
 
 
-def likeness(values: Tensor) -> Likeness | None:
+def guess_output_kind(values: Tensor) -> NonLogitKind | None:
     """Apparent kind of the outputs of many inputs, if they are not logits.
 
     None: like logits, or there are too few to say.

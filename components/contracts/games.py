@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
 
 
-class OpponentEnds(NamedTuple):
+class OpponentStatus(NamedTuple):
     """Opponents that took part in a move, and those that ended their part in the game with it."""
 
     present: Tensor  # [R, M] bool: the opponent was in the game and acted
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     # [R] bool: the episode stops at s', though it could go on; None: never
     truncated: Tensor | None = None
     # None: all of them play as long as the decision maker does
-    opponents: OpponentEnds | None = None
+    opponents: OpponentStatus | None = None
 
 
 class Shown(NamedTuple):
@@ -94,7 +94,7 @@ class NumberedStates(Protocol):
 
 
 @runtime_checkable
-class Marked(Protocol):
+class SparseFeatureEnvironment(Protocol):
     """An environment with features that are ones at a few places and zeros elsewhere."""
 
     # where among the F features the ones are [R, n] long; F: nowhere
@@ -102,7 +102,7 @@ class Marked(Protocol):
 
 
 @runtime_checkable
-class TableOfRewards(NumberedStates, Protocol):
+class TabularGame(NumberedStates, Protocol):
     """A game with its rewards and transitions in tables, which can be solved."""
 
     reward_a: Tensor  # [S, A, B]
@@ -116,8 +116,9 @@ class TableOfRewards(NumberedStates, Protocol):
 
 
 @runtime_checkable
-class Taxed(Protocol):
-    """An environment in which a third party, who chooses a number and no action, moves what players get between them.
+class TaxedEnvironment(Protocol):
+    """An environment in which a third party, who chooses a number and no action, moves what players
+    get between them.
 
     Source: Gallego (2021), section 4.5.4."""
 
@@ -126,14 +127,14 @@ class Taxed(Protocol):
 
 
 @runtime_checkable
-class MayBeginOver(Protocol):
+class EarlyEndEnvironment(Protocol):
     """An environment with episodes that may be over before the first move."""
 
     def is_over(self, s: Tensor) -> Tensor: ...  # [R] bool: nobody moves from s
 
 
 @runtime_checkable
-class Changing(Protocol):
+class ChangingEnvironment(Protocol):
     """An environment with rules that change from episode to episode."""
 
     def at(self, episode: int) -> Environment: ...  # the rules of an episode, from 0
@@ -221,7 +222,7 @@ class Agent(Protocol):
     def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...
 
 
-class GameOnShow(Protocol):
+class PlottableGame(Protocol):
     """Attributes of a game that figures need."""
 
     @property

@@ -1,4 +1,5 @@
-"""Keys that mean the same in every inference method that declares them: the machine finds them by these words."""
+"""Keys that mean the same in every inference method that declares them: the machine finds them by
+these words."""
 
 # what to lower when a value is no longer finite
 RATES = ("lr", "learning_rate", "step_size", "epsilon", "eta")

@@ -1,8 +1,8 @@
 """Predictive distributions: what the posterior of a supervised problem answers with.
 
-Both are mixtures over S Monte-Carlo samples (posterior draws, ensemble members, particles), so that every metric, attack
-and figure reads any method in the same way.  Shapes: S samples, B inputs, T tasks, C classes.
-"""
+Both are mixtures over S Monte-Carlo samples (posterior draws, ensemble members, particles), so that
+every metric, attack and figure reads any method in the same way.  Shapes: S samples, B inputs, T
+tasks, C classes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class GaussianMixture:
         return torch.special.ndtr((y - self.mu) / self.v.sqrt()).mean(0)  # [B, T]
 
     def quantile(self, level: float, n_bisections: int = 50) -> Tensor:
-        """The y at which the cdf is ``level``, by bisection between the outermost components' own quantiles."""
+        """The y at which the cdf is ``level``, by bisection between the outermost components' own
+        quantiles."""
         deviation = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
         # quantiles of the components: the mixture's lies between them
         quantiles = self.mu + deviation * self.v.sqrt()

@@ -1,4 +1,5 @@
-"""Problems: what a dataset loads, what an inference method is shown of it, and what the loop asks of every kind."""
+"""Problems: what a dataset loads, what an inference method is shown of it, and what the loop asks
+of every kind."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ Values = Literal["real", "binary", "categorical", "count", "words"]
 # has ended.
 Domain = Literal["continuous", "binary", "tokens"]
 # what a step of inference is shown
-Sees = Literal["minibatch", "whole", "observation", "series", "episode"]
+BatchKind = Literal["minibatch", "whole", "observation", "series", "episode"]
 
 # What the problems of each kind can show, the natural one first.
-SHOWS: dict[Kind, tuple[Sees, ...]] = {
+BATCH_KINDS_BY_PROBLEM: dict[Kind, tuple[BatchKind, ...]] = {
     "supervised": ("minibatch", "whole"),
     "unlabelled": ("minibatch", "whole"),
     "density": ("minibatch", "whole"),  # both are empty: a density has no data
@@ -48,7 +49,8 @@ class RowBatch(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum over the data."""
+    """Rows of a supervised problem.  ``scale`` = N/B makes a sum over the batch an unbiased sum
+    over the data."""
 
     x: Tensor  # [B, D]
     # [B, T]; real: floating, otherwise class numbers (long); any value where the label is missing
@@ -180,7 +182,7 @@ class Counts:
         )
 
 
-class Labelled(Protocol):
+class LabelledProblem(Protocol):
     """Attributes of a supervised problem that figures need.
 
     N rows x [N, D], and a label of each for every one of T tasks.
@@ -204,7 +206,7 @@ class Labelled(Protocol):
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive: ...  # x [B, D]
 
 
-class Unnamed(Protocol):
+class UnlabelledProblem(Protocol):
     """Attributes of an unlabelled problem that figures need.
 
     Rows to learn from and held-out ones, and classes of these, if known.

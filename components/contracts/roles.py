@@ -1,7 +1,8 @@
 """The roles, and what passes between them; attackers are in ``contracts.attackers``.
 
-A component is a frozen pydantic model: its fields are its configuration (types and constraints here, every default in
-its YAML), its methods are the science.  Nothing in this package imports ``runner``.
+A component is a frozen pydantic model: its fields are its configuration (types and constraints
+here, every default in its YAML), its methods are the science.  Nothing in this package imports
+``runner``.
 
     problem = dataset.load(rng, setting)
     model   = model.build(problem, rng)
@@ -32,7 +33,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from components.contracts.problems import Domain, Kind, Sees, Target, Values
+from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
 
@@ -80,11 +81,14 @@ class Problem(Protocol[Q]):
     # size of the leading replicate dimension (1: there is none, the runner loops)
     def replicates(self) -> int: ...
 
-    def length(self, sees: Sees) -> int | None:
-        """Number of steps there are, where what is seen comes to an end: observations, episodes.  None: no end."""
+    def length(self, sees: BatchKind) -> int | None:
+        """Number of steps there are, where what is seen comes to an end: observations, episodes.
+        None: no end."""
         ...
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Any]]:
         """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
         ...
 
@@ -102,14 +106,14 @@ class Problem(Protocol[Q]):
 
 
 @runtime_checkable
-class Tabulates(Problem[Q], Protocol[Q]):
+class TabulatingProblem(Problem[Q], Protocol[Q]):
     """A problem that has tables to show of a posterior."""
 
     def tables(self, posterior: Q, rng: Rng) -> dict[str, pd.DataFrame]: ...
 
 
 @runtime_checkable
-class HoldsOut(Problem[Q], Protocol[Q]):
+class HoldOutProblem(Problem[Q], Protocol[Q]):
     """A problem in which some training rows can replace the test rows.
 
     ``validation`` requires it.
@@ -161,7 +165,8 @@ class Dataset(Component, Generic[P]):
     simulates: ClassVar[frozenset[str]] = frozenset()
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """Name of the data that ``load`` would use now (it enters the run's signature); reads no data."""
+        """Name of the data that ``load`` would use now (it enters the run's signature); reads no
+        data."""
         return self.name
 
     def poses(self) -> Kind:
@@ -181,12 +186,13 @@ class Dataset(Component, Generic[P]):
         return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
-        """Capabilities that the model must offer to be scored as keys of this data set say: capability -> how these are set,
-        and the settings that ask nothing."""
+        """Capabilities that the model must offer to be scored as keys of this data set say:
+        capability -> how these are set, and the settings that ask nothing."""
         return {}
 
     def folds(self, data_dir: Path) -> int | None:
-        """Standard splits or folds that replicates take in turn, so many at most; None: any number of replicates."""
+        """Standard splits or folds that replicates take in turn, so many at most; None: any number
+        of replicates."""
         return None
 
     def load(self, rng: Rng, setting: Setting) -> P:
@@ -218,8 +224,8 @@ class Model(Component, Generic[P, M]):
         return self.offers
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """A key, with its value, that cannot be of such labels though the class has a likelihood for them, and the key with a
-        value that can; None: all keys can."""
+        """A key, with its value, that cannot be of such labels though the class has a likelihood
+        for them, and the key with a value that can; None: all keys can."""
         return None
 
     def assumptions(self) -> frozenset[str]:
@@ -232,7 +238,7 @@ class Model(Component, Generic[P, M]):
 
 class Inference(Component, Generic[M, P, B, S]):
     kinds: ClassVar[frozenset[str]]
-    sees: ClassVar[Sees] = "minibatch"  # what a step is shown
+    sees: ClassVar[BatchKind] = "minibatch"  # what a step is shown
     enough: ClassVar[int | None] = (
         None  # steps behind which a further one has nothing to add: as many as there are by default
     )
@@ -262,11 +268,13 @@ class Inference(Component, Generic[M, P, B, S]):
         return self.makes
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """A key, with its value, that cannot be with such labels, and the key with a value that can; None: all keys can."""
+        """A key, with its value, that cannot be with such labels, and the key with a value that
+        can; None: all keys can."""
         return None
 
     def asked_by_keys(self) -> dict[str, str]:
-        """Capabilities that keys of this method, as they are set, ask of the model besides: capability -> the key."""
+        """Capabilities that keys of this method, as they are set, ask of the model besides:
+        capability -> the key."""
         return {}
 
     @classmethod
@@ -282,7 +290,8 @@ class Inference(Component, Generic[M, P, B, S]):
     def required_capabilities(
         self, kind: Kind, offered: frozenset[str] = frozenset()
     ) -> frozenset[str]:
-        """Capabilities that the model, which offers these, must offer for a problem of a kind, as this method is configured."""
+        """Capabilities that the model, which offers these, must offer for a problem of a kind, as
+        this method is configured."""
         first, *instead = self.ways(kind)
         way = next((way for way in instead if way <= offered), first)
         return way | self.asked_by_keys().keys()
@@ -313,7 +322,7 @@ class Inference(Component, Generic[M, P, B, S]):
         return ()
 
 
-def of_variants(names: Iterable[str], inference: Inference) -> list[str]:
+def variant_info_names(names: Iterable[str], inference: Inference) -> list[str]:
     """Names of these quantities in a method's information.
 
     They are unchanged, or each of its variants' own, ``name/variant``.
@@ -344,8 +353,9 @@ class Gradient(Component, Generic[M, B, S]):
     def estimate(
         self, module: M, batch: B, rng: Rng, state: S
     ) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
-        """Gradients of the bound for the whole data set, one for each of ``module.parameters()`` in their order (None: it
-        does not matter to the bound), the terms of the bound ([] each, ``elbo`` among them, in nats) and the next state."""
+        """Gradients of the bound for the whole data set, one for each of ``module.parameters()`` in
+        their order (None: it does not matter to the bound), the terms of the bound ([] each,
+        ``elbo`` among them, in nats) and the next state."""
         raise TypeError(f"{type(self).__name__} has no estimate")
 
 

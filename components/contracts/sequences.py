@@ -16,7 +16,7 @@ class Observation(NamedTuple):
     missing: Tensor | None = None  # [R] bool: nothing was seen; None: all replicates saw y
 
 
-class Ahead(NamedTuple):
+class FutureCovariates(NamedTuple):
     """Known facts about the H times after a series, without their observations."""
 
     x: Tensor | None = None  # regressors [H, p]
@@ -30,7 +30,7 @@ class Series(NamedTuple):
     x: Tensor | None = None  # regressors [T, p]
     missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
     u: Tensor | None = None  # inputs, as spendings in c channels [T, c]
-    ahead: Ahead | None = None  # what is known of the times that follow
+    ahead: FutureCovariates | None = None  # what is known of the times that follow
     # of the T times and those that follow, ISO 8601; none: they are counted
     dates: tuple[str, ...] = ()
 

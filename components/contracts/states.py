@@ -23,7 +23,7 @@ def rebuilt() -> Any:
 
 
 @runtime_checkable
-class Keepable(Protocol):
+class InPlaceLoadable(Protocol):
     """A part of a state that is loaded in place.
 
     Modules, optimizers, and any object with the same state methods qualify.

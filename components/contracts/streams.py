@@ -33,7 +33,8 @@ class Rng(Protocol):
 
 
 def seed_from(generator: torch.Generator) -> int:
-    """A seed for what has a generator of its own: a library, or draws that are made when a posterior is asked for."""
+    """A seed for what has a generator of its own: a library, or draws that are made when a
+    posterior is asked for."""
     return int(torch.randint(2**31, (), generator=generator, device=generator.device))
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class Covariates(NamedTuple):
@@ -71,7 +71,7 @@ class Facts:
     def check_period(self, period: float) -> None:
         """Raises Misfit where a season is longer than what is seen."""
         if period > (times := len(self.like)):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{self.where}.period={period:g}: longer than the {times} times that are seen; shorten it"
             )
 
@@ -83,12 +83,12 @@ class Facts:
         Raises:
             Misfit: there are none, or none of that name."""
         if not names:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{self.where}: the data set has no {what}; leave the block out, or give it some"
             )
         for name in wanted or []:
             if name not in names:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{self.where}.{key}={name}: no such {what}; there are {', '.join(names)}"
                 )
         return [names.index(name) for name in wanted or names]
@@ -96,7 +96,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Scale:
-    """A standard deviation σ: 1/σ² ~ Gamma(df/2, rate df guess²/2), given σ ≤ upper; all in the units of y."""
+    """A standard deviation σ: 1/σ² ~ Gamma(df/2, rate df guess²/2), given σ ≤ upper; all in the
+    units of y."""
 
     name: str
     guess: float
@@ -107,7 +108,8 @@ class Scale:
 
 @dataclass(frozen=True)
 class Dynamics:
-    """Unknown coefficients φ [k] of one row of G: G_row = base_row + Σ_j φ_j terms_j, φ ~ N(mean, sd²) where they may lie."""
+    """Unknown coefficients φ [k] of one row of G: G_row = base_row + Σ_j φ_j terms_j, φ ~ N(mean,
+    sd²) where they may lie."""
 
     names: tuple[str, ...]
     row: int
@@ -167,7 +169,7 @@ class Terms:
     units: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def without_states(
+    def regression_terms(
         cls, label: str, regressors: Regressors, like: Tensor, units: dict[str, float] | None = None
     ) -> Terms:
         """Terms with columns only."""
@@ -194,7 +196,7 @@ class Errors:
     rate: float
 
     @property
-    def draws_nu(self) -> bool:
+    def is_nu_sampled(self) -> bool:
         return self.student and self.nu is None
 
 

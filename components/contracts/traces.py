@@ -1,4 +1,5 @@
-"""Traces: what a state gains row by row (draws, what a sampler says of them, filtered states, rewards)."""
+"""Traces: what a state gains row by row (draws, what a sampler says of them, filtered states,
+rewards)."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from torch import Tensor
 class Trace:
     """Rows of one shape and type, added at the end, one at a time, and never changed or taken away.
 
-    N rows lie in one tensor, where the first of them lay, which doubles when it is full: N additions copy O(N), and take
-    room for at most 2 N rows (3 N while it grows), or from the first for as many as are ``expected``.  A checkpoint counts
-    on rows that never change: those that it has written once, in blocks, it does not write again.  A state therefore keeps
-    the traces that it began with."""
+    N rows lie in one tensor, where the first of them lay, which doubles when it is full: N
+    additions copy O(N), and take room for at most 2 N rows (3 N while it grows), or from the first
+    for as many as are ``expected``.  A checkpoint counts on rows that never change: those that it
+    has written once, in blocks, it does not write again.  A state therefore keeps the traces that
+    it began with."""
 
     def __init__(self, rows: Tensor | None = None, expected: int = 1) -> None:
         # [room, …], of which the first N are rows
@@ -57,9 +59,11 @@ class Trace:
         return self._room[: self._n]
 
     def stack_rows(self, dim: int) -> Tensor:
-        """A copy of all rows with their number as dimension ``dim``, what ``torch.stack`` makes of a list of them."""
+        """A copy of all rows with their number as dimension ``dim``, what ``torch.stack`` makes of
+        a list of them."""
         return self.rows.movedim(0, dim).clone(memory_format=torch.contiguous_format)
 
     def cut(self, n: int) -> None:
-        """Leaves out what lies behind the first n rows: records of before held room for rows to come."""
+        """Leaves out what lies behind the first n rows: records of before held room for rows to
+        come."""
         self._n = min(self._n, n)

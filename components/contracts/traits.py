@@ -1,4 +1,5 @@
-"""Words for what the data of a dataset are like, as far as its class knows before they are loaded, and a model minds."""
+"""Words for what the data of a dataset are like, as far as its class knows before they are loaded,
+and a model minds."""
 
 from __future__ import annotations
 

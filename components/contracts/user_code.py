@@ -1,6 +1,8 @@
-"""Things in modules of the user's own that a key names, ``module:name``: found, called and complained about in one line.
+"""Things in modules of the user's own that a key names, ``module:name``: found, called and
+complained about in one line.
 
-A key that names one is among ``imports`` of its component, so that its module has to be among ``plugins`` too."""
+A key that names one is among ``imports`` of its component, so that its module has to be among
+``plugins`` too."""
 
 from __future__ import annotations
 
@@ -18,17 +20,17 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(traceback.__file__).parent  # the standard library
 # functions of os that may end this process, or become another
 ENDINGS = ("_exit", "abort", "execv", "execve", "kill")
-FATAL = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGSTOP)
+FATAL_SIGNALS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGSTOP)
 
 
-def _is_a_place(text: str, info: ValidationInfo) -> str:
+def _check_object_path(text: str, info: ValidationInfo) -> str:
     module, colon, name = text.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module.split("."), name]):
         before, dot, last = text.rpartition(".")
@@ -39,7 +41,7 @@ def _is_a_place(text: str, info: ValidationInfo) -> str:
     return text
 
 
-Place = Annotated[str, AfterValidator(_is_a_place)]  # module:name
+Place = Annotated[str, AfterValidator(_check_object_path)]  # module:name
 
 
 def import_object(key: str, place: str) -> Any:
@@ -55,7 +57,7 @@ def import_object(key: str, place: str) -> Any:
         public_names = ", ".join(
             sorted(n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_"))[:6]
         )
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{key}={place}: {module} has no {name}; there are {public_names or 'no functions or classes'}"
         )
     return vars(loaded)[name]
@@ -74,7 +76,7 @@ def short_digest(place: str) -> str:
     return hashlib.sha256(b"" if file is None else file.read_bytes()).hexdigest()[:8]
 
 
-def is_users(file: str) -> bool:
+def is_user_file(file: str) -> bool:
     """True if code of a file may be the user's.
 
     Excluded are the import system, installed libraries and our own code.
@@ -83,10 +85,10 @@ def is_users(file: str) -> bool:
         return False
     path = Path(file)
     installed = {"site-packages", "dist-packages"} & set(path.parts) or path.is_relative_to(LIBRARY)
-    return not installed and not _is_ours(path)
+    return not installed and not _is_project_file(path)
 
 
-def _is_ours(path: Path) -> bool:
+def _is_project_file(path: Path) -> bool:
     return any(path.is_relative_to(OURS / package) for package in ("runner", "components"))
 
 
@@ -99,7 +101,7 @@ def _file_and_line(thing: object) -> tuple[str, int] | None:
         return None
 
 
-def line_of(thing: object) -> str:
+def format_code_location(thing: object) -> str:
     """Location of the user's function, method or class, "my_game.py, line 12".
 
     If no file holds it, the name of its type.
@@ -110,17 +112,17 @@ def line_of(thing: object) -> str:
     return f"{Path(place[0]).name}, line {place[1]}"
 
 
-def _is_users_own(thing: object) -> bool:
+def _is_user_code(thing: object) -> bool:
     place = _file_and_line(thing)
-    return place is not None and is_users(place[0])
+    return place is not None and is_user_file(place[0])
 
 
-def raised_by_user(error: BaseException) -> bool:
+def is_raised_by_user(error: BaseException) -> bool:
     """True where an error came by a line of the user's code."""
-    return any(is_users(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
+    return any(is_user_file(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
 
 
-def line_raised(error: BaseException, whose: object = None) -> str:
+def format_raise_location(error: BaseException, whose: object = None) -> str:
     """The last line of the user's code that an error passed through.
 
     Otherwise: the location of the given code, if it is the user's; else the last line of a
@@ -129,23 +131,23 @@ def line_raised(error: BaseException, whose: object = None) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if is_users(frame.filename)]
-    if not theirs and whose is not None and _is_users_own(whose):
-        return line_of(whose)
+    theirs = [frame for frame in frames if is_user_file(frame.filename)]
+    if not theirs and whose is not None and _is_user_code(whose):
+        return format_code_location(whose)
     others = [
         frame
         for frame in frames
-        if not frame.filename.startswith("<") and not _is_ours(Path(frame.filename))
+        if not frame.filename.startswith("<") and not _is_project_file(Path(frame.filename))
     ]
     last = next(reversed(theirs or others), None)
     return (
-        ("" if whose is None else line_of(whose))
+        ("" if whose is None else format_code_location(whose))
         if last is None
         else f"{Path(last.filename).name}, line {last.lineno}"
     )
 
 
-def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
+def refusal(what: str, error: BaseException, whose: object = None) -> ConfigMismatchError:
     """One-line error for an exception from user code, with its location.
 
     The location is taken from the given code for errors without a user's frame.
@@ -153,38 +155,41 @@ def refusal(what: str, error: BaseException, whose: object = None) -> Misfit:
     reason = " ".join(str(error).split())[:300]
     if isinstance(error, SystemExit):
         reason = f"it ends the process{f' ({reason})' if reason else ''}"
-    where = line_raised(error, whose)
+    where = format_raise_location(error, whose)
     detail = f": {reason}" if reason else ""
     fix = (
         "; mend it there"
-        if raised_by_user(error) or (whose is not None and _is_users_own(whose))
+        if is_raised_by_user(error) or (whose is not None and _is_user_code(whose))
         else ""
     )
     if isinstance(error, ModuleNotFoundError):
         fix = "; install it with pip, or put its folder on PYTHONPATH"
-    return Misfit(f"{what}: {type(error).__name__}{detail}{f' ({where}){fix}' if where else ''}")
+    return ConfigMismatchError(
+        f"{what}: {type(error).__name__}{detail}{f' ({where}){fix}' if where else ''}"
+    )
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """True for Ctrl-C; false for a KeyboardInterrupt that code of the user raises while signals are handled elsewhere."""
+    """True for Ctrl-C; false for a KeyboardInterrupt that code of the user raises while signals are
+    handled elsewhere."""
     if not isinstance(error, KeyboardInterrupt):
         return False
     frames = traceback.extract_tb(error.__traceback__)
     # it leaves no frame of its own
     by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    return by_default or not frames or not is_users(frames[-1].filename)
+    return by_default or not frames or not is_user_file(frames[-1].filename)
 
 
 @contextmanager
-def no_sudden_exit() -> Iterator[None]:
-    """Makes calls that end this process uncatchably (``os._exit``, ``os.abort``, ``os.exec…``, a fatal signal to itself) a
-    SystemExit; processes that it starts end as they did."""
+def trap_process_exit() -> Iterator[None]:
+    """Makes calls that end this process uncatchably (``os._exit``, ``os.abort``, ``os.exec…``, a
+    fatal signal to itself) a SystemExit; processes that it starts end as they did."""
     process = os.getpid()
     before = {name: getattr(os, name) for name in ENDINGS}
 
     def replacement(name: str) -> Callable[..., None]:
         def call(*given: Any) -> None:
-            is_fatal = name != "kill" or (given[0] == process and given[1] in FATAL)
+            is_fatal = name != "kill" or (given[0] == process and given[1] in FATAL_SIGNALS)
             if os.getpid() != process or not is_fatal:
                 return before[name](*given)
             raise SystemExit(f"os.{name}({', '.join(map(str, given))})")
@@ -208,9 +213,9 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
         Misfit: the code raised, or ended the process.
     """
     try:
-        with no_sudden_exit():
+        with trap_process_exit():
             yield
-    except Misfit:
+    except ConfigMismatchError:
         raise
     except BaseException as error:
         if is_interrupt(error):

@@ -74,7 +74,7 @@ class Victim(Protocol):
         """
         ...
 
-    def aimed_at(self, posterior: Predicts) -> Victim:
+    def with_posterior(self, posterior: Predicts) -> Victim:
         """Another posterior in the same place: a surrogate, or what lies under a defence."""
         ...
 
@@ -82,7 +82,7 @@ class Victim(Protocol):
         """The posterior predictive at x [B, D]."""
         ...
 
-    def wavers(self, x: Tensor) -> bool:
+    def is_stochastic(self, x: Tensor) -> bool:
         """True if two queries at the same input get different answers.
 
         This holds for predictions that use fresh draws for each query.
@@ -151,7 +151,8 @@ class FilterVictim(Protocol):
     def is_observed(self) -> Tensor: ...  # [R, T] bool: what is not missing
 
     def error(self, u: Tensor) -> Tensor:
-        """The mean squared error of the filtered means under shifts u [R], weighted as the attacker wants it."""
+        """The mean squared error of the filtered means under shifts u [R], weighted as the attacker
+        wants it."""
         ...
 
     def gradient(self, u: Tensor) -> tuple[Tensor, Tensor]:

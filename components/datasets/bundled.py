@@ -1,4 +1,5 @@
-"""Small data sets that installed packages carry, read from where they lie: importing the packages takes a second."""
+"""Small data sets that installed packages carry, read from where they lie: importing the packages
+takes a second."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def read_digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 
 def read_photographs() -> list[NDArray[np.uint8]]:
-    """Three colour photographs that are part of scikit-learn (a temple, a flower) and matplotlib (G. Hopper)."""
+    """Three colour photographs that are part of scikit-learn (a temple, a flower) and matplotlib
+    (G. Hopper)."""
     from PIL import Image
 
     paths = sorted((locate_package("sklearn") / "datasets" / "images").glob("*.jpg"))

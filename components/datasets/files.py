@@ -1,10 +1,11 @@
-"""Data files: found in the data folder, or downloaded into it, and never used unless their checksum fits.
+"""Data files: found in the data folder, or downloaded into it, and never used unless their checksum
+fits.
 
     path = locate(data_dir, "sarcos/sarcos_inv_test.mat")
 
-A file is looked for in the data folder, then in the user's cache.  A download goes to the first of the two that can be
-written, so a read-only data folder is used as it is and never written to.  ``catalogue.yaml`` lists every file.
-"""
+A file is looked for in the data folder, then in the user's cache.  A download goes to the first of
+the two that can be written, so a read-only data folder is used as it is and never written to.
+``catalogue.yaml`` lists every file."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ import platformdirs
 import yaml
 
 from components.datasets.checksums import mismatch
-from components.trouble import DamagedFile, DataUnavailable
+from components.trouble import DamagedFileError, DataUnavailableError
 
 # a machine without network gives up after this long, whatever the number of mirrors
 CONNECT_SECONDS = 3.0
@@ -116,13 +117,15 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
         verify(local_path, file)
         return local_path
     if offline and file.urls:
-        raise DataUnavailable(_absent(data_dir, file, "no download was attempted (offline)"))
+        raise DataUnavailableError(
+            _missing_file_message(data_dir, file, "no download was attempted (offline)")
+        )
     key = (Path(data_dir), path)
     if key in _failures:
-        raise DataUnavailable(_failures[key])
+        raise DataUnavailableError(_failures[key])
     try:
         return fetch(data_dir, file)
-    except DataUnavailable as error:
+    except DataUnavailableError as error:
         _failures[key] = str(error)
         raise
 
@@ -132,7 +135,7 @@ def downloads_failed() -> bool:
     return bool(_failures)
 
 
-def verify_as(path: Path, name: str) -> None:
+def verify_catalogue_file(path: Path, name: str) -> None:
     """Check that a file, in any form, holds the numbers of the catalogue's file ``name``.
 
     Raises:
@@ -152,11 +155,11 @@ def verify(path: Path, file: DataFile) -> None:
         key = (str(path), status.st_size, status.st_mtime_ns)
         wrong = None if key in _verified else mismatch(path, file.checksums)
     except OSError as error:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"{path}: cannot be read ({error.strerror}); make it readable or remove it"
         ) from None
     if wrong:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"{path}: not the file it should be: {wrong}; replace it with `runner data fetch {file.dataset}`, "
             "or remove it, or set data_dir (RUNNER_DATA_DIR) to another folder"
         )
@@ -175,13 +178,15 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
     from pooch import HTTPDownloader  # imports requests: not needed when the file is there
 
     if not file.urls:
-        raise DataUnavailable(
+        raise DataUnavailableError(
             f"{file.path}: not in {Path(data_dir)}, and no address offers it ({file.source}); put it there, or set data_dir "
             "(RUNNER_DATA_DIR) to a folder that holds it"
         )
     folder = next((f for f in folders(data_dir) if writable(f)), None)
     if folder is None:
-        raise DataUnavailable(_absent(data_dir, file, "no folder to download it to can be written"))
+        raise DataUnavailableError(
+            _missing_file_message(data_dir, file, "no folder to download it to can be written")
+        )
     target = folder / file.path
     tried = []
     reachable = _reachable(file.urls)
@@ -210,13 +215,14 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
             tried.append(f"{url} ({_reason(error)})")
         finally:
             part.unlink(missing_ok=True)
-    raise DataUnavailable(
-        _absent(data_dir, file, "could not be downloaded from " + ", ".join(tried))
+    raise DataUnavailableError(
+        _missing_file_message(data_dir, file, "could not be downloaded from " + ", ".join(tried))
     )
 
 
 def remove_parts(folder: Path) -> None:
-    """Removes parts of files that nobody has written to for a while, as a process that was killed leaves them."""
+    """Removes parts of files that nobody has written to for a while, as a process that was killed
+    leaves them."""
     for part in folder.glob(".*.part"):
         if time.time() - part.stat().st_mtime > LEFT_SECONDS:
             part.unlink(missing_ok=True)
@@ -228,7 +234,7 @@ def forget() -> None:
     _unreachable.clear()
 
 
-def _absent(data_dir: Path, file: DataFile, why: str) -> str:
+def _missing_file_message(data_dir: Path, file: DataFile, why: str) -> str:
     return (
         f"{file.path}: not in {Path(data_dir)} and {why}; run `runner data fetch {file.dataset}` where there is a "
         "network, or set data_dir (RUNNER_DATA_DIR) to a folder that holds it"
@@ -289,7 +295,8 @@ def _reachable(urls: Iterable[str]) -> set[str]:
 def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> str | None:
     """Why files cannot be had; None: they can.
 
-    Asked once per process: a file that arrives later must not make a run's data differ from its signature.
+    Asked once per process: a file that arrives later must not make a run's data differ from its
+    signature.
 
     Raises:
         DamagedFile: one is there and is not what it should be, which is never passed over in silence.
@@ -297,8 +304,8 @@ def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> st
     try:
         for path in paths:
             locate(data_dir, path, offline)
-    except DamagedFile:
+    except DamagedFileError:
         raise
-    except DataUnavailable as error:
+    except DataUnavailableError as error:
         return str(error)
     return None

@@ -1,4 +1,5 @@
-"""A data set of one file of the catalogue, and what is simulated in its place, under its own name, where it cannot be had."""
+"""A data set of one file of the catalogue, and what is simulated in its place, under its own name,
+where it cannot be had."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from typing import ClassVar, Literal
 
 from components.contracts.roles import Dataset, P, Setting
 from components.datasets.files import locate, why_unavailable
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 
-class FileOrSimulation(Dataset[P]):
-    """Names, finds and announces; what a subclass adds is its file, what is simulated, and how either is read."""
+class FileOrSimulationDataset(Dataset[P]):
+    """Names, finds and announces; what a subclass adds is its file, what is simulated, and how
+    either is read."""
 
     stand_in: ClassVar[str] = "a random network of the same shape"  # what is simulated, in words
     simulated: bool
@@ -23,7 +25,8 @@ class FileOrSimulation(Dataset[P]):
         raise TypeError(f"{type(self).__name__} has no file")
 
     def genuine(self) -> str:
-        """Name of the data of the file; those simulated in their place are called this and ``-sim``."""
+        """Name of the data of the file; those simulated in their place are called this and
+        ``-sim``."""
         return self.name
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
@@ -36,7 +39,7 @@ class FileOrSimulation(Dataset[P]):
             DataUnavailable: the file cannot be had and ``offline`` is error."""
         why = self._why_unavailable(Path(data_dir), offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use {self.stand_in}")
+            raise DataUnavailableError(f"{why}; or dataset.offline=simulate to use {self.stand_in}")
         return f"{self.genuine()}-sim" if self.simulated or why is not None else self.genuine()
 
     def locate(self, setting: Setting) -> Path | None:
@@ -55,7 +58,7 @@ class FileOrSimulation(Dataset[P]):
         warnings.warn(
             f"SIMULATED DATA: {self.file()} of dataset={self.name} cannot be had, {self.stand_in} takes its place; "
             f"everything is recorded as {self.genuine()}-sim and compares with no published number ({why})",
-            SimulatedData,
+            SimulatedDataWarning,
             stacklevel=1,  # from this file: the runner shows what components warn of
         )
         return None

@@ -1,4 +1,5 @@
-"""The final assessment of a posterior: the problem's own scores and figures, and those under attack."""
+"""The final assessment of a posterior: the problem's own scores and figures, and those under
+attack."""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.roles import Problem, Tabulates
+from components.contracts.roles import Problem, TabulatingProblem
 from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security import assess_filter
 from components.evaluation.progress import Told, untold
-from components.evaluation.replayed import MadeBy
-from components.evaluation.security import SecurityCurve, security_curve, victim_of
-from components.evaluation.security_checks import telling_size
+from components.evaluation.replayed import PosteriorProvenance
+from components.evaluation.security import SecurityCurve, build_victim, security_curve
+from components.evaluation.security_checks import half_accuracy_eps
 from components.evaluation.threat import Threat
 from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +43,7 @@ def assess(
     threat: Threat | None,
     rng: Rng,
     figures: bool,
-    made_by: MadeBy | None = None,
+    made_by: PosteriorProvenance | None = None,
     told: Told = untold,
 ) -> Assessment:
     """Scores, tables and, if requested, figures of a posterior.
@@ -54,7 +55,7 @@ def assess(
     told("scores", 0, 1)
     drawings = {"figures of the data": partial(problem.draw, posterior, rng)} if figures else {}
     tabulations: dict[str, Tabulating] = {}
-    if figures and isinstance(problem, Tabulates):
+    if figures and isinstance(problem, TabulatingProblem):
         tabulations = {"tables of the data": partial(problem.tables, posterior, rng)}
     plain = Assessment(problem.score(posterior, rng), drawings=drawings, tabulations=tabulations)
     if isinstance(attacker, Injection) and threat is not None:
@@ -132,7 +133,7 @@ def assess_security(
             for name, detail in zip(failed["check"], failed["detail"], strict=True)
         )
         warnings.warn(
-            Shortfall(
+            IncompleteResultWarning(
                 f"the security evaluation is not to be trusted, of its checks these failed: {failures}"
             ),
             stacklevel=1,
@@ -155,7 +156,7 @@ def _drawings(
     def draw_examples() -> dict[str, Figure]:
         return {
             "attacked_examples": _examples(
-                problem, posterior, attacker, rng, telling_size(curve.rows)
+                problem, posterior, attacker, rng, half_accuracy_eps(curve.rows)
             )
         }
 
@@ -177,7 +178,7 @@ def _examples(
     rng.attack.set_state(rng.at("attack", 0).get_state())
     try:
         with torch.no_grad():
-            attacked = attacker.perturb(victim_of(problem, posterior, attacker), x, y, rng, eps)
+            attacked = attacker.perturb(build_victim(problem, posterior, attacker), x, y, rng, eps)
             guesses = [problem.predictive_at(posterior, z, rng) for z in (x, attacked)]
     finally:
         rng.attack.set_state(before)

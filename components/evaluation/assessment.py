@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Assessment:
-    """Scores of a posterior, what was checked of an attack on it, and figures and tables, which are made when they are first
-    asked for: a run keeps its scores before it draws anything.  A figure or table that fails is a ``NotShown`` warning."""
+    """Scores of a posterior, what was checked of an attack on it, and figures and tables, which are
+    made when they are first asked for: a run keeps its scores before it draws anything.  A figure
+    or table that fails is a ``MissingOutputWarning`` warning."""
 
     scores: dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
     checks: list[Check] = field(default_factory=list)  # of the attack

@@ -1,4 +1,5 @@
-"""Security evaluation of a filter: how its error grows with the budget of an adversary who shifts what it observes."""
+"""Security evaluation of a filter: how its error grows with the budget of an adversary who shifts
+what it observes."""
 
 from __future__ import annotations
 
@@ -16,22 +17,27 @@ from components.contracts.streams import Rng
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security_checks import (
     budget_checks,
+    double_error_budget,
     reference_checks,
-    telling_budget,
 )
 from components.evaluation.progress import Progress, Told, untold
-from components.evaluation.replayed import MadeBy, Replayed, unit_of, weights_of
+from components.evaluation.replayed import (
+    PosteriorProvenance,
+    ReplayedFilterVictim,
+    budget_unit,
+    state_error_weights,
+)
 from components.evaluation.threat import Threat
 from components.metrics import filtering
 from components.problems.sequence import Sequence
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class Spoofed:
+class SpoofingResult:
     """A filter under shifts of one budget: errors of each replicate [R]."""
 
     eps: float
@@ -43,8 +49,9 @@ class Spoofed:
 
 
 def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]:
-    """Budget at which the error of each replicate is twice that at budget 0, between two budgets by a straight line, and
-    whether it doubles; where it does not, the largest budget, which is then a lower bound.  Errors [S, R] -> [R], [R]."""
+    """Budget at which the error of each replicate is twice that at budget 0, between two budgets by
+    a straight line, and whether it doubles; where it does not, the largest budget, which is then a
+    lower bound.  Errors [S, R] -> [R], [R]."""
     level = 2 * errors[0]
     above = errors >= level
     doubled = above.any(0)
@@ -61,7 +68,7 @@ def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]
 def assess_filter(
     problem: Sequence,
     posterior: FilteredStates,
-    made_by: MadeBy,
+    made_by: PosteriorProvenance,
     attacker: Injection,
     threat: Threat,
     rng: Rng,
@@ -81,18 +88,22 @@ def assess_filter(
     """
     import pandas as pd
 
-    weights = weights_of(problem, attacker.raises(), attacker.name)
-    unit = unit_of(made_by, problem, attacker.noise_unit(), attacker.name)
-    simulated = Replayed(made_by, problem, rng, weights, unit, attacker.follows_through(), index=1)
+    weights = state_error_weights(problem, attacker.raises(), attacker.name)
+    unit = budget_unit(made_by, problem, attacker.noise_unit(), attacker.name)
+    simulated = ReplayedFilterVictim(
+        made_by, problem, rng, weights, unit, attacker.follows_through(), index=1
+    )
     run = replace(simulated, index=0)
     references = attacker.references()
 
-    def evaluate(eps: float, u: Tensor) -> Spoofed:
+    def evaluate(eps: float, u: Tensor) -> SpoofingResult:
         signs = references["random signs"].shift(simulated, rng, eps, None)
-        return Spoofed(eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2])
+        return SpoofingResult(
+            eps, u, *_errors(run, u, attacker), random=_errors(run, signs, attacker)[2]
+        )
 
     shift: Tensor | None = None
-    rows: list[Spoofed] = []
+    rows: list[SpoofingResult] = []
     budgets = sorted({0.0, *threat.sizes})
     progress = Progress(told, len(budgets))
     for eps in budgets:
@@ -106,7 +117,7 @@ def assess_filter(
     told("checks of the attack", progress.of, progress.of)
     struck = attacker.struck(simulated, rng)
     checks = budget_checks(attacker, rows, struck, run, posterior)
-    if (telling := telling_budget(rows)) is not None:
+    if (telling := double_error_budget(rows)) is not None:
         judges = {
             name: _errors(run, reference.shift(simulated, rng, telling.eps, None), attacker)[2]
             for name, reference in references.items()
@@ -156,7 +167,7 @@ def assess_filter(
     if failed:
         failures = "; ".join(failed)
         warnings.warn(
-            Shortfall(
+            IncompleteResultWarning(
                 f"the security evaluation is not to be trusted, of its checks these failed: {failures}"
             ),
             stacklevel=1,
@@ -171,8 +182,11 @@ def assess_filter(
     )
 
 
-def _errors(run: Replayed, u: Tensor, attacker: Injection) -> tuple[Tensor, Tensor, Tensor]:
-    """RMSE over times and states, NMSE (mean over states), and the one of them that the attacker raises; [R] each."""
+def _errors(
+    run: ReplayedFilterVictim, u: Tensor, attacker: Injection
+) -> tuple[Tensor, Tensor, Tensor]:
+    """RMSE over times and states, NMSE (mean over states), and the one of them that the attacker
+    raises; [R] each."""
     mean = run.filter(u).mean
     check_same_shape("the estimated states", mean, run.states)
     rmse = (run.states - mean).square().mean((1, 2)).sqrt()

@@ -1,6 +1,8 @@
-"""Sanity checks of a filter's security evaluation: an attack that fails for a bad reason looks like robustness.
+"""Sanity checks of a filter's security evaluation: an attack that fails for a bad reason looks like
+robustness.
 
-The same as a classifier's (``security_checks``), of errors in the place of accuracies, replicate by replicate."""
+The same as a classifier's (``security_checks``), of errors in the place of accuracies, replicate by
+replicate."""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from components.contracts.attackers import Injection
 from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates
 from components.contracts.victim import FilterVictim
-from components.evaluation.replayed import Replayed
-from components.trouble import Misfit
+from components.evaluation.replayed import ReplayedFilterVictim
+from components.trouble import ConfigMismatchError
 
 # standard errors of a paired difference by which the stronger of two attacks may look weaker
 SLACK = 3.0
@@ -26,7 +28,7 @@ ALONE = 0.05
 LEAST_GRADIENT = 0.05  # largest share of the times struck without any gradient
 
 
-class AtBudget(Protocol):
+class BudgetedAttackResult(Protocol):
     """A filter under shifts of one budget; errors are [R]."""
 
     @property
@@ -39,7 +41,7 @@ class AtBudget(Protocol):
     def random(self) -> Tensor: ...
 
 
-def no_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
+def check_not_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
     """Check that the error of one attack is no smaller than the error of another.
 
     Errors are paired by replicate, and Monte-Carlo error is allowed for.
@@ -53,9 +55,9 @@ def no_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
 
 def budget_checks(
     attacker: Injection,
-    rows: Sequence[AtBudget],
+    rows: Sequence[BudgetedAttackResult],
     struck: Tensor,
-    run: Replayed,
+    run: ReplayedFilterVictim,
     posterior: FilteredStates,
 ) -> list[Check]:
     """Checks of the curve itself, without reference attacks."""
@@ -73,7 +75,7 @@ def budget_checks(
             bool(torch.equal(clean, nothing)) and not bool(rows[0].u.any()),
             f"{float(nothing.mean().sqrt()):.4f} against {float(clean.mean().sqrt()):.4f}",
         ),
-        same_filter(clean, posterior_error),
+        check_same_filter(clean, posterior_error),
         Check(
             "no observation moves by more than ε",
             excess <= 1e-5 * max(1.0, rows[-1].eps),
@@ -89,14 +91,14 @@ def budget_checks(
         a = rows[worst]
         b = rows[worst + 1]
         checks.append(
-            no_weaker(
+            check_not_weaker(
                 "a larger budget is no weaker", b.error, a.error, f"at ε = {b.eps:g} and {a.eps:g}"
             )
         )
     if attacker.references().get("random signs") is not None and len(rows) > 1:
         gap = min(rows[1:], key=lambda row: float((row.error - row.random).mean()))
         checks.append(
-            no_weaker(
+            check_not_weaker(
                 "the attack is no weaker than random signs",
                 gap.error,
                 gap.random,
@@ -106,8 +108,9 @@ def budget_checks(
     return checks
 
 
-def same_filter(again: Tensor, own: Tensor) -> Check:
-    """The filter that is attacked is the run's own: unattacked, it errs as much with other random numbers."""
+def check_same_filter(again: Tensor, own: Tensor) -> Check:
+    """The filter that is attacked is the run's own: unattacked, it errs as much with other random
+    numbers."""
     name = "the filter attacked is the run's own"
     difference = again - own
     detail = f"{float(again.mean().sqrt()):.4f} against {float(own.mean().sqrt()):.4f}"
@@ -117,7 +120,7 @@ def same_filter(again: Tensor, own: Tensor) -> Check:
     return Check(name, abs(float(difference.mean())) <= slack + 1e-9, detail)
 
 
-def telling_budget(rows: Sequence[AtBudget]) -> AtBudget | None:
+def double_error_budget(rows: Sequence[BudgetedAttackResult]) -> BudgetedAttackResult | None:
     """The budget > 0 with the error nearest to twice the unattacked one; None if none exists.
 
     Attacks differ most there.
@@ -129,7 +132,7 @@ def telling_budget(rows: Sequence[AtBudget]) -> AtBudget | None:
 
 def reference_checks(
     attacker: Injection,
-    telling: AtBudget,
+    telling: BudgetedAttackResult,
     judges: Mapping[str, Tensor],
     simulated: FilterVictim,
     struck: Tensor,
@@ -142,13 +145,19 @@ def reference_checks(
     one = judges["one step"]
     if attacker.knowledge_used() == "white box":
         checks.append(
-            no_weaker("a white box is no weaker than a black box", telling.error, black, where)
+            check_not_weaker(
+                "a white box is no weaker than a black box", telling.error, black, where
+            )
         )
-        checks.append(no_weaker("several steps are no weaker than one", telling.error, one, where))
-    checks.append(no_weaker("a black box is no weaker than random signs", black, signs, where))
+        checks.append(
+            check_not_weaker("several steps are no weaker than one", telling.error, one, where)
+        )
+    checks.append(
+        check_not_weaker("a black box is no weaker than random signs", black, signs, where)
+    )
     try:
         _, slope = simulated.gradient(torch.zeros_like(simulated.observations))
-    except Misfit:
+    except ConfigMismatchError:
         return checks
     silent = float(((slope == 0).all(-1) & struck).sum()) / max(1, int(struck.sum()))
     checks.append(

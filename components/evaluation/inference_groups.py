@@ -38,15 +38,21 @@ from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
-from components.evaluation.inference_states import of_observations, of_states
-from components.evaluation.pointwise import Pointwise, Predicting, of_labels, of_rows, of_series
+from components.evaluation.inference_states import observation_groups, smoothed_state_groups
+from components.evaluation.pointwise import (
+    Pointwise,
+    PredictiveFn,
+    of_rows,
+    of_series,
+    pointwise_of_labels,
+)
 from components.posteriors.draws import Draws
-from components.posteriors.inference_data import Groups, groups_of
+from components.posteriors.inference_data import Groups, parameter_groups
 from components.posteriors.structural import StructuralDraws
 from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -72,44 +78,47 @@ def inference_groups(
         Misfit: the posterior holds no draws of parameters, functions or states.
     """
     if isinstance(posterior, DrawsInBulk):
-        posterior = posterior.in_bulk
+        posterior = posterior.bulk_draws
     if isinstance(posterior, HoldsDraws):
-        draws = posterior.of_replicate(0)
+        draws = posterior.select_replicate(0)
         if not isinstance(draws, Draws) or not draws.n_draws:
-            raise Misfit("no draw is kept yet; take more steps, or lower inference.burn_in")
-        return _of_draws(problem, draws, rng).tree()
+            raise ConfigMismatchError(
+                "no draw is kept yet; take more steps, or lower inference.burn_in"
+            )
+        return _draw_groups(problem, draws, rng).tree()
     if isinstance(problem, Supervised) and isinstance(posterior, HoldsModule):
         if isinstance(posterior.module, GivenFunction):
-            return _of_functions(problem, posterior.module, rng)
+            return _function_groups(problem, posterior.module, rng)
     elif isinstance(problem, Supervised) and isinstance(posterior, Redraws):
-        return _of_networks(problem, posterior, rng)
+        return _network_groups(problem, posterior, rng)
     if isinstance(problem, Sequence) and isinstance(posterior, SeriesDraws):
         groups = inference_groups(problem, posterior.parameters, rng)
-        groups["observed_data"] = of_observations(problem).tree()["observed_data"]
+        groups["observed_data"] = observation_groups(problem).tree()["observed_data"]
         return groups
     if isinstance(problem, Sequence) and isinstance(posterior, SmoothedStates):
-        return of_states(problem, posterior, model, rng).tree()
-    raise Misfit(
+        return smoothed_state_groups(problem, posterior, model, rng).tree()
+    raise ConfigMismatchError(
         f"a {type(posterior).__name__} holds no draws of parameters; a sampler keeps them (inference=nuts, sgld, …)"
     )
 
 
-def _of_draws(problem: Problem, draws: Draws, rng: Rng) -> Groups:
+def _draw_groups(problem: Problem, draws: Draws, rng: Rng) -> Groups:
     """Draws of parameters, and what they say of single observations where there are any."""
     n = _observations(problem, draws)
     draws = _thin(_resample_unweighted(draws, rng), n or draws.draws.shape[2])
-    groups = groups_of(draws)
+    groups = parameter_groups(draws)
     if n is not None:
         _count(draws.n_chains * draws.n_draws, "keep more draws")
         _add(groups, _pointwise(problem, draws, rng), (draws.n_chains, draws.n_draws))
     elif problem.kind != "density":  # which has no data
         message = f"no log_likelihood: a {problem.kind} problem has here no observations, one by one, whose likelihood is known"
-        warnings.warn(f"{message} given the parameters", Shortfall, stacklevel=3)
+        warnings.warn(f"{message} given the parameters", IncompleteResultWarning, stacklevel=3)
     return groups
 
 
 def _observations(problem: Problem, draws: Draws) -> int | None:
-    """How many labels were learnt from; None: the problem has none that are independent given the parameters."""
+    """How many labels were learnt from; None: the problem has none that are independent given the
+    parameters."""
     if isinstance(draws, StructuralDraws):
         return draws.series.y.shape[1]
     if isinstance(problem, Supervised):
@@ -144,7 +153,7 @@ def _thin(draws: Draws, n: int) -> Draws:
     every = max(1, -(-draws.n_chains * draws.n_draws * n // MOST_NUMBERS))
     index = np.arange(draws.n_draws)[every - 1 :: every]
     if len(index) == 0:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{draws.n_draws} draws of so many numbers are more than 80 MB, thinned to none; keep more draws"
         )
     if every == 1:
@@ -152,7 +161,7 @@ def _thin(draws: Draws, n: int) -> Draws:
     message = (
         f"every {every}th draw alone, {len(index)} of {draws.n_draws}: all would be more than 80 MB"
     )
-    warnings.warn(message, Shortfall, stacklevel=2)
+    warnings.warn(message, IncompleteResultWarning, stacklevel=2)
     part: dict[str, Any] = {"draws": draws.draws[:, index]}
     part["stats"] = {name: value[:, index] for name, value in draws.stats.items()}
     if isinstance(draws, StructuralDraws) and draws.precisions is not None:
@@ -164,14 +173,14 @@ def _pointwise(problem: Problem, draws: Draws, rng: Rng) -> Pointwise:
     if isinstance(draws, StructuralDraws):
         return of_series(draws, rng)
     if isinstance(problem, Supervised):
-        return of_labels(problem, lambda x: draws.predictive(draws.flat, x), len(draws.flat), rng)[
-            0
-        ]
+        return pointwise_of_labels(
+            problem, lambda x: draws.predictive(draws.flat, x), len(draws.flat), rng
+        )[0]
     assert isinstance(problem, Unlabelled), "``_observations`` refuses what is neither"
     return of_rows(problem, draws)
 
 
-def _of_networks(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
+def _network_groups(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
     """Groups of networks, or functions, that are redrawn for each prediction or are few.
 
     Their values ``f`` at the training rows represent them.
@@ -186,10 +195,10 @@ def _of_networks(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTree:
         first = predictive(problem.train.x[:1])
     n_draws = len(first.mu if isinstance(first, GaussianMixture) else first.logits)
     _count(n_draws, "take more networks")
-    return _said_by(problem, predictive, n_draws, rng)
+    return _predictive_groups(problem, predictive, n_draws, rng)
 
 
-def _of_functions(problem: Supervised, module: GivenFunction, rng: Rng) -> DataTree:
+def _function_groups(problem: Supervised, module: GivenFunction, rng: Rng) -> DataTree:
     """Groups of a Gaussian process: f_i ~ q(f_i) of each row separately, and p(y_i | f_i).
 
     The weights 1/p thus remove a label from q.
@@ -197,11 +206,15 @@ def _of_functions(problem: Supervised, module: GivenFunction, rng: Rng) -> DataT
     labels = problem.train.y.numel() * problem.n_classes
     generator = rng.at("evaluation", STREAM + 2)
     n_draws = max(FEWEST, min(DRAWS, MOST_NUMBERS // labels))
-    return _said_by(problem, lambda x: module.given_function(x, n_draws, generator), n_draws, rng)
+    return _predictive_groups(
+        problem, lambda x: module.given_function(x, n_draws, generator), n_draws, rng
+    )
 
 
-def _said_by(problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng) -> DataTree:
-    pointwise, f = of_labels(problem, predictive, n_draws, rng)
+def _predictive_groups(
+    problem: Supervised, predictive: PredictiveFn, n_draws: int, rng: Rng
+) -> DataTree:
+    pointwise, f = pointwise_of_labels(problem, predictive, n_draws, rng)
     f = f.squeeze(2) if problem.n_tasks == 1 else f
     names = [
         "input",
@@ -219,12 +232,14 @@ def _count(n_draws: int, mend: str) -> None:
     Raises:
         Misfit: there is one, or none."""
     if n_draws < 2:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"there is {n_draws} draw of what can be drawn {FEWEST} times and more; {mend}"
         )
     if n_draws < FEWEST:
         warnings.warn(
-            f"{n_draws} draws: az.loo asks for {FEWEST} or more; {mend}", Shortfall, stacklevel=3
+            f"{n_draws} draws: az.loo asks for {FEWEST} or more; {mend}",
+            IncompleteResultWarning,
+            stacklevel=3,
         )
 
 

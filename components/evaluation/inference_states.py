@@ -28,7 +28,7 @@ from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.streams import Rng
 from components.posteriors.inference_data import Groups
 from components.problems.sequence import Sequence
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 
 DRAWS = 1000
 MOST_NUMBERS = 10_000_000  # of the states, 80 MB in float64
@@ -38,7 +38,7 @@ STREAM = 9_003  # of the evaluation's fresh generators
 APART = 4.0
 
 
-def of_observations(problem: Sequence, times: int | None = None) -> Groups:
+def observation_groups(problem: Sequence, times: int | None = None) -> Groups:
     """Observations of the first replicate up to a time."""
     y = problem.observations[0, :times]  # [T, dy]
     is_observed = ~y.isnan().any(1)
@@ -53,7 +53,9 @@ def of_observations(problem: Sequence, times: int | None = None) -> Groups:
     return Groups({"observed_data": values}, {name: ["seen"] for name in names}, {"seen": when})
 
 
-def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: Rng) -> Groups:
+def smoothed_state_groups(
+    problem: Sequence, posterior: SmoothedStates, model: object, rng: Rng
+) -> Groups:
     """All groups of the first replicate.
 
     Raises:
@@ -61,7 +63,7 @@ def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: 
     mean = posterior.mean[0]
     variance = posterior.variance[0]  # [T, dx]
     if mean.numel() == 0:
-        raise Misfit("no time has been filtered yet; take more steps")
+        raise ConfigMismatchError("no time has been filtered yet; take more steps")
     times, dx = mean.shape
     n = max(2, min(DRAWS, MOST_NUMBERS // mean.numel()))
     generator = rng.at("evaluation", STREAM)
@@ -69,7 +71,7 @@ def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: 
         n, times, dx, generator=generator, dtype=mean.dtype, device=generator.device
     ).to(mean.device)
     x = mean + variance.clamp_min(0).sqrt() * eps  # [N, T, dx]
-    groups = of_observations(problem, times)
+    groups = observation_groups(problem, times)
     names = [*problem.state_names[:dx], *(f"x{j + 1}" for j in range(len(problem.state_names), dx))]
     groups.values["posterior"] = {"x": x[None].cpu().numpy()}
     groups.dims["x"] = ["time", "state"]
@@ -86,7 +88,8 @@ def of_states(problem: Sequence, posterior: SmoothedStates, model: object, rng: 
 def _log_likelihood(
     problem: Sequence, posterior: FilteredStates, model: object, x: Tensor
 ) -> Tensor | None:
-    """log p(y_t | x_t) of the times that were seen [N, seen]; None, and a warning: it is not what weighs them out."""
+    """log p(y_t | x_t) of the times that were seen [N, seen]; None, and a warning: it is not what
+    weighs them out."""
     if not posterior.evidence or not isinstance(model, StateSpace):
         why = (
             "its weights are not likelihoods"
@@ -114,4 +117,4 @@ def _log_likelihood(
 
 
 def _short(message: str) -> None:
-    warnings.warn(message, Shortfall, stacklevel=3)
+    warnings.warn(message, IncompleteResultWarning, stacklevel=3)

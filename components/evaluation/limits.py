@@ -20,7 +20,7 @@ LEAST_ESS = (
 )
 # share of an observation, or of a difference between weights, below which a filter does without it;
 # ours
-USED = 1e-3
+MIN_USED_SHARE = 1e-3
 # largest relative rise of a bound over the last steps; Kucukelbir et al. (2017), section 2.6
 BOUND_GAIN = 0.01
 BOUND_NOISE = 2.0  # standard errors by which a rise has to stand out of the noise of minibatches
@@ -39,5 +39,6 @@ BOUND_LINES = 10
 
 
 def pareto_k(draws: int) -> float:
-    """Largest k̂ of S importance weights, min(1 − 1/log₁₀ S, 0.7); Vehtari et al. (2024), section 3.2."""
+    """Largest k̂ of S importance weights, min(1 − 1/log₁₀ S, 0.7); Vehtari et al. (2024), section
+    3.2."""
     return min(1 - 1 / math.log10(draws), 0.7)

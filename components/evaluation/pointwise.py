@@ -21,12 +21,12 @@ from components.posteriors.draws import Draws
 from components.posteriors.structural import StructuralDraws
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 AT_ONCE = 4_000_000  # of a predictive that is held at once
 STREAM = 9_001  # of the evaluation's fresh generators, the one that draws labels
 
-Predicting = Callable[[Tensor], Predictive]  # of inputs x [B, D]
+PredictiveFn = Callable[[Tensor], Predictive]  # of inputs x [B, D]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Pointwise:
     axes: dict[str, list[Any]]  # dimensions that the n make up, and their coordinates
 
 
-def of_labels(
-    problem: Supervised, predictive: Predicting, n_draws: int, rng: Rng
+def pointwise_of_labels(
+    problem: Supervised, predictive: PredictiveFn, n_draws: int, rng: Rng
 ) -> tuple[Pointwise, Tensor]:
     """Pointwise values of the observed training labels, and their f.
 
@@ -91,7 +91,7 @@ def _evaluate_predictive(
             log_likelihood.shape
         )
     if n_draws != S:
-        raise Misfit(
+        raise ConfigMismatchError(
             "what one draw of its parameters predicts is itself a mixture, whose parts are not told apart"
         )
     return log_likelihood, y_draws, f

@@ -16,12 +16,12 @@ from components.contracts.traces import Trace
 from components.models.state_space.linear_gaussian_ssm import factor
 from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 STREAM = 7_000  # first index of the streams' fresh generators that are used here
 
 
-class MadeBy(NamedTuple):
+class PosteriorProvenance(NamedTuple):
     """Model and inference that produced a posterior."""
 
     model: object
@@ -35,8 +35,9 @@ class Filters(Protocol):
     filtered: Filtering
 
 
-class Followed(Trace):
-    """A trace that keeps the last rows as they came, with the graph that their gradient goes back through."""
+class DifferentiableTrace(Trace):
+    """A trace that keeps the last rows as they came, with the graph that their gradient goes back
+    through."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,14 +49,14 @@ class Followed(Trace):
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedFilterVictim:
     """``FilterVictim``: the run's own model and filter, with the random numbers of ``index``.
 
     Gradients are propagated back through ``window`` times, from the error of every time to
     the observations before it in the same window.
     """
 
-    made_by: MadeBy
+    made_by: PosteriorProvenance
     problem: Sequence
     rng: Rng
     weights: Tensor  # of the states [dx]
@@ -74,7 +75,7 @@ class Replayed:
     @property
     def states(self) -> Tensor:
         assert self.problem.states is not None, (
-            "``unit_of`` and ``weights_of`` refuse what has none"
+            "``budget_unit`` and ``state_error_weights`` refuse what has none"
         )
         return self.problem.states
 
@@ -111,10 +112,10 @@ class Replayed:
         rng = Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         if not isinstance(state, Filters):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker: inference={inference.name} keeps no filtered states whose gradient could be followed"
             )
-        state.filtered.mean = followed = Followed()
+        state.filtered.mean = followed = DifferentiableTrace()
         times = y.shape[1]
         total = y.new_zeros(y.shape[0])
         slope = torch.zeros_like(y)
@@ -129,7 +130,7 @@ class Replayed:
                     (1, 2)
                 ) / times
             if not errors.requires_grad:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"attacker.access=gradient: inference={inference.name} has no gradient in the observations; use "
                     "access=queries"
                 )
@@ -157,7 +158,9 @@ class HasNoise(Protocol):
     def Sigma(self) -> Tensor: ...
 
 
-def unit_of(made_by: MadeBy, problem: Sequence, sd: float | None, attacker: str) -> Tensor:
+def budget_unit(
+    made_by: PosteriorProvenance, problem: Sequence, sd: float | None, attacker: str
+) -> Tensor:
     """Σ^½ [dy, dy], the unit of budgets, of the system that made the data or of the model.
 
     If ``sd`` is given, it is ``sd`` I.
@@ -171,20 +174,20 @@ def unit_of(made_by: MadeBy, problem: Sequence, sd: float | None, attacker: str)
     for thing in (problem.system, made_by.model):
         if isinstance(thing, HasNoise):
             return factor(thing.Sigma, "Σ")
-    raise Misfit(
+    raise ConfigMismatchError(
         f"attacker={attacker}: neither dataset={problem.name} nor the model says how large the observation noise is; give "
         "attacker.unit, its standard deviation"
     )
 
 
-def weights_of(problem: Sequence, error: str, attacker: str) -> Tensor:
+def state_error_weights(problem: Sequence, error: str, attacker: str) -> Tensor:
     """w_j [dx] of the squared errors of the states.
 
     Raises:
         Misfit: the true states are not known.
     """
     if problem.states is None:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"attacker={attacker}: knows the true states, and those of dataset={problem.name} nobody does"
         )
     square = problem.states.square().mean((0, 1))  # [dx]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from components.contracts.capabilities import CategoricalSeries, LogJoint
-from components.contracts.checks import FINITE, Check, RespondsToGradient, Trace
+from components.contracts.checks import FINITE, Check, GradientResponsiveMethod, Trace
 from components.contracts.posteriors import (
     FilteredStates,
     HoldsDraws,
@@ -24,7 +24,7 @@ from components.contracts.posteriors import (
     WeighsObservations,
     WeighsParticles,
 )
-from components.contracts.roles import Inference, Problem, of_variants
+from components.contracts.roles import Inference, Problem, variant_info_names
 from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.checks.class_predictions import class_checks
@@ -42,7 +42,7 @@ from components.problems.supervised import Supervised
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
 
 # Scores that compare predictions with test labels, those of attacks without "robust_".
-OF_LABELS = frozenset(
+LABEL_SCORES = frozenset(
     {
         "accuracy",
         "nlpp",
@@ -60,7 +60,7 @@ OF_LABELS = frozenset(
 )
 MOST_NAMED = 3  # scores that a line names
 EQUAL = 1e-6  # relative rounding error of an effective sample size of equal weights
-UNMOVED = "no chain ever moved, in any coordinate"
+STUCK_CHAINS_MESSAGE = "no chain ever moved, in any coordinate"
 SHORT = "not in a smoke run, which is too short"
 
 
@@ -86,7 +86,7 @@ def run_checks(
         sampled = (
             mixing
             or isinstance(posterior, FilteredStates)
-            or isinstance(inference, RespondsToGradient)
+            or isinstance(inference, GradientResponsiveMethod)
         )
         if sampled or _recorded_values(trace, "elbo"):
             checks.append(Check("it has converged", None, SHORT))
@@ -112,7 +112,8 @@ def run_checks(
     elif values := _recorded_values(trace, "elbo"):
         checks.append(bound_check(values))
     judged = [
-        _recorded_values(trace, name) for name in of_variants(["discriminator_loss"], inference)
+        _recorded_values(trace, name)
+        for name in variant_info_names(["discriminator_loss"], inference)
     ]
     if all(judged):
         checks.append(
@@ -121,7 +122,7 @@ def run_checks(
     if isinstance(posterior, Measured):
         checks.append(bias_check(posterior, scores))
     checks += approximation_checks(problem, inference, state, rng)
-    if isinstance(inference, RespondsToGradient) and isinstance(state, Chains):
+    if isinstance(inference, GradientResponsiveMethod) and isinstance(state, Chains):
         checks.append(step_check(problem, inference, state, rng))
     return checks
 
@@ -140,7 +141,7 @@ def finite_scores(scores: Scores, problem: Problem) -> Check:
         for r, value in enumerate(values if isinstance(values, list) else [values]):
             if math.isfinite(value):
                 continue
-            because = _without_labels(name, value, problem) or undefined.reason(
+            because = _missing_label_reason(name, value, problem) or undefined.reason(
                 name, value, classes
             )
             if because is None:
@@ -172,13 +173,14 @@ def _has_classes(problem: object) -> bool:
     return isinstance(problem, Sequence) and isinstance(problem.system, CategoricalSeries)
 
 
-def _without_labels(name: str, value: float, problem: object) -> str | None:
-    """The reason of a score of labels that is NaN for want of them: its task has no test label, or no task has one."""
+def _missing_label_reason(name: str, value: float, problem: object) -> str | None:
+    """The reason of a score of labels that is NaN for want of them: its task has no test label, or
+    no task has one."""
     if not isinstance(problem, Supervised) or not math.isnan(value):
         return None
     labelled = problem.test.mask.any(0).tolist()
     bare, _, part = name.partition("/")
-    if not any(labelled) and bare.removeprefix("robust_") in OF_LABELS:
+    if not any(labelled) and bare.removeprefix("robust_") in LABEL_SCORES:
         return "no test row has a label"
     tasks = (
         task
@@ -201,14 +203,14 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     chains = draws.n_chains // draws.replicates
     n = draws.n_draws
     if draws.log_weights is not None:
-        return [_pareto(scores, chains * n)]
+        return [_check_pareto_k(scores, chains * n)]
     checks = []
     if n < FEWEST_DRAWS:
         detail = f"{n} draws a chain, {FEWEST_DRAWS} needed"
         ess = f"ESS is above {limits.ESS_PER_CHAIN} a chain"
         checks += [Check(f"R̂ is below {limits.RHAT:g}", None, detail), Check(ess, None, detail)]
     else:
-        checks.append(_rhat(draws, scores, chains))
+        checks.append(_check_rhat(draws, scores, chains))
         checks += [
             _ess(draws, scores, name, kind, chains, n)
             for name, kind in (("ess", "bulk"), ("ess_tail", "tail"))
@@ -241,20 +243,22 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
     return checks
 
 
-def _rhat(draws: HoldsDraws, scores: Scores, chains: int) -> Check:
+def _check_rhat(draws: HoldsDraws, scores: Scores, chains: int) -> Check:
     name = f"R̂ is below {limits.RHAT:g}"
     if "rhat" not in scores:
         return Check(name, None, "1 chain, 2 needed; raise inference.chains")
     value = _worst(scores, "rhat", largest=True)
     if math.isnan(value):
-        return Check(name, False, UNMOVED)
+        return Check(name, False, STUCK_CHAINS_MESSAGE)
     worst_name = (
-        "" if value < limits.RHAT else diagnostics.name_worst(draws, diagnostics.split_rhat, value)
+        ""
+        if value < limits.RHAT
+        else diagnostics.format_worst_coordinate(draws, diagnostics.split_rhat, value)
     )
     return Check(
         name,
         value < limits.RHAT,
-        f"{value:.4g}{worst_name}, the largest, of {chains} chains{diagnostics.describe_resting(draws)}",
+        f"{value:.4g}{worst_name}, the largest, of {chains} chains{diagnostics.describe_constant_coordinates(draws)}",
     )
 
 
@@ -264,20 +268,20 @@ def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, 
         return Check(title, None, "not among the scores")
     total = _worst(scores, name, largest=False)
     if math.isnan(total):
-        return Check(title, False, UNMOVED)
+        return Check(title, False, STUCK_CHAINS_MESSAGE)
     value = total / chains
     enough = value > limits.ESS_PER_CHAIN
     where = (
         ""
         if enough
-        else diagnostics.name_worst(
+        else diagnostics.format_worst_coordinate(
             draws, diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess, total
         )
     )
     return Check(title, enough, f"{value:.4g}{where}, the smallest, of {n:,} draws a chain")
 
 
-def _pareto(scores: Scores, n: int) -> Check:
+def _check_pareto_k(scores: Scores, n: int) -> Check:
     name = "Pareto k̂ of the weights is below its limit"
     if "pareto_k" not in scores:
         return Check(name, None, f"{n} weights are too few")
@@ -332,11 +336,11 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
         # the number of particles where some time has equal weights: a whole number
         most = ess.amax(1, keepdim=True)
         # [R, T]
-        follows = (ess < most * (1 - limits.USED)) | ~torch.isclose(
+        follows = (ess < most * (1 - limits.MIN_USED_SHARE)) | ~torch.isclose(
             most, most.round(), rtol=EQUAL, atol=0
         )
     elif weight is not None:
-        follows = weight > limits.USED
+        follows = weight > limits.MIN_USED_SHARE
     else:
         return []
     if not isinstance(problem, Sequence) or follows.shape[1] < 2:
@@ -423,9 +427,10 @@ def bias_check(seen: Measured, scores: Scores) -> Check:
 
 
 def step_check(
-    problem: Problem, inference: RespondsToGradient[Any], state: Chains, rng: Rng
+    problem: Problem, inference: GradientResponsiveMethod[Any], state: Chains, rng: Rng
 ) -> Check:
-    """The largest step since draws are kept against the curvature where the chains stand, on the last batch."""
+    """The largest step since draws are kept against the curvature where the chains stand, on the
+    last batch."""
     name = "steps are small against the curvature"
     model: LogJoint = state.model
     response = inference.response(state)

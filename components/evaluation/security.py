@@ -1,8 +1,7 @@
 """Security evaluation curve: how a classifier does as evasion attacks grow (Biggio and Roli 2018).
 
-Attacks that fail for a bad reason (a broken gradient, a forgotten bound) look like robustness, so the checks of
-``security_checks`` run with every curve and their verdict is part of the result.
-"""
+Attacks that fail for a bad reason (a broken gradient, a forgotten bound) look like robustness, so
+the checks of ``security_checks`` run with every curve and their verdict is part of the result."""
 
 from __future__ import annotations
 
@@ -13,22 +12,22 @@ import torch
 from torch import Tensor
 
 from components.attackers.attacked import Attacked
-from components.attackers.evasion.worst_case import WorstCase, single_target, strongest
-from components.attackers.input_space import input_space, norm_of
-from components.attackers.words.changes import seen_by
+from components.attackers.evasion.worst_case import WorstCase, find_single_target, strongest
+from components.attackers.input_space import input_space, require_norm
+from components.attackers.words.changes import victim_as_attacked
 from components.contracts.attackers import Evasion
 from components.contracts.checks import check_shape
-from components.contracts.class_outputs import likeness
+from components.contracts.class_outputs import guess_output_kind
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
 from components.evaluation.progress import Progress, Told, untold
-from components.evaluation.security_checks import curve_checks, telling_size, victim_checks
+from components.evaluation.security_checks import curve_checks, half_accuracy_eps, victim_checks
 from components.evaluation.threat import Threat
 from components.metrics.classification import expected_calibration_error
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,14 +62,16 @@ def security_curve(
     rng: Rng,
     told: Told = untold,
 ) -> SecurityCurve:
-    """Attacks the test set at every ε of the threat, and at 0; predictions use the draws of the clean evaluation.
+    """Attacks the test set at every ε of the threat, and at 0; predictions use the draws of the
+    clean evaluation.
 
-    An attack that does not know of a defence (``against: undefended``) is aimed at another classifier than the one that
-    is evaluated.  Whether it works shows in what it does to that one: a defence that expects it may well be right more
-    often about attacked inputs than about clean ones.
+    An attack that does not know of a defence (``against: undefended``) is aimed at another
+    classifier than the one that is evaluated.  Whether it works shows in what it does to that one:
+    a defence that expects it may well be right more often about attacked inputs than about clean
+    ones.
 
-    Every ε starts the attack stream anew from the same state, which is put back at the end: curves compare attacks of
-    different sizes on the same draws, and evaluating does not change training.
+    Every ε starts the attack stream anew from the same state, which is put back at the end: curves
+    compare attacks of different sizes on the same draws, and evaluating does not change training.
 
     Raises:
         Misfit: the labels are real-valued, a size is larger than the inputs' range, the victim gives no logits.
@@ -78,19 +79,21 @@ def security_curve(
     import pandas as pd
 
     if problem.target == "real":
-        raise Misfit(
+        raise ConfigMismatchError(
             f"attacker={attacker.name}: a security evaluation curve needs class labels, those of {problem.name} are real"
         )
     threat.check(problem)
     attacker = attacker.with_problem(problem, rng)
     test = problem.test
     space = input_space(problem)
-    victim = victim_of(problem, posterior, attacker)
+    victim = build_victim(problem, posterior, attacker)
     y = torch.where(test.mask, test.y, -1)
     before = rng.attack.get_state()
     fresh = rng.at("attack", 0).get_state()
-    aim = seen_by(victim, attacker.looks_at()).posterior  # the victim's own, or what it defends
-    target = single_target(attacker)
+    aim = victim_as_attacked(
+        victim, attacker.looks_at()
+    ).posterior  # the victim's own, or what it defends
+    target = find_single_target(attacker)
 
     def predict(x: Tensor, by: Predicts = posterior) -> Categorical:
         predictive = problem.predictive_at(by, x, rng)
@@ -100,7 +103,7 @@ def security_curve(
     with torch.no_grad():
         clean = predict(test.x)
         _check_logits(clean)
-        standing = right = _correct(clean, y)
+        standing = right = _correct_predictions(clean, y)
         rows = []
         extremes = []
         checks = []
@@ -115,12 +118,14 @@ def security_curve(
                 attacked, members = _attack_test_set(
                     attacker, victim, problem, y, rng, eps, fresh, progress
                 )
-                noisy = space.at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
+                noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
-                correct_by_eps[eps] = _correct(after, y)[y >= 0]
+                correct_by_eps[eps] = _correct_predictions(after, y)[y >= 0]
                 noise = predict(noisy) if eps > 0 else after  # neither has changed anything
-                standing = standing & _correct(after, y) & _correct(noise, y)
+                standing = (
+                    standing & _correct_predictions(after, y) & _correct_predictions(noise, y)
+                )
                 row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
                 row |= {} if target is None else _targeted_scores(after, noise, y, target)
                 row["max_perturbation"] = moved
@@ -137,7 +142,7 @@ def security_curve(
                 }
                 if target is not None:
                     row |= {
-                        f"target_reached/{label}": _share(predict(x), y, target)
+                        f"target_reached/{label}": _targeted_share(predict(x), y, target)
                         for label, x in members.items()
                     }
                 row |= _knowledge(attacker)
@@ -146,11 +151,11 @@ def security_curve(
             table = pd.DataFrame(rows)
             told("checks of the attack", progress.of, progress.of)
             checks += curve_checks(attacker, table, _accuracy(clean, y), extremes, problem)
-            eps = telling_size(table)
+            eps = half_accuracy_eps(table)
             if space.smooth and eps > 0:
                 rng.attack.set_state(fresh)
                 checks += victim_checks(
-                    attacker, victim, problem, y, rng, norm_of(threat.norm), eps, target
+                    attacker, victim, problem, y, rng, require_norm(threat.norm), eps, target
                 )
         finally:
             rng.attack.set_state(before)
@@ -161,7 +166,7 @@ def security_curve(
     return SecurityCurve(table, frame, correct_by_eps)
 
 
-def victim_of(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
+def build_victim(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:
     """A posterior as an attacker sees it.
 
     It has the bounds of the inputs and the attacker's own expectation over draws.
@@ -202,7 +207,7 @@ def _attack_test_set(
         for label, member in attacker.members_by_label.items()
     }
     chunks = zip(*(z.split(size) for z in each.values()), y.split(size), strict=True)
-    target = single_target(attacker)
+    target = find_single_target(attacker)
     best = [
         strongest(victim, zs, label, rng.at("evaluation", i), target)
         for i, (*zs, label) in enumerate(chunks)
@@ -220,27 +225,28 @@ def _knowledge(attacker: Evasion) -> dict[str, str]:
 
 
 def _check_logits(predictive: Categorical) -> None:
-    """Probabilities in the place of logits would be flattened by another softmax, and the attack's gradient with them.
+    """Probabilities in the place of logits would be flattened by another softmax, and the attack's
+    gradient with them.
 
     Raises:
         Misfit: every row of logits is nonnegative and sums to one.
     """
-    if likeness(predictive.logits) == "sums to one":
-        raise Misfit(
+    if guess_output_kind(predictive.logits) == "sums to one":
+        raise ConfigMismatchError(
             "model: its predictions hold probabilities (they sum to one) where logits belong; give their logarithms"
         )
 
 
-def _correct(predictive: Categorical, y: Tensor) -> Tensor:
+def _correct_predictions(predictive: Categorical, y: Tensor) -> Tensor:
     check_shape("the predicted labels", predictive.logits, None, *y.shape, None)
     return predictive.guess == y  # [B, T]
 
 
 def _accuracy(predictive: Categorical, y: Tensor) -> float:
-    return float(_correct(predictive, y)[y >= 0].double().mean())
+    return float(_correct_predictions(predictive, y)[y >= 0].double().mean())
 
 
-def _share(predictive: Categorical, y: Tensor, target: int) -> float:
+def _targeted_share(predictive: Categorical, y: Tensor, target: int) -> float:
     """The share of labels of other classes that are taken for the target."""
     others = (y >= 0) & (y != target)
     return (
@@ -252,8 +258,8 @@ def _targeted_scores(
     predictive: Categorical, noise: Categorical, y: Tensor, target: int
 ) -> dict[str, float]:
     return {
-        "target_reached": _share(predictive, y, target),
-        "random_target_reached": _share(noise, y, target),
+        "target_reached": _targeted_share(predictive, y, target),
+        "random_target_reached": _targeted_share(noise, y, target),
     }
 
 
@@ -261,7 +267,7 @@ def _row(
     predictive: Categorical, noise: Categorical, y: Tensor, right: Tensor, standing: Tensor
 ) -> dict[str, float]:
     is_labelled = y >= 0
-    correct = _correct(predictive, y)
+    correct = _correct_predictions(predictive, y)
     fooled = right & ~correct
     return {
         "accuracy": _accuracy(predictive, y),

@@ -26,7 +26,7 @@ from components.contracts.checks import Check
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, NormName, Victim
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,13 +104,14 @@ def curve_checks(
 
 
 def less(name: str, value: float, other: float, told: str) -> Check:
-    """The check that a value is below another; equal ones are not told apart, which neither passes nor fails."""
+    """The check that a value is below another; equal ones are not told apart, which neither passes
+    nor fails."""
     return (
         Check(name, None, TIE.format(told)) if value == other else Check(name, value < other, told)
     )
 
 
-def telling_size(rows: pd.DataFrame) -> float:
+def half_accuracy_eps(rows: pd.DataFrame) -> float:
     """The ε > 0 with the accuracy nearest to half of the clean one; 0 without any ε > 0.
 
     Attacks differ most there.
@@ -145,7 +146,8 @@ class References:
         return list(dict.fromkeys((self.criterion, "margin", "cross_entropy")))
 
     def climb(self, criterion: Criterion, steps: int, step_size: float, **keys: Any) -> Tensor:
-        """x' of a climb that does not stop at success; keys are those in ``Ascent``, and ``eps``."""
+        """x' of a climb that does not stop at success; keys are those in ``Ascent``, and
+        ``eps``."""
         # Where predictions are random, a row that stops where it is broken once is right again half of the time.
         size = keys.pop("eps", self.eps)
         settings = Ascent(
@@ -157,7 +159,7 @@ class References:
         """True for rows with every label still predicted correctly [B] bool."""
         return ~self.victim.broken(x, self.y, self.rng.at("evaluation", 0)) & (self.y >= 0).any(1)
 
-    def count_survivors(self, steps: int, step_size: float, **keys: Any) -> Tensor:
+    def find_surviving_rows(self, steps: int, step_size: float, **keys: Any) -> Tensor:
         """True for rows with every label still correct after climbs along all criteria [B] bool."""
         climbs = [
             self.standing(self.climb(criterion, steps, step_size, **keys))
@@ -165,7 +167,7 @@ class References:
         ]
         return torch.stack(climbs).all(0)
 
-    def count_missed(self, x: Tensor, target: int) -> Tensor:
+    def find_missed_rows(self, x: Tensor, target: int) -> Tensor:
         """True for rows of other classes that are not classified as the target [.] bool."""
         aimed = torch.full_like(self.y, target)
         missed = self.victim.broken(x, aimed, self.rng.at("evaluation", 0))
@@ -181,7 +183,8 @@ class References:
         return attack.perturb(self.victim, self.x, self.y, self.rng, self.eps)
 
     def loss(self, x: Tensor, criterion: Criterion) -> float:
-        """Minus the mean of the criterion, of cross entropy its logarithm, which has no floor at 0."""
+        """Minus the mean of the criterion, of cross entropy its logarithm, which has no floor at
+        0."""
         with torch.no_grad():
             answers = self.victim.answers(x, self.rng.at("evaluation", 0))
             return -float(RANKS[criterion](answers, self.y).mean())
@@ -207,7 +210,7 @@ def victim_checks(
     criterion = attacker.follows()
     try:
         answer = victim.soften().answer(x, y, rng.at("attack", 2), criterion)
-    except Misfit:
+    except ConfigMismatchError:
         return []
     reference = References(victim, x, y, rng, norm, eps, criterion)
     standing = reference.standing
@@ -224,11 +227,13 @@ def victim_checks(
             f"{strong:.4f} against {weak:.4f} at ε = {eps:g}, {n} rows",
         )
 
-    one = share(reference.count_survivors(1, 1.0))
-    many = reference.count_survivors(STEPS, 2.5 / STEPS, random_start=True)
-    more = reference.count_survivors(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2)
-    noise = share(standing(input_space(problem).at_random(x, y, eps, norm, rng.at("attack", 1))))
-    judged = attacker.insiders if isinstance(attacker, WorstCase) else attacker
+    one = share(reference.find_surviving_rows(1, 1.0))
+    many = reference.find_surviving_rows(STEPS, 2.5 / STEPS, random_start=True)
+    more = reference.find_surviving_rows(2 * STEPS, 1.25 / STEPS, random_start=True, restarts=2)
+    noise = share(
+        standing(input_space(problem).perturb_at_random(x, y, eps, norm, rng.at("attack", 1)))
+    )
+    judged = attacker.most_informed_members if isinstance(attacker, WorstCase) else attacker
     attacked = judged.perturb(victim, x, y, rng, eps)
     survivors = standing(attacked)
     black = share(standing(reference.black_box()))
@@ -246,7 +251,7 @@ def victim_checks(
             noise,
             f"{share(many):.4f} against {noise:.4f} at ε = {eps:g}, {n} rows",
         ),
-        _loss_rises(reference),
+        _check_loss_rise(reference),
         _check_unbounded_attack(reference, problem),
         Check(
             "the gradient is not zero",
@@ -273,7 +278,7 @@ def victim_checks(
         aimed = replace(reference, y=torch.where(y >= 0, target, y)).climb(
             criterion, 1, 1.0, target=target
         )
-        missed = [share(reference.count_missed(z, target)) for z in (attacked, aimed)]
+        missed = [share(reference.find_missed_rows(z, target)) for z in (attacked, aimed)]
         checks.append(
             no_higher("the attack misses its target no more often than one step", *missed)
         )
@@ -281,14 +286,15 @@ def victim_checks(
 
 
 def _finite(rows: Tensor) -> Check:
-    """An infinite slope is left out of a step, so that the attack follows less than the whole gradient."""
+    """An infinite slope is left out of a step, so that the attack follows less than the whole
+    gradient."""
     bad = int((~rows).sum())
     n = len(rows)
     detail = f"an infinite slope, or one that is no number, in {bad} of {n} rows; left out"
     return Check("the gradient is finite", bad == 0, detail if bad else f"in all of {n} rows")
 
 
-def _loss_rises(reference: References) -> Check:
+def _check_loss_rise(reference: References) -> Check:
     """Along every criterion a longer climb ends at a larger loss."""
     name = "the loss rises during the attack"
     details = []
@@ -310,7 +316,7 @@ def _check_unbounded_attack(reference: References, problem: Supervised) -> Check
         problem.bounds if problem.bounds is not None else (10 * float(x.min()), 10 * float(x.max()))
     )
     size = BoxSpace((low, high), problem.n_inputs).largest(reference.norm)
-    accuracy = float(reference.count_survivors(STEPS, 2.5 / STEPS, eps=size).double().mean())
+    accuracy = float(reference.find_surviving_rows(STEPS, 2.5 / STEPS, eps=size).double().mean())
     chance = 1 / problem.n_classes
     n = len(reference.x)
     most = chance + 3 * math.sqrt(chance * (1 - chance) / n)

@@ -30,10 +30,11 @@ ITERATIONS = 20  # of the power method, each about as dear as two steps of the s
 def largest_response(
     model: LogJoint, theta: Tensor, batch: Batch | None, response: Response
 ) -> float:
-    """Largest eigenvalue of A (−∇² log p) over all K chains θ [K, P] together, by the power method: from below.
+    """Largest eigenvalue of A (−∇² log p) over all K chains θ [K, P] together, by the power method:
+    from below.
 
-    Where the eigenvalue of largest size is negative, a direction in which log p bends upwards, the matrix is shifted by it.
-    NaN where the log joint has no second derivatives."""
+    Where the eigenvalue of largest size is negative, a direction in which log p bends upwards, the
+    matrix is shifted by it. NaN where the log joint has no second derivatives."""
     theta = theta.detach().requires_grad_()
     with torch.enable_grad():
         (slope,) = torch.autograd.grad(
@@ -50,13 +51,13 @@ def largest_response(
         theta.shape, generator=torch.Generator(theta.device).manual_seed(0), device=theta.device
     )
     start = start.to(theta)
-    value = _power(bent, start)
+    value = _power_iteration(bent, start)
     if value >= 0:
         return value
-    return _power(lambda v: bent(v) - value * v, start) + value
+    return _power_iteration(lambda v: bent(v) - value * v, start) + value
 
 
-def _power(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
+def _power_iteration(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
     value = 0.0
     for _ in range(ITERATIONS):
         v = v / v.norm()
@@ -72,9 +73,10 @@ def _power(apply: Callable[[Tensor], Tensor], v: Tensor) -> float:
 def approximation_checks(
     problem: Problem, inference: Inference, state: object, rng: Rng
 ) -> list[Check]:
-    """Checks of an approximation by its state: the tails of a proposal, the spread of SWAG's Gaussian, the end of a search."""
+    """Checks of an approximation by its state: the tails of a proposal, the spread of SWAG's
+    Gaussian, the end of a search."""
     if isinstance(state, Searches):
-        return [_end_of_search(state)]
+        return [_check_search_convergence(state)]
     if isinstance(state, Weighted) and state.fit is not None:
         return [_tails(state, next(iter(problem.batches(inference.sees, rng, 0, 1)))[1])]
     return [_spread(state)] if isinstance(state, SwagState) else []
@@ -97,7 +99,7 @@ def _tails(state: Weighted, batch: Batch | None) -> Check:
     )
 
 
-def _end_of_search(state: Searches) -> Check:
+def _check_search_convergence(state: Searches) -> Check:
     """Check that the best of the restarts has converged."""
     best = state.best
     detail = f"the best of {len(state.runs)} starts after {best.iteration} iterations"

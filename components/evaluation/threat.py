@@ -20,7 +20,7 @@ from components.contracts.victim import Measure
 from components.problems.supervised import Supervised
 
 
-def _increasing(eps: list[float]) -> list[float]:
+def _check_increasing_eps(eps: list[float]) -> list[float]:
     if not eps or any(b <= a for a, b in itertools.pairwise(eps)):
         raise ValueError(
             f"eps: must be a list of increasing sizes, e.g. [0.0, 0.1, 0.2], not {eps}"
@@ -34,7 +34,7 @@ def _whole(eps: list[float]) -> list[float]:
     return eps
 
 
-Sizes = Annotated[list[NonNegativeFloat], AfterValidator(_increasing)]
+Sizes = Annotated[list[NonNegativeFloat], AfterValidator(_check_increasing_eps)]
 
 
 class Grid(BaseModel):
@@ -68,17 +68,17 @@ class Threat:
             input_space(problem).check_sizes(self.sizes, self.norm, problem.name)
 
 
-def grid_of(attacker: type[Evasion] | type[Injection]) -> type[Grid]:
+def threat_grid_class(attacker: type[Evasion] | type[Injection]) -> type[Grid]:
     """Class that validates the threat's keys for a class of attackers."""
     return WordGrid if issubclass(attacker, Evasion) and attacker.domain == "binary" else Grid
 
 
-def threat_of(attacker: Evasion | Injection, eps: Iterable[float]) -> Threat:
+def build_threat(attacker: Evasion | Injection, eps: Iterable[float]) -> Threat:
     """The threat of an attacker at the sizes set with its keys."""
-    return Threat(attacker.measure(), tuple(grid_of(type(attacker))(eps=list(eps)).eps))
+    return Threat(attacker.measure(), tuple(threat_grid_class(type(attacker))(eps=list(eps)).eps))
 
 
-def foreign_sizes(own: Grid, members: Iterable[tuple[str, Grid]]) -> str | None:
+def find_size_mismatch(own: Grid, members: Iterable[tuple[str, Grid]]) -> str | None:
     """Complaint about the first member, by name, with sizes that differ from the whole's.
 
     An evaluation has one threat.

@@ -1,4 +1,5 @@
-"""Figures and tables, each made by itself: one that fails costs neither the others nor any score."""
+"""Figures and tables, each made by itself: one that fails costs neither the others nor any
+score."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
-from components.trouble import NotShown
+from components.trouble import MissingOutputWarning
 
 V = TypeVar("V")  # a figure or a table
 ANALYSIS = "what its method draws of its posterior"  # ``Analyses.figures``
@@ -36,12 +37,16 @@ def describe_error(error: BaseException) -> str:
 
 
 def warn_not_shown(what: str, error: BaseException) -> None:
-    """Warns ``NotShown`` of one figure or table, ``what``, and of the error that it met."""
-    warnings.warn(NotShown(f"{what} is left out: {describe_error(error)}"), stacklevel=2)
+    """Warns ``MissingOutputWarning`` of one figure or table, ``what``, and of the error that it
+    met."""
+    warnings.warn(
+        MissingOutputWarning(f"{what} is left out: {describe_error(error)}"), stacklevel=2
+    )
 
 
 def attempt(what: str, make: Callable[..., Mapping[str, V]], *arguments: Any) -> dict[str, V]:
-    """Figures or tables by name, made by ``make(*arguments)``; where it raises none, and a ``NotShown`` warning."""
+    """Figures or tables by name, made by ``make(*arguments)``; where it raises none, and a
+    ``MissingOutputWarning`` warning."""
     try:
         return dict(make(*arguments))
     except Exception as error:
@@ -50,7 +55,8 @@ def attempt(what: str, make: Callable[..., Mapping[str, V]], *arguments: Any) ->
 
 
 def draw_each(figures: Iterable[Callable[..., Mapping[str, V]]], *arguments: Any) -> dict[str, V]:
-    """``attempt`` of each figure function on the same arguments: all figures that can be drawn, by name."""
+    """``attempt`` of each figure function on the same arguments: all figures that can be drawn, by
+    name."""
     drawings: dict[str, V] = {}
     for figure in figures:
         drawings |= attempt(f"figure {name_of(figure)}", figure, *arguments)

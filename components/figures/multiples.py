@@ -1,4 +1,5 @@
-"""Small multiples: where more lines share axes than there are colours, a panel for each, the others pale behind it."""
+"""Small multiples: where more lines share axes than there are colours, a panel for each, the others
+pale behind it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST = len(PALETTE)  # lines that share axes: colours that can be told apart
 COLUMNS = 5
-BEHIND: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
+BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
 BEFORE: dict[str, Any] = {"color": PALETTE[0], "ls": "-"}
 
 
@@ -23,8 +24,9 @@ def small_multiples(
     names: Sequence[str],
     draw: Callable[[Axes, str, str, dict[str, Any], bool], None],
 ) -> tuple[Figure, dict[str, list[Axes]]]:
-    """A block of panels for each metric; ``draw(ax, metric, name, look, own)`` draws one line, ``own`` in the panel that is
-    its own, after all the others.  Returns the figure and the panels of each metric, in the order of ``names``."""
+    """A block of panels for each metric; ``draw(ax, metric, name, look, own)`` draws one line,
+    ``own`` in the panel that is its own, after all the others.  Returns the figure and the panels
+    of each metric, in the order of ``names``."""
     rows = math.ceil(len(names) / COLUMNS)
     figure, axes = new_figure(rows * len(metrics), COLUMNS, width=1.9, height=1.6, sharex=True)
     panels: dict[str, list[Axes]] = {}
@@ -36,7 +38,7 @@ def small_multiples(
         for k, (ax, name) in enumerate(zip(panels[metric], names, strict=True)):
             for other in names:
                 if other != name:
-                    draw(ax, metric, other, BEHIND, False)
+                    draw(ax, metric, other, BACKGROUND_LINE_STYLE, False)
             draw(ax, metric, name, BEFORE, True)
             ax.set_title(name, fontsize=8)
             ax.tick_params(labelsize=7)

@@ -27,7 +27,7 @@ _STYLE: Any = {
 }
 
 
-def line_look(k: int) -> dict[str, Any]:
+def series_style(k: int) -> dict[str, Any]:
     """Colour and line style of the k-th of many."""
     return {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k // len(PALETTE) % len(LINES)]}
 
@@ -35,7 +35,8 @@ def line_look(k: int) -> dict[str, Any]:
 def new_figure(
     rows: int = 1, columns: int = 1, width: float = 4.5, height: float = 3.2, **subplots: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of ``rows`` × ``columns`` axes (returned flat, row by row), each ``width`` × ``height`` inches."""
+    """A figure of ``rows`` × ``columns`` axes (returned flat, row by row), each ``width`` ×
+    ``height`` inches."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -1,4 +1,5 @@
-"""Gradients of every parameter of a module: as one vector, taken apart again, and of a function that is given others."""
+"""Gradients of every parameter of a module: as one vector, taken apart again, and of a function
+that is given others."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
 
 
 class Called(nn.Module):
-    """A function of a module's parameters as a module of its own: ``functional_call`` can be given others in their place."""
+    """A function of a module's parameters as a module of its own: ``functional_call`` can be given
+    others in their place."""
 
     def __init__(self, module: nn.Module, function: Callable[..., Tensor]):
         super().__init__()

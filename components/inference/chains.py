@@ -1,4 +1,5 @@
-"""Chains as a tensor dimension: where they start, which of their states are kept, and what is handed back."""
+"""Chains as a tensor dimension: where they start, which of their states are kept, and what is
+handed back."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, TrainingStart, WarmStart
-from components.contracts.problems import Batch, Rows, Sees
+from components.contracts.problems import Batch, BatchKind, Rows
 from components.contracts.roles import Problem
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -25,20 +26,22 @@ from components.problems.density import Density
 from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
-Sampled = Supervised | Density | Sequence | Unlabelled  # the problems that have a log joint
+SampleableProblem = (
+    Supervised | Density | Sequence | Unlabelled
+)  # the problems that have a log joint
 # rows with labels or without, a whole series, or nothing: a density has no data
-Seen = Batch | Rows | Series | None
+ModelBatch = Batch | Rows | Series | None
 
 START_TRIES = 100  # draws of a chain's start before a density that is zero there is refused
 # into which independent draws of a fit are put: what diagnostics of draws ask for
 INDEPENDENT_CHAINS = 2
-OF_DRAWS = frozenset(
+SAMPLER_OUTPUTS = frozenset(
     {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
 )  # what a sampler's posterior keeps
 # What a log joint is asked where labels are scored, or what follows a series.
-PREDICTS_LABELS = {
+NEEDS_TO_PREDICT = {
     "supervised": frozenset({"theta_predictive"}),
     "sequence": frozenset({"forecasts_series"}),
 }
@@ -61,12 +64,12 @@ class Chains:
 C = TypeVar("C", bound=Chains)
 
 
-def first_batch(problem: Problem | None, sees: Sees, rng: Rng) -> Seen:
+def first_batch(problem: Problem | None, sees: BatchKind, rng: Rng) -> ModelBatch:
     """Batch of the first step; None if there are no data."""
     return None if problem is None else next(iter(problem.batches(sees, rng, 0, 1)))[1]
 
 
-def training_data(problem: Sampled) -> Batch | Rows | Series | None:
+def training_data(problem: SampleableProblem) -> Batch | Rows | Series | None:
     """All that a fit sees.  None: there are no data."""
     if isinstance(problem, Sequence):
         return problem.series
@@ -79,18 +82,19 @@ def training_data(problem: Sampled) -> Batch | Rows | Series | None:
 def init_chains(
     model: LogJoint,
     problem: Problem | None,
-    sees: Sees,
+    sees: BatchKind,
     chains: int,
     rng: Rng,
     start: Tensor | None = None,
     gradient: bool = True,
 ) -> Chains:
-    """The state of C chains of each replicate that begin at ``start`` [R·C, P]; None: where the model says, by
-    ``sample_start`` if it has one, otherwise at draws from its prior.
+    """The state of C chains of each replicate that begin at ``start`` [R·C, P]; None: where the
+    model says, by ``sample_start`` if it has one, otherwise at draws from its prior.
 
-    Chains that would begin where the density is zero (log density −∞) begin at another draw, of at most ``START_TRIES``.
-    ``gradient`` False asks for no gradient, so that the model need not be differentiable.
-    Raises NumericalTrouble when the log joint, or its gradient, is not finite where a chain begins."""
+    Chains that would begin where the density is zero (log density −∞) begin at another draw, of at
+    most ``START_TRIES``. ``gradient`` False asks for no gradient, so that the model need not be
+    differentiable. Raises NumericalTrouble when the log joint, or its gradient, is not finite where
+    a chain begins."""
     begin = model.sample_start if isinstance(model, WarmStart) else model.sample_prior
     replicates = 1 if problem is None else problem.replicates
     theta = begin(replicates * chains, rng.init) if start is None else start  # [R·C, P]
@@ -105,7 +109,7 @@ def init_chains(
     if wrong.any():
         chain_ids = wrong.nonzero().flatten().tolist()
         attempts = f", drawn {tries} times" if tries > 1 else ""
-        raise NumericalTrouble(
+        raise NumericalError(
             f"log density{' or its gradient' if gradient else ''} is not finite where chains {chain_ids} start{attempts} "
             f"(first: {float(value[chain_ids[0]]):g})",
             "change where the dataset or the prior of the model starts chains, or seed",
@@ -114,7 +118,7 @@ def init_chains(
 
 
 def _examine_starts(
-    model: LogJoint, theta: Tensor, batch: Seen, gradient: bool
+    model: LogJoint, theta: Tensor, batch: ModelBatch, gradient: bool
 ) -> tuple[Tensor, Tensor]:
     """The log joint [C] at θ [C, P], and where it, or its gradient, is not finite [C]."""
     if not gradient:
@@ -125,7 +129,7 @@ def _examine_starts(
 
 
 def init_for_training(
-    model: LogJoint, problem: Problem, sees: Sees, chains: int, rng: Rng
+    model: LogJoint, problem: Problem, sees: BatchKind, chains: int, rng: Rng
 ) -> Chains:
     """State of C chains at the start of training.
 
@@ -148,9 +152,11 @@ def advance(
     stats: Mapping[str, Tensor] | None = None,
     mend: str = "lower inference.step_size",
 ) -> C:
-    """One step further, at θ [C, P]: after ``burn_in`` steps every ``thinning``-th state is kept, with its stats [C].
+    """One step further, at θ [C, P]: after ``burn_in`` steps every ``thinning``-th state is kept,
+    with its stats [C].
 
-    Raises NumericalTrouble when a chain has left the finite numbers, and ValueError where θ has another shape."""
+    Raises NumericalTrouble when a chain has left the finite numbers, and ValueError where θ has
+    another shape."""
     if theta.shape != state.theta.shape:
         raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")
     t = state.t + 1
@@ -159,7 +165,7 @@ def advance(
     if not math.isfinite(float(theta.sum())):
         chain_ids = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
     if chain_ids:
-        raise NumericalTrouble(f"chains {chain_ids} left the finite numbers", mend)
+        raise NumericalError(f"chains {chain_ids} left the finite numbers", mend)
     if t > burn_in and (t - burn_in) % thinning == 0:
         state.kept.append(theta.cpu())  # collected draws would fill an accelerator
         for name, value in (stats or {}).items():

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import ClosedFormScore, LogJoint
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @cache
@@ -41,7 +41,8 @@ def log_joint(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | Non
 def value_and_gradient(
     model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
 ) -> tuple[Tensor, Tensor]:
-    """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves all K.
+    """log joint [K] and its gradient [K, P]; chains do not interact, so one backward pass serves
+    all K.
 
     A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
     Raises Misfit when the log joint cannot be differentiated."""
@@ -52,7 +53,7 @@ def value_and_gradient(
     with torch.enable_grad():
         value = log_joint(model, theta, batch)
         if not value.requires_grad:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference: it follows the gradient of the log joint, and this model's cannot be differentiated; "
                 "use inference=random_walk_mh"
             )
@@ -60,7 +61,9 @@ def value_and_gradient(
     return value.detach(), gradient
 
 
-def gradient_alone(model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None) -> Tensor:
+def log_joint_gradient(
+    model: LogJoint, theta: Tensor, batch: Batch | Rows | Series | None
+) -> Tensor:
     """The gradient [K, P] where nobody asks for the value, which a closed form need not compute."""
     if not isinstance(batch, Batch) or not has_score(model):
         return value_and_gradient(model, theta, batch)[1]

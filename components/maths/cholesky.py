@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 ESCALATIONS = 4  # the jitter may grow by 10⁴ before the matrix is given up
 
@@ -32,15 +32,16 @@ def jittered_cholesky(
             return L, used
         used *= 10
     if not torch.isfinite(K).all():
-        raise NumericalTrouble(
+        raise NumericalError(
             f"{quantity} is not finite", "lower inference.lr, or set inference.clip_norm"
         )
-    raise NumericalTrouble(
+    raise NumericalError(
         f"Cholesky of {quantity} failed even with jitter {used / 10:g}", f"raise {key}"
     )
 
 
 def triangular_inverse(L: Tensor) -> Tensor:
-    """L⁻¹ of lower triangular L [..., M, M]: once per step, so that everything after it is matrix products."""
+    """L⁻¹ of lower triangular L [..., M, M]: once per step, so that everything after it is matrix
+    products."""
     eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand_as(L)
     return torch.linalg.solve_triangular(L, eye, upper=False)

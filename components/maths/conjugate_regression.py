@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @dataclass(frozen=True)
 class Coefficients:
-    """β | σ², y ~ N(m, σ² Λ⁻¹): the part of the posterior that is the same whether or not σ² is known."""
+    """β | σ², y ~ N(m, σ² Λ⁻¹): the part of the posterior that is the same whether or not σ² is
+    known."""
 
     m: Tensor  # posterior mean, which is the ridge estimate [D]
     L: Tensor  # lower Cholesky factor of Λ = XᵀX + diag(λ) [D, D]
@@ -75,7 +76,7 @@ def coefficients(X: Tensor, y: Tensor, penalty: Tensor) -> Coefficients:
     """
     L, info = torch.linalg.cholesky_ex(X.T @ X + penalty.diag())
     if info.any():
-        raise NumericalTrouble(
+        raise NumericalError(
             "XᵀX + diag(λ) is singular",
             "penalise more: raise model.penalty or lower its prior_scale",
         )

@@ -7,7 +7,8 @@ from torch import Tensor
 
 
 def kl_whitened(m: Tensor, C: Tensor) -> Tensor:
-    """Σ KL[N(m, C Cᵀ) ‖ N(0, I)] over all leading dimensions: m [..., M], C lower triangular [..., M, M].
+    """Σ KL[N(m, C Cᵀ) ‖ N(0, I)] over all leading dimensions: m [..., M], C lower triangular [...,
+    M, M].
 
     Source: Boustati (2021), eq. (3.12), with whitened inducing variables.
     """

@@ -1,8 +1,9 @@
-"""Stationary correlation functions of r² = Σ_d w_d (x_d − x'_d)², w = 1/ℓ²: values and slopes by hand.
+"""Stationary correlation functions of r² = Σ_d w_d (x_d − x'_d)², w = 1/ℓ²: values and slopes by
+hand.
 
-A kernel is σ² κ(r²) (Boustati (2021), eq. (3.15)); σ² is applied by whoever uses κ, so that matrices here have a unit
-diagonal and a jitter is relative to the signal variance.  Slopes dκ/dr² need no case at r = 0, except Matérn-1/2's.
-"""
+A kernel is σ² κ(r²) (Boustati (2021), eq. (3.15)); σ² is applied by whoever uses κ, so that
+matrices here have a unit diagonal and a jitter is relative to the signal variance.  Slopes dκ/dr²
+need no case at r = 0, except Matérn-1/2's."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def lift_inputs(x: Tensor, isotropic: bool) -> Tensor:
 
 
 def lift_centres(z: Tensor, w: Tensor) -> Tensor:
-    """z [G, M, D] and weights w [G, 1 or D] -> [G, M, E] with ⟨lift_centres(z)ₘ, lift_inputs(x)ₙ⟩ = r²ₘₙ."""
+    """z [G, M, D] and weights w [G, 1 or D] -> [G, M, E] with ⟨lift_centres(z)ₘ, lift_inputs(x)ₙ⟩ =
+    r²ₘₙ."""
     w = w.unsqueeze(-2)  # [G, 1, 1 or D]
     zw = z * w
     return torch.cat(
@@ -71,7 +73,8 @@ class _Correlation(torch.autograd.Function):
 
 
 def kernel(x: Tensor, z: Tensor, lengthscale: Tensor, variance: Tensor, shape: Shape) -> Tensor:
-    """σ² κ(Σ_d (x_d − z_d)²/ℓ_d²) for x [..., N, D], z [..., M, D], ℓ [..., 1 or D], σ² [...] -> [..., N, M].
+    """σ² κ(Σ_d (x_d − z_d)²/ℓ_d²) for x [..., N, D], z [..., M, D], ℓ [..., 1 or D], σ² [...] ->
+    [..., N, M].
 
     Source: Boustati (2021), eq. (3.15); Rasmussen and Williams (2006), section 4.2.
     """

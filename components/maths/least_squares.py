@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class LeastSquares:
         return ((beta - self.beta) @ self.L).square().sum(-1) / self.noise
 
     def radius(self, level: float) -> float:
-        """The α for which P(distance(β) ≤ α) = level: of χ²_D, or of D times F_{D, N−D} where σ² is estimated."""
+        """The α for which P(distance(β) ≤ α) = level: of χ²_D, or of D times F_{D, N−D} where σ² is
+        estimated."""
         from scipy import stats  # slow to import
 
         if self.known_noise is not None:
@@ -80,13 +81,13 @@ def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> Lea
     gram = X.T @ X
     L, info = torch.linalg.cholesky_ex(gram)
     if info.any():
-        raise NumericalTrouble(
+        raise NumericalError(
             "XᵀX is singular",
             "use more rows than columns (raise dataset.n_train), and no column that is constant or a sum of others "
             "(leave it out of dataset.inputs)",
         )
     if known_noise is None and len(X) <= X.shape[1]:
-        raise NumericalTrouble(
+        raise NumericalError(
             "no row is left to estimate σ²", "raise dataset.n_train, or give model.noise a number"
         )
     beta = torch.cholesky_solve((y @ X).unsqueeze(-1), L).squeeze(-1)
@@ -121,7 +122,8 @@ def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
 
 
 def ridge(fit: LeastSquares, penalty: Tensor) -> Tensor:
-    """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D], or [..., D] of each data set's own; [..., D].
+    """(G + diag(λ))⁻¹ G β̂ = (XᵀX + diag(λ))⁻¹ Xᵀy, λ [D], or [..., D] of each data set's own;
+    [..., D].
 
     Source: Hoerl & Kennard (1970), eq. (2.3)."""
     return torch.linalg.solve(
@@ -130,7 +132,8 @@ def ridge(fit: LeastSquares, penalty: Tensor) -> Tensor:
 
 
 def hkb_penalty(fit: LeastSquares, free: int) -> Tensor:
-    """λ = D σ̂²/‖β̂‖² of the D coefficients behind the first ``free``, which are not penalised and so do not count; [...].
+    """λ = D σ̂²/‖β̂‖² of the D coefficients behind the first ``free``, which are not penalised and
+    so do not count; [...].
 
     Source: Hoerl, Kennard & Baldwin (1975), eq. (2.1)."""
     return (fit.dim - free) * fit.noise / fit.beta[..., free:].square().sum(-1)
@@ -139,7 +142,8 @@ def hkb_penalty(fit: LeastSquares, free: int) -> Tensor:
 def ridge_risk(
     gram: Tensor, beta: Tensor, noise: float, penalty: Tensor, Q: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Variance and squared bias of ridge under (β − b)ᵀQ(β − b), exactly: E = σ² tr(Q W G Wᵀ) + βᵀ(WG − I)ᵀQ(WG − I)β.
+    """Variance and squared bias of ridge under (β − b)ᵀQ(β − b), exactly: E = σ² tr(Q W G Wᵀ) +
+    βᵀ(WG − I)ᵀQ(WG − I)β.
 
     W = (G + diag(λ))⁻¹; λ = 0 gives σ² tr(QG⁻¹) and 0, the risk of least squares.
 

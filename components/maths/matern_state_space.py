@@ -1,7 +1,9 @@
-"""Gaussian processes with a Matérn kernel as linear stochastic differential equations, seen at steps Δτ.
+"""Gaussian processes with a Matérn kernel as linear stochastic differential equations, seen at
+steps Δτ.
 
-With ν = p + 1/2 and λ = √(2ν)/ℓ the state (f, f', …, f^(p)) of a process with the Matérn-ν kernel solves dx = F x dτ + L dW,
-F the companion matrix of (s + λ)^(p+1), and is stationary with covariance P∞:
+With ν = p + 1/2 and λ = √(2ν)/ℓ the state (f, f', …, f^(p)) of a process with the Matérn-ν kernel
+solves dx = F x dτ + L dW, F the companion matrix of (s + λ)^(p+1), and is stationary with
+covariance P∞:
 
     x_t = A x_{t−1} + N(0, Q),   A = exp(Δτ F),   Q = P∞ − A P∞ Aᵀ = ∫_0^Δτ exp(uF) L q Lᵀ exp(uF)ᵀ du
 
@@ -32,19 +34,20 @@ _SPECTRAL = {0.5: 2.0, 1.5: 4.0, 2.5: 16 / 3}
 _NODES = 24  # of the quadrature over a time of at most 1/λ: exact to rounding
 
 
-def _half_integer(smoothness: float) -> float:
+def _check_smoothness(smoothness: float) -> float:
     if smoothness not in _DRIFT:
         raise ValueError(f"smoothness is one of {', '.join(map(str, _DRIFT))}")
     return smoothness
 
 
-Smoothness = Annotated[float, AfterValidator(_half_integer)]  # ν
+Smoothness = Annotated[float, AfterValidator(_check_smoothness)]  # ν
 
 
 def matern_matrices(
     smoothness: float, lengthscale: float, variance: float, noise_variance: float, step: float
 ) -> dict[str, Tensor]:
-    """A, Q, H, Sigma, m0, P0 of regression on a process: y_t = f(t Δτ) + N(0, σ²), the state stationary; in float64."""
+    """A, Q, H, Sigma, m0, P0 of regression on a process: y_t = f(t Δτ) + N(0, σ²), the state
+    stationary; in float64."""
     A, Q, P = transition(smoothness, lengthscale, variance, step)
     first = torch.eye(len(A), dtype=A.dtype)[:1]
     return {
@@ -62,8 +65,9 @@ def transition(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A, Q and P∞ of the state (f, f', …), [d, d] each in float64, d = ν + 1/2.
 
-    They are found in units of time 1/λ, where all entries are of one size.  Within a short step the difference
-    P∞ − A P∞ Aᵀ would cancel and Q would have no Cholesky factor; there its integral is taken, a sum of positive terms."""
+    They are found in units of time 1/λ, where all entries are of one size.  Within a short step the
+    difference P∞ − A P∞ Aᵀ would cancel and Q would have no Cholesky factor; there its integral is
+    taken, a sum of positive terms."""
     drift = torch.tensor(_DRIFT[smoothness], dtype=torch.float64)
     stationary = torch.tensor(_STATIONARY[smoothness], dtype=torch.float64)
     rate = math.sqrt(2 * smoothness) / lengthscale  # λ

@@ -1,4 +1,5 @@
-"""Games in one move: the value and a safest strategy of a matrix, all equilibria of a small bimatrix."""
+"""Games in one move: the value and a safest strategy of a matrix, all equilibria of a small
+bimatrix."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def maximin(payoff: Tensor) -> Maximin:
     if bool(saddle.all()):
         return Maximin(sure, pure)
     if payoff.shape[-2:] == (2, 2):
-        value, mixture = _two_by_two(payoff)
+        value, mixture = _solve_two_by_two(payoff)
         return Maximin(
             torch.where(saddle, sure, value), torch.where(saddle.unsqueeze(-1), pure, mixture)
         )
@@ -51,7 +52,7 @@ def maximin(payoff: Tensor) -> Maximin:
     return Maximin(value.view_as(sure), strategy.view_as(pure))
 
 
-def _two_by_two(payoff: Tensor) -> Maximin:
+def _solve_two_by_two(payoff: Tensor) -> Maximin:
     """Maximin of 2 × 2 games without a saddle point."""
     (r11, r12), (r21, r22) = (row.unbind(-1) for row in payoff.unbind(-2))
     spread = r11 - r12 - r21 + r22
@@ -82,8 +83,8 @@ def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
     for size in range(1, min(A, B) + 1):
         for rows in itertools.combinations(range(A), size):
             for columns in itertools.combinations(range(B), size):
-                y = _indifferent(r_a[np.ix_(rows, columns)], columns, B)
-                x = _indifferent(r_b[np.ix_(rows, columns)].T, rows, A)
+                y = _indifference_mixture(r_a[np.ix_(rows, columns)], columns, B)
+                x = _indifference_mixture(r_b[np.ix_(rows, columns)].T, rows, A)
                 if (
                     x is not None
                     and y is not None
@@ -93,8 +94,11 @@ def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
     return solutions
 
 
-def _indifferent(payoff: np.ndarray, support: tuple[int, ...], n: int) -> np.ndarray | None:
-    """The mixture of the columns of a square payoff that makes every row worth the same, [n]; None where none is."""
+def _indifference_mixture(
+    payoff: np.ndarray, support: tuple[int, ...], n: int
+) -> np.ndarray | None:
+    """The mixture of the columns of a square payoff that makes every row worth the same, [n]; None
+    where none is."""
     size = len(support)
     if size == 1:
         return np.eye(n)[support[0]]

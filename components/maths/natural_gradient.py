@@ -1,4 +1,5 @@
-"""Natural gradient steps of Gaussian variational distributions held as a mean and a Cholesky factor."""
+"""Natural gradient steps of Gaussian variational distributions held as a mean and a Cholesky
+factor."""
 
 from __future__ import annotations
 
@@ -6,13 +7,14 @@ import torch
 from torch import Tensor
 
 from components.maths.cholesky import triangular_inverse
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 HALVINGS = 10  # the step is halved until the precision stays positive definite, γ/1024 at the least
 
 
 def covariance_gradient(C: Tensor, dC: Tensor) -> Tensor:
-    """∂f/∂S (symmetric) from ∂f/∂C (lower triangular), S = C Cᵀ: C⁻ᵀ sym(Φ(Cᵀ ∂f/∂C)) C⁻¹, [..., M, M]."""
+    """∂f/∂S (symmetric) from ∂f/∂C (lower triangular), S = C Cᵀ: C⁻ᵀ sym(Φ(Cᵀ ∂f/∂C)) C⁻¹, [..., M,
+    M]."""
     Cinv = triangular_inverse(C)
     phi = (C.mT @ dC).tril()
     phi.diagonal(dim1=-2, dim2=-1).mul_(0.5)
@@ -55,6 +57,6 @@ def natural_step(m: Tensor, C: Tensor, gamma: float) -> None:
                 C.copy_(factor)
                 return
         gamma *= 0.5
-    raise NumericalTrouble(
+    raise NumericalError(
         "the precision of q(u) after a natural gradient step", "lower inference.natural_gamma"
     )

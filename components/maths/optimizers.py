@@ -17,7 +17,8 @@ from torch.optim.sgd import sgd
 
 
 class Optimizer:
-    """Parameters, what is remembered of each, and the settings of a step, which may be changed between steps."""
+    """Parameters, what is remembered of each, and the settings of a step, which may be changed
+    between steps."""
 
     def __init__(self, parameters: Iterable[Tensor], settings: dict[str, Any]):
         self.parameters = list(parameters)
@@ -58,7 +59,8 @@ class Optimizer:
 
 
 class Adam(Optimizer):
-    """θ ← θ − lr m̂/(√v̂ + 10⁻⁸), m̂ and v̂ the corrected running means of the gradient and of its square.
+    """θ ← θ − lr m̂/(√v̂ + 10⁻⁸), m̂ and v̂ the corrected running means of the gradient and of its
+    square.
 
     Source: Kingma and Ba (2014), Algorithm 1."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 PolicyName = Literal["epsilon_greedy", "softmax"]
 Ties = Literal["shared", "first", "last"]
@@ -43,13 +43,14 @@ def check_finite(p: Tensor, player: str) -> None:
         NumericalTrouble: it is not finite, for example because action values overflowed.
     """
     if not bool(p.isfinite().all()):
-        raise NumericalTrouble(
+        raise NumericalError(
             f"{player}: the policy is not finite",
             f"lower {player}.alpha or lr, or observe smaller numbers (divide by 255)",
         )
 
 
 def draw_action(p: Tensor, generator: torch.Generator) -> Tensor:
-    """One action per replicate by inversion of the cumulative p [R, A] -> [R] long, one uniform number each."""
+    """One action per replicate by inversion of the cumulative p [R, A] -> [R] long, one uniform
+    number each."""
     u = torch.rand(p.shape[0], 1, generator=generator, device=p.device, dtype=p.dtype)
     return (u >= p.cumsum(-1)[:, :-1]).sum(-1)  # the last action takes what rounding leaves

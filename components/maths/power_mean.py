@@ -1,4 +1,5 @@
-"""Logarithms of means of powers, which neither overflow nor lose their digits as the power falls to 0."""
+"""Logarithms of means of powers, which neither overflow nor lose their digits as the power falls to
+0."""
 
 from __future__ import annotations
 

@@ -1,15 +1,17 @@
-"""The whitened sparse conditional of a batch of Gaussian processes and its divergence from the prior, with gradients by hand.
+"""The whitened sparse conditional of a batch of Gaussian processes and its divergence from the
+prior, with gradients by hand.
 
-G groups; the Q processes of a group share inputs, inducing inputs Z [M, D] and correlation κ, each has its own
-q(v) = N(m, S), S = C Cᵀ, over whitened values v = L⁻¹ u, L Lᵀ = κ(Z, Z) + j I.  Everything is of unit prior variance:
+G groups; the Q processes of a group share inputs, inducing inputs Z [M, D] and correlation κ, each
+has its own q(v) = N(m, S), S = C Cᵀ, over whitened values v = L⁻¹ u, L Lᵀ = κ(Z, Z) + j I.
+Everything is of unit prior variance:
 
     A = L⁻¹ κ(Z, X),   B = L⁻ᵀ (S − I) A,   μ = Aᵀ m,   σ² = 1 + Σₘ κ(Z, X) ∘ B       (= 1 − Aᵀ A + Aᵀ S A, diagonal)
 
     Σ KL[N(m, S) ‖ N(0, I)] = ½ Σ (C² + m²) − Σ ln |Cᵢᵢ| − ½ Q M
 
-One autograd function, because what autograd would record costs about twice as much: forward and reverse pass below
-need three products [M, M]·[M, N] and no triangular solve of that size; ∂σ²/∂κ(Z, X) is 2 B and needs none.
-"""
+One autograd function, because what autograd would record costs about twice as much: forward and
+reverse pass below need three products [M, M]·[M, N] and no triangular solve of that size; ∂σ²/∂κ(Z,
+X) is 2 B and needs none."""
 
 from __future__ import annotations
 
@@ -116,16 +118,18 @@ def sparse_conditional(
     jitter: float,
     name: str = "the layer",
 ) -> tuple[Tensor, Tensor, LayerTerms]:
-    """Mean and variance of q(f(x)), of unit prior variance, and what was told on the way: divergence and jitter.
+    """Mean and variance of q(f(x)), of unit prior variance, and what was told on the way:
+    divergence and jitter.
 
-    x [N, D] (the same for every group) or [G, N, D], Z [G, M, D], w = 1/ℓ² [G, 1 or D], m [G, Q, M], C lower triangular
-    [G, Q, M, M] -> mean and variance [G, Q, N].  Differentiable once in all of them.
+    x [N, D] (the same for every group) or [G, N, D], Z [G, M, D], w = 1/ℓ² [G, 1 or D], m [G, Q,
+    M], C lower triangular [G, Q, M, M] -> mean and variance [G, Q, N].  Differentiable once in all
+    of them.
 
     Raises:
         NumericalTrouble: K_zz has no Cholesky factor even with jitter · 10⁴.
 
-    Source: Boustati (2021), eqs. (2.64), (2.65), (3.5) to (3.9) and (3.12); Salimbeni and Deisenroth (2017), whitened.
-    """
+    Source: Boustati (2021), eqs. (2.64), (2.65), (3.5) to (3.9) and (3.12); Salimbeni and
+    Deisenroth (2017), whitened."""
     slopes = torch.is_grad_enabled()  # asked here: inside the function gradients are off
     mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, shape, jitter, name, slopes)
     return mean, variance, LayerTerms(kl, used)

@@ -9,7 +9,7 @@ from components.contracts.checks import check_shape
 from components.contracts.predictive import GaussianMixture
 
 APART = 3.0  # branches nearer than this (in standard deviations of their noise) are not asked for
-NEAR = 1.0  # a mode this far from a branch is that branch's
+MAX_MODE_DISTANCE = 1.0  # a mode this far from a branch is that branch's
 WITHIN = 2.0
 MASS = 0.3  # and this much of the mass lies within that distance of it
 SPACING = 0.1  # of the labels at which the density is looked at
@@ -17,10 +17,12 @@ MARGIN = 5.0  # beyond the branches, up to where it is looked at
 
 
 def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Tensor:
-    """Share of inputs, among those where two branches of unit noise are 3 apart, at which both are predicted, [].
+    """Share of inputs, among those where two branches of unit noise are 3 apart, at which both are
+    predicted, [].
 
-    A branch is predicted where p(y|x) has a mode within 1 of it and holds 0.3 of its mass within 2 of it.  Of one task;
-    ``branches`` has two components (μ [2, B, 1]); NaN where the branches are nowhere apart."""
+    A branch is predicted where p(y|x) has a mode within 1 of it and holds 0.3 of its mass within 2
+    of it.  Of one task; ``branches`` has two components (μ [2, B, 1]); NaN where the branches are
+    nowhere apart."""
     check_shape("the predictions", predictive.mu, None, branches.mu.shape[1], 1)
     first, second = branches.mu[:, :, 0]  # [B]
     apart = (first - second).abs() >= APART
@@ -39,7 +41,7 @@ def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Ten
     mode = torch.zeros_like(density, dtype=torch.bool)
     mode[:, 1:-1] = rises[:, :-1] & ~rises[:, 1:]
     for branch in (first[apart], second[apart]):
-        near = (y - branch[:, None]).abs() <= NEAR
+        near = (y - branch[:, None]).abs() <= MAX_MODE_DISTANCE
         mass = mixture.cdf((branch + WITHIN)[:, None]) - mixture.cdf((branch - WITHIN)[:, None])
         has_both &= (mode & near).any(1) & (mass[:, 0] >= MASS)
     return has_both.to(mu).mean()

@@ -1,8 +1,8 @@
 """Convergence diagnostics of Markov chains, by ArviZ, which the field uses and its authors keep.
 
-Functions of draws [C, N, P] give one value for each coordinate, [P]; a coordinate that no chain ever moved has none (NaN).
-They need ``FEWEST_DRAWS`` draws of a chain; what is asked of fewer is said in a warning by ``convergence``, not computed.
-"""
+Functions of draws [C, N, P] give one value for each coordinate, [P]; a coordinate that no chain
+ever moved has none (NaN). They need ``FEWEST_DRAWS`` draws of a chain; what is asked of fewer is
+said in a warning by ``convergence``, not computed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.maths.particles.resampling import effective_sample_size
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
-NAMED = 3  # coordinates at rest that are named
+MAX_NAMED_COORDINATES = 3  # coordinates at rest that are named
 # the Pareto tail is the largest fifth of few weights, and its fit needs five of them
 FEWEST_WEIGHTS = 25
 
@@ -33,7 +33,8 @@ def _array_stats() -> Any:
 
 
 def _each(statistic: str, draws: Tensor, **options: Any) -> Tensor:
-    """One of ArviZ's statistics of every coordinate, [C, N, P] -> [P]; NaN where a coordinate never moved."""
+    """One of ArviZ's statistics of every coordinate, [C, N, P] -> [P]; NaN where a coordinate never
+    moved."""
     values = draws.detach().double().cpu().numpy()
     with np.errstate(all="ignore"):  # a chain that stands still divides by its variance, 0
         result = getattr(_array_stats(), statistic)(values, chain_axis=0, draw_axis=1, **options)
@@ -44,13 +45,14 @@ def _each(statistic: str, draws: Tensor, **options: Any) -> Tensor:
 def resting(draws: Tensor) -> Tensor:
     """True where a coordinate has one value in all draws of all chains, [C, N, P] -> [P].
 
-    Such a coordinate is known (a column of a spike that is never in) and has nothing to mix.  Chains that stand still at
-    different values are stuck, not resting: their R̂ is infinite."""
+    Such a coordinate is known (a column of a spike that is never in) and has nothing to mix.
+    Chains that stand still at different values are stuck, not resting: their R̂ is infinite."""
     return (draws == draws[:1, :1]).all(0).all(0)
 
 
-def worst_of(each: Tensor, rests: Tensor, largest: bool) -> Tensor:
-    """The worst value of the coordinates that move; NaN where none moves, or where one of them has no value.
+def worst_coordinate_value(each: Tensor, rests: Tensor, largest: bool) -> Tensor:
+    """The worst value of the coordinates that move; NaN where none moves, or where one of them has
+    no value.
 
     Args:
         each: a diagnostic of each coordinate, [..., P].
@@ -66,21 +68,24 @@ def worst_of(each: Tensor, rests: Tensor, largest: bool) -> Tensor:
 
 
 def bulk_ess(draws: Tensor) -> Tensor:
-    """Bulk effective sample size of each coordinate, over rank-normalised split chains; [C, N, P] -> [P].
+    """Bulk effective sample size of each coordinate, over rank-normalised split chains; [C, N, P]
+    -> [P].
 
     Source: Vehtari et al. (2021), section 4.3."""
     return _each("ess", draws, method="bulk")
 
 
 def tail_ess(draws: Tensor) -> Tensor:
-    """Tail effective sample size, the smaller one of the 5 % and 95 % quantiles' indicators; [C, N, P] -> [P].
+    """Tail effective sample size, the smaller one of the 5 % and 95 % quantiles' indicators; [C, N,
+    P] -> [P].
 
     Source: Vehtari et al. (2021), section 4.3."""
     return _each("ess", draws, method="tail", prob=(0.05, 0.95))
 
 
 def split_rhat(draws: Tensor) -> Tensor:
-    """Rank-normalised split-R̂ of each coordinate, the larger of bulk and folded; two chains or more, [C, N, P] -> [P].
+    """Rank-normalised split-R̂ of each coordinate, the larger of bulk and folded; two chains or
+    more, [C, N, P] -> [P].
 
     Source: Vehtari et al. (2021), section 4.1."""
     return _each("rhat", draws, method="rank")
@@ -96,8 +101,9 @@ def mcse_mean(draws: Tensor) -> Tensor:
 def mcse_sd(draws: Tensor) -> Tensor:
     """Monte-Carlo standard error of each coordinate's standard deviation; [C, N, P] -> [P].
 
-    √(Var[(θ−θ̄)²] / ESS) / (2 sd), the delta method with the ESS of (θ−θ̄)².  ArviZ 0.8 takes the ESS of θ itself, which is
-    another one: too small for chains that move slowly, and far too large for antithetic ones.
+    √(Var[(θ−θ̄)²] / ESS) / (2 sd), the delta method with the ESS of (θ−θ̄)².  ArviZ 0.8 takes the
+    ESS of θ itself, which is another one: too small for chains that move slowly, and far too large
+    for antithetic ones.
 
     Source: Vehtari et al. (2021)."""
     # [C, N, P]
@@ -109,7 +115,8 @@ def mcse_sd(draws: Tensor) -> Tensor:
 
 
 def e_bfmi(energy: Tensor) -> Tensor:
-    """Estimated Bayesian fraction of missing information of each chain, Σ(E_n − E_{n−1})² / Σ(E_n − Ē)²; [C, N] -> [C].
+    """Estimated Bayesian fraction of missing information of each chain, Σ(E_n − E_{n−1})² / Σ(E_n −
+    Ē)²; [C, N] -> [C].
 
     Below about 0.3 the momenta that a Hamiltonian sampler draws explore the energy too slowly.
 
@@ -120,7 +127,8 @@ def e_bfmi(energy: Tensor) -> Tensor:
 
 
 def weight_ess(log_weights: Tensor) -> float:
-    """Effective sample size of importance sampling, (Σ w)² / Σ w², of unnormalised log weights of any shape.
+    """Effective sample size of importance sampling, (Σ w)² / Σ w², of unnormalised log weights of
+    any shape.
 
     Source: Kong (1992)."""
     return float(
@@ -131,10 +139,11 @@ def weight_ess(log_weights: Tensor) -> float:
 def pareto_k(log_weights: Tensor) -> float:
     """Shape k̂ of the generalised Pareto distribution fitted to the largest importance weights.
 
-    Above 0.7 the estimates cannot be trusted, and for k ≥ ½ the weights have no variance; −∞: the largest are all within a
-    tenth of each other, no tail to fit (they crowd at an end point, where the likelihood of k < −1 has no maximum and the
-    fit finds anything, 2 for instance).  (ArviZ's ``pareto_khat`` fits the logarithms of the weights even when it is told
-    that it was given those.)
+    Above 0.7 the estimates cannot be trusted, and for k ≥ ½ the weights have no variance; −∞: the
+    largest are all within a tenth of each other, no tail to fit (they crowd at an end point, where
+    the likelihood of k < −1 has no maximum and the fit finds anything, 2 for instance).  (ArviZ's
+    ``pareto_khat`` fits the logarithms of the weights even when it is told that it was given
+    those.)
 
     Source: Vehtari et al. (2024)."""
     values = log_weights.detach().double().cpu().flatten().numpy()
@@ -178,12 +187,12 @@ def convergence(
         by_coordinate = {"ess": bulk_ess(values), "ess_tail": tail_ess(values)}
         rests = resting(values)
         out = {
-            name: float(worst_of(each, rests, largest=False))
+            name: float(worst_coordinate_value(each, rests, largest=False))
             for name, each in by_coordinate.items()
         }
         if chains > 1:
             by_coordinate["rhat"] = split_rhat(values)
-            out["rhat"] = float(worst_of(by_coordinate["rhat"], rests, largest=True))
+            out["rhat"] = float(worst_coordinate_value(by_coordinate["rhat"], rests, largest=True))
         else:
             _short("rhat: 1 chain is too few, 2 needed; raise inference.chains")
     else:
@@ -205,20 +214,27 @@ def _names(draws: HoldsDraws) -> list[str]:
     return list(draws.names) if len(draws.names) == draws.values.shape[2] else []
 
 
-def describe_resting(draws: HoldsDraws) -> str:
+def describe_constant_coordinates(draws: HoldsDraws) -> str:
     """A clause for a check: the coordinates at rest, which are no part of R̂ and ESS."""
-    each = [resting(draws.of_replicate(r).values).tolist() for r in range(draws.replicates)]
+    each = [resting(draws.select_replicate(r).values).tolist() for r in range(draws.replicates)]
     names = [name for j, name in enumerate(_names(draws)) if any(rests[j] for rests in each)]
     if not names:
         return ""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"; without coordinates at rest (always one value): {', '.join(names[:NAMED])}{more}"
+    more = (
+        f" and {len(names) - MAX_NAMED_COORDINATES} more"
+        if len(names) > MAX_NAMED_COORDINATES
+        else ""
+    )
+    return f"; without coordinates at rest (always one value): {', '.join(names[:MAX_NAMED_COORDINATES])}{more}"
 
 
-def name_worst(draws: HoldsDraws, statistic: Callable[[Tensor], Tensor], value: float) -> str:
-    """Name of the coordinate that has the worst value; none where the scores diagnose something else."""
+def format_worst_coordinate(
+    draws: HoldsDraws, statistic: Callable[[Tensor], Tensor], value: float
+) -> str:
+    """Name of the coordinate that has the worst value; none where the scores diagnose something
+    else."""
     for r in range(draws.replicates if _names(draws) else 0):
-        each = statistic(draws.of_replicate(r).values).tolist()
+        each = statistic(draws.select_replicate(r).values).tolist()
         for name, other in zip(_names(draws), each, strict=True):
             if math.isclose(other, value, rel_tol=1e-6):
                 return f" ({name})"
@@ -226,4 +242,4 @@ def name_worst(draws: HoldsDraws, statistic: Callable[[Tensor], Tensor], value: 
 
 
 def _short(message: str) -> None:
-    warnings.warn(message, Shortfall, stacklevel=3)
+    warnings.warn(message, IncompleteResultWarning, stacklevel=3)

@@ -1,4 +1,5 @@
-"""Scores of filtering and smoothing distributions against the true states (Boustati appendix D.3.1)."""
+"""Scores of filtering and smoothing distributions against the true states (Boustati appendix
+D.3.1)."""
 
 from __future__ import annotations
 
@@ -16,15 +17,16 @@ from components.metrics.diagnostics import (
     resting,
     split_rhat,
     tail_ess,
-    worst_of,
+    worst_coordinate_value,
 )
 
 
 def nmse(states: Tensor, mean: Tensor) -> Tensor:
     """NMSE_j = Σ_t (x_tj − x̂_tj)² / Σ_t x_tj²; states [R or 1, T, dx], mean [R, T, dx] -> [R, dx].
 
-    As printed, (D.6) squares the sum over time of the errors; the sum of squared errors is meant.  Times at which the truth
-    is not known (NaN) do not count.  Infinite for a state that is 0 throughout.
+    As printed, (D.6) squares the sum over time of the errors; the sum of squared errors is meant.
+    Times at which the truth is not known (NaN) do not count.  Infinite for a state that is 0
+    throughout.
 
     Source: Boustati (2021), eq. (D.6)."""
     check_same_shape("the estimated states", mean, states)
@@ -35,8 +37,8 @@ def nmse(states: Tensor, mean: Tensor) -> Tensor:
 
 
 def mean_over_states(by_state: Tensor) -> Tensor:
-    """The mean of a score over the dimensions of the state that have a finite one or none, [R, dx] -> [R]; infinite ones are
-    left out as long as there are others."""
+    """The mean of a score over the dimensions of the state that have a finite one or none, [R, dx]
+    -> [R]; infinite ones are left out as long as there are others."""
     infinite = by_state.isinf()
     if not bool(infinite.any()):
         return by_state.mean(1)
@@ -45,19 +47,19 @@ def mean_over_states(by_state: Tensor) -> Tensor:
 
 
 def median_over_dimensions(by_state: Tensor) -> Tensor:
-    """The median of a score over the dimensions of the state, for an even number the mean of the two middle values, as numpy
-    has it; [R, dx] -> [R].
+    """The median of a score over the dimensions of the state, for an even number the mean of the
+    two middle values, as numpy has it; [R, dx] -> [R].
 
-    Appendix D.3.1 says means over dimensions; the released code draws medians of the NMSE, which one lost dimension does not
-    move.
+    Appendix D.3.1 says means over dimensions; the released code draws medians of the NMSE, which
+    one lost dimension does not move.
 
     Source: Boustati (2021), Fig. 6.2 and the code released with it."""
     return by_state.quantile(0.5, dim=1)
 
 
 def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """EC_j = T⁻¹ Σ_t 1{lower_tj ≤ x_tj ≤ upper_tj}; [R, T, dx] -> [R, dx].  Times at which the truth is not known (NaN) do not
-    count.
+    """EC_j = T⁻¹ Σ_t 1{lower_tj ≤ x_tj ≤ upper_tj}; [R, T, dx] -> [R, dx].  Times at which the
+    truth is not known (NaN) do not count.
 
     Source: Boustati (2021), eq. (D.7)."""
     check_same_shape("the intervals of the states", lower, states)
@@ -66,7 +68,8 @@ def coverage(states: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def median_absolute_error(observations: Tensor, predicted: Tensor) -> Tensor:
-    """MedAE_j = median_t |ŷ_tj − y_tj|, ŷ_t = E[y_t | y_1:t−1], over the y_tj that are there; [R, T, dy] -> [R, dy].
+    """MedAE_j = median_t |ŷ_tj − y_tj|, ŷ_t = E[y_t | y_1:t−1], over the y_tj that are there; [R,
+    T, dy] -> [R, dy].
 
     For an even number of times the mean of the two middle values, as numpy has it.
 
@@ -107,10 +110,14 @@ def parameter_scores(
         # [C, N, R·P]: all replicates' coordinates in one call
         together = values.permute(1, 2, 0, 3).flatten(2)
         rests = resting(together).view(r, p)
-        out["ess"] = worst_of(bulk_ess(together).view(r, p), rests, largest=False)
-        out["ess_tail"] = worst_of(tail_ess(together).view(r, p), rests, largest=False)
+        out["ess"] = worst_coordinate_value(bulk_ess(together).view(r, p), rests, largest=False)
+        out["ess_tail"] = worst_coordinate_value(
+            tail_ess(together).view(r, p), rests, largest=False
+        )
         if chains > 1:
-            out["rhat"] = worst_of(split_rhat(together).view(r, p), rests, largest=True)
+            out["rhat"] = worst_coordinate_value(
+                split_rhat(together).view(r, p), rests, largest=True
+            )
     return out
 
 

@@ -46,8 +46,9 @@ def interval_score(lower: Tensor, upper: Tensor, y: Tensor, alpha: float) -> Ten
 
 
 def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> dict[str, float]:
-    """Means over what is observed of y [B, T] (NaN: not observed): absolute error of the predictive mean, predictive entropy,
-    interval score and coverage of the central 95 % interval, the same score of mean ± 2 sd, CRPS and log density."""
+    """Means over what is observed of y [B, T] (NaN: not observed): absolute error of the predictive
+    mean, predictive entropy, interval score and coverage of the central 95 % interval, the same
+    score of mean ± 2 sd, CRPS and log density."""
     check_shape("the forecasts", predictive.mu, None, *y.shape)
     is_observed = ~y.isnan()
     y = torch.where(is_observed, y, predictive.mean)
@@ -67,9 +68,9 @@ def of_numbers(predictive: GaussianMixture, y: Tensor, alpha: float = 0.05) -> d
     return {name: float(value[is_observed].mean()) for name, value in each.items()}
 
 
-def of_classes(predictive: Categorical, y: Tensor) -> dict[str, float]:
-    """Means over what is observed of class numbers y [B, T] (NaN: not observed): accuracy of the most probable class,
-    predictive entropy and log probability, in nats."""
+def score_class_forecasts(predictive: Categorical, y: Tensor) -> dict[str, float]:
+    """Means over what is observed of class numbers y [B, T] (NaN: not observed): accuracy of the
+    most probable class, predictive entropy and log probability, in nats."""
     check_shape("the forecasts", predictive.logits, None, *y.shape, None)
     is_observed = ~y.isnan()
     label = y.nan_to_num(0.0).long()

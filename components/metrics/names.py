@@ -1,9 +1,9 @@
-"""Names of the scores that a run can have, before it has any, and the direction of each: the one table that searches, studies
-and reports read.
+"""Names of the scores that a run can have, before it has any, and the direction of each: the one
+table that searches, studies and reports read.
 
-Of "nlpp/task 2" the name is "nlpp"; what follows the stroke is a task, a parameter or a size of an attack.
-A score of ``NEITHER`` is a fact (a mean, a number of clusters) or has a target between two ends (a coverage): no search can
-follow it unless the user says where to."""
+Of "nlpp/task 2" the name is "nlpp"; what follows the stroke is a task, a parameter or a size of an
+attack. A score of ``UNDIRECTED_SCORES`` is a fact (a mean, a number of clusters) or has a target
+between two ends (a coverage): no search can follow it unless the user says where to."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _CONTRACTION = {
     "exponent",
     "spread_of_error",
 }
-_OF: dict[Kind, set[str]] = {
+_SCORES_BY_KIND: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {
         "nelbo",
@@ -177,7 +177,7 @@ _OF: dict[Kind, set[str]] = {
         "first_action_opponents",
     },
 }
-_ATTACKED = {
+_ATTACKED_SCORES = {
     "robust_accuracy",
     "robust_nlpp",
     "robust_ece",
@@ -191,7 +191,7 @@ _ATTACKED = {
     "undefended_robust_accuracy",
     "target_reached",
 }
-_SPOOFED = {
+_SPOOFED_SCORES = {
     "rmse",
     "robust_rmse",
     "robust_nmse",
@@ -209,7 +209,9 @@ def score_names(kind: Kind, attacked: bool, target: Target | None = None) -> fro
     Attacked inputs add the scores of a security evaluation. Supervised problems with a
     known ``target`` have none of the scores for other labels.
     """
-    names = _OF[kind] | ((_SPOOFED if kind == "sequence" else _ATTACKED) if attacked else set())
+    names = _SCORES_BY_KIND[kind] | (
+        (_SPOOFED_SCORES if kind == "sequence" else _ATTACKED_SCORES) if attacked else set()
+    )
     others = (
         set()
         if target is None or kind != "supervised"
@@ -220,9 +222,9 @@ def score_names(kind: Kind, attacked: bool, target: Target | None = None) -> fro
     return frozenset(names - others)
 
 
-Better = Literal["higher", "lower"]
+ScoreDirection = Literal["higher", "lower"]
 
-HIGHER = frozenset(
+HIGHER_IS_BETTER = frozenset(
     {
         "accuracy",
         "auc",
@@ -255,7 +257,7 @@ HIGHER = frozenset(
         "plan_gain",
     }
 )
-LOWER = frozenset(
+LOWER_IS_BETTER = frozenset(
     {
         "nlpp",
         "nelbo",
@@ -319,7 +321,7 @@ LOWER = frozenset(
         "correction_q95",
     }
 )
-NEITHER = frozenset(
+UNDIRECTED_SCORES = frozenset(
     {
         "objective",  # what a method climbs where it is no bound: methods do not share it
         "coverage",
@@ -385,12 +387,13 @@ PREFIXES = frozenset(
 
 
 def base_name(score: str) -> str:
-    """The name of a score without its task, parameter, member or size of an attack: "nlpp" of "nlpp/task 2"."""
+    """The name of a score without its task, parameter, member or size of an attack: "nlpp" of
+    "nlpp/task 2"."""
     first, _, rest = score.partition("/")
     return base_name(rest) if first in PREFIXES and rest else first
 
 
-def better(score: str) -> Better | None:
+def better(score: str) -> ScoreDirection | None:
     """``higher`` or ``lower``; None: neither is better, or nobody knows the score."""
     name = base_name(score)
-    return "higher" if name in HIGHER else "lower" if name in LOWER else None
+    return "higher" if name in HIGHER_IS_BETTER else "lower" if name in LOWER_IS_BETTER else None

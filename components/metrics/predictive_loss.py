@@ -1,4 +1,5 @@
-"""By what a filter's β is chosen: the median over time of its standardised one-step predictive errors."""
+"""By what a filter's β is chosen: the median over time of its standardised one-step predictive
+errors."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.checks import check_same_shape
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Standardised = Literal["inverse_median", "none"]
 
@@ -29,7 +30,7 @@ def weights(observations: Tensor, standardised: Standardised, key: str) -> Tenso
     medians = observations.nanquantile(0.5, dim=1).abs()  # [R, dy]
     dimensions = (~(medians > 0)).any(0).nonzero().flatten().tolist()
     if dimensions:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{key}=inverse_median: the median of observation dimension {dimensions[0] + 1} is 0; set {key}=none"
         )
     return 1 / medians
@@ -54,7 +55,8 @@ def predictive_loss(observations: Tensor, predicted: Tensor, w: Tensor) -> Tenso
 
 
 def smallest(losses: Tensor) -> Tensor:
-    """Index of the smallest loss of each replicate, the first of equal ones; NaN is larger than all; [G, R] -> [R]."""
+    """Index of the smallest loss of each replicate, the first of equal ones; NaN is larger than
+    all; [G, R] -> [R]."""
     finite_losses = losses.nan_to_num(nan=torch.inf)
     index = torch.arange(len(finite_losses), device=finite_losses.device).unsqueeze(1)
     return torch.where(finite_losses == finite_losses.amin(0), index, len(finite_losses)).amin(0)

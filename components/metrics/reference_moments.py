@@ -14,7 +14,8 @@ from components.metrics.diagnostics import mcse_mean
 
 
 def standard_error(draws: HoldsDraws, f: Tensor) -> Tensor:
-    """Monte-Carlo standard error of the estimate of E[f] from f [C, N, Q], [Q]; NaN where no chain moved.
+    """Monte-Carlo standard error of the estimate of E[f] from f [C, N, Q], [Q]; NaN where no chain
+    moved.
 
     Chains: ``mcse_mean``.  Weights: √(Σ w²(f − f̂)²), w self-normalised, the delta method.
 

@@ -11,17 +11,19 @@ from components.metrics.crps import crps
 
 
 def mean_over_labelled(by_task: Tensor, mask: Tensor) -> Tensor:
-    """The mean of a score [T] over the tasks that have an observed label in mask [B, T]; NaN where none has one."""
+    """The mean of a score [T] over the tasks that have an observed label in mask [B, T]; NaN where
+    none has one."""
     return by_task[mask.any(0).to(by_task.device)].mean()
 
 
 def scores(
     predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]
 ) -> dict[str, float]:
-    """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS; y, mask [B, T].
+    """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS;
+    y, mask [B, T].
 
-    A task's score is over its own observed labels, NaN where it has none; the score without a task's name is the mean over
-    the tasks that have some."""
+    A task's score is over its own observed labels, NaN where it has none; the score without a
+    task's name is the mean over the tasks that have some."""
     check_shape("the predicted labels", predictive.mu, None, *y.shape)
     # A missing label may be anything, NaN included, and 0 · NaN is no mask.
     y, observed = torch.where(mask, y, 0.0), mask.to(y.dtype)

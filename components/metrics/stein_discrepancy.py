@@ -16,10 +16,12 @@ ROWS = 1000  # of the n × n matrix held at once
 
 
 def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:
-    """k_p(x_i, y_j) of the inverse multiquadric kernel; x, s = ∇log p(x) [n, P] and y, t = ∇log p(y) [m, P] -> [n, m].
+    """k_p(x_i, y_j) of the inverse multiquadric kernel; x, s = ∇log p(x) [n, P] and y, t = ∇log
+    p(y) [m, P] -> [n, m].
 
-    k_p(x, y) = ∇ₓ·∇ᵧ k + ⟨∇ₓk, ∇log p(y)⟩ + ⟨∇ᵧk, ∇log p(x)⟩ + k ⟨∇log p(x), ∇log p(y)⟩; with d = x − y, u = c² + ‖d‖²:
-    = u^β sᵀt + 2β u^(β−1) dᵀ(t − s) − 2βP u^(β−1) − 4β(β−1) ‖d‖² u^(β−2), all of it from matrix products.
+    k_p(x, y) = ∇ₓ·∇ᵧ k + ⟨∇ₓk, ∇log p(y)⟩ + ⟨∇ᵧk, ∇log p(x)⟩ + k ⟨∇log p(x), ∇log p(y)⟩; with d = x
+    − y, u = c² + ‖d‖²: = u^β sᵀt + 2β u^(β−1) dᵀ(t − s) − 2βP u^(β−1) − 4β(β−1) ‖d‖² u^(β−2), all
+    of it from matrix products.
 
     Source: Gorham & Mackey (2017), section 3.1."""
     centre = x.mean(0)  # differences are all that counts: products of large numbers would lose them

@@ -22,7 +22,8 @@ TOP = 10  # words of a topic that its coherence is made of
 
 
 def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
-    """E[π_i | the words seen] of each document [B, K] under topics [K, V], mean field; without a word its prior mean."""
+    """E[π_i | the words seen] of each document [B, K] under topics [K, V], mean field; without a
+    word its prior mean."""
     evenly = alpha + seen.totals[:, None].to(topics.dtype) / len(alpha)
     gamma = fit_documents(
         seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE
@@ -31,7 +32,8 @@ def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
 
 
 def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
-    """log p(y) of every pair of the held halves given the halves seen [M]: S⁻¹ Σ_s Σ_k E[π_ik] B_skv.
+    """log p(y) of every pair of the held halves given the halves seen [M]: S⁻¹ Σ_s Σ_k E[π_ik]
+    B_skv.
 
     The same for all methods: of a posterior nothing but its topics and α is asked.
 
@@ -50,7 +52,8 @@ def perplexity(log_prob: Tensor, held: Counts) -> float:
 
 
 def match_topics(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
-    """Which of the topics [K, V] goes with which of the reference [K', V], min(K, K') pairs of the least total distance."""
+    """Which of the topics [K, V] goes with which of the reference [K', V], min(K, K') pairs of the
+    least total distance."""
     from scipy.optimize import linear_sum_assignment
 
     cost = 0.5 * torch.cdist(topics, reference, p=1.0)
@@ -71,8 +74,8 @@ def align_topics(topics: Tensor) -> Tensor:
 
 
 def distance(topics: Tensor, truth: Tensor) -> float:
-    """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the true ones; one that has no
-    match counts 1."""
+    """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the
+    true ones; one that has no match counts 1."""
     check_shape("the topics", topics, None, truth.shape[1])
     indices, ref_indices = match_topics(topics, truth)
     near = 0.5 * (topics[indices] - truth[ref_indices]).abs().sum(1)
@@ -85,10 +88,11 @@ def top_words(topics: Tensor, n: int = TOP) -> Tensor:
 
 
 def coherence(topics: Tensor, documents: Counts) -> Tensor:
-    """Mean over pairs of a topic's ten top words of their normalised pointwise mutual information, [K], −1 to 1.
+    """Mean over pairs of a topic's ten top words of their normalised pointwise mutual information,
+    [K], −1 to 1.
 
-    Probabilities are shares of the documents that hold a word, or both; words that never meet have −1, and a pair that is in
-    every document 0.
+    Probabilities are shares of the documents that hold a word, or both; words that never meet have
+    −1, and a pair that is in every document 0.
 
     Source: Bouma (2009); Aletras and Stevenson (2013)."""
     top = top_words(topics, min(TOP, topics.shape[1]))
@@ -111,6 +115,6 @@ def coherence(topics: Tensor, documents: Counts) -> Tensor:
     return torch.stack(out)
 
 
-def as_text(topics: Tensor, vocabulary: Sequence[str], n: int = TOP) -> list[str]:
+def format_topics(topics: Tensor, vocabulary: Sequence[str], n: int = TOP) -> list[str]:
     """The top words of each topic in a line."""
     return [" ".join(vocabulary[j] for j in row) for row in top_words(topics, n).tolist()]

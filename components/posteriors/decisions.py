@@ -1,12 +1,14 @@
-"""Decision rules: losses that a posterior can be asked to minimise, the actions that do, and what they are expected to cost.
+"""Decision rules: losses that a posterior can be asked to minimise, the actions that do, and what
+they are expected to cost.
 
     belief = samples_of(draws)                      # or a predictive, which needs no sampling
     loss = Pinball(0.9)
     action = loss.act(belief)                       # the Bayes action a* = argmin_a E[L(a, s)]
     cost = loss.expected(action, belief)            # E[L(a*, s)], the posterior expected loss
 
-The expectation is over what is believed of the unknown s (a parameter, a new label, the index of a model) given the data:
-weighted draws (``Samples``), a ``GaussianMixture`` or a ``Categorical``.  L(a, s) = −u(a(s)) in the notation of the notes.
+The expectation is over what is believed of the unknown s (a parameter, a new label, the index of a
+model) given the data: weighted draws (``Samples``), a ``GaussianMixture`` or a ``Categorical``.
+L(a, s) = −u(a(s)) in the notation of the notes.
 
 Source: Bardenet (2021), Figure 2.1 and eq. (2.4).
 """
@@ -40,7 +42,8 @@ class Samples:
         return torch.tensordot(self.weights, (self.values - self.mean) ** 2, 1)
 
     def quantile(self, level: float) -> Tensor:
-        """The smallest draw at which the cumulative weight reaches ``level``, coordinate by coordinate."""
+        """The smallest draw at which the cumulative weight reaches ``level``, coordinate by
+        coordinate."""
         ordered, order = self.values.sort(0)
         # the sum of S weights is not exactly 1
         reached = self.weights.double()[order].cumsum(0) >= level - 1e-12
@@ -48,7 +51,7 @@ class Samples:
         return ordered.gather(0, reached.long().argmax(0, keepdim=True))[0]
 
 
-def samples_of(draws: Draws) -> Samples:
+def to_samples(draws: Draws) -> Samples:
     """Samples of a sampler's parameters from its draws [C·N, P']; importance weights are kept."""
     return Samples(draws.values.flatten(0, 1), draws.weights)
 
@@ -57,7 +60,8 @@ Belief = Samples | GaussianMixture
 
 
 class Loss(Protocol):
-    """L(a, s) of an action a when s is the case: the Bayes action of a belief about s, and what it is expected to cost."""
+    """L(a, s) of an action a when s is the case: the Bayes action of a belief about s, and what it
+    is expected to cost."""
 
     def act(self, belief: Samples) -> Tensor: ...
 
@@ -93,7 +97,8 @@ class Squared:
 
 @dataclass(frozen=True)
 class Pinball:
-    """L = τ (s − a)₊ + (1 − τ) (a − s)₊: the quantile of level τ; twice it at τ = ½ is the absolute loss.
+    """L = τ (s − a)₊ + (1 − τ) (a − s)₊: the quantile of level τ; twice it at τ = ½ is the absolute
+    loss.
 
     Source: Koenker and Bassett (1978), section 2."""
 
@@ -110,7 +115,7 @@ class Pinball:
 
 
 @dataclass(frozen=True)
-class Absolute:
+class AbsoluteLoss:
     """L = |s − a|: the median.
 
     Source: Bardenet (2021), section 1.2."""
@@ -129,9 +134,9 @@ class Absolute:
 class NormPower:
     """L_α = ‖s − a‖^α of a whole vector s: the mean for α = 2, the geometric median for α = 1.
 
-    Between them the action is found by iteratively reweighted means, a ← Σ w_s ‖s − a‖^{α−2} s / Σ w_s ‖s − a‖^{α−2},
-    from the mean (Weiszfeld's iteration for α = 1, where an action that meets a draw moves on only if the draw does not
-    hold it).
+    Between them the action is found by iteratively reweighted means, a ← Σ w_s ‖s − a‖^{α−2} s / Σ
+    w_s ‖s − a‖^{α−2}, from the mean (Weiszfeld's iteration for α = 1, where an action that meets a
+    draw moves on only if the draw does not hold it).
 
     Source: Bardenet (2021), section 1.2; Vardi and Zhang (2000)."""
 
@@ -166,8 +171,9 @@ class NormPower:
 
 
 @dataclass(frozen=True)
-class Missed:
-    """L = 1{|s − a| > r}, the 0–1 loss on the line: the middle of the 2r that hold most, which tends to the mode as r → 0.
+class ToleranceLoss:
+    """L = 1{|s − a| > r}, the 0–1 loss on the line: the middle of the 2r that hold most, which
+    tends to the mode as r → 0.
 
     Source: Robert (2007), section 4.1."""
 
@@ -194,7 +200,8 @@ class Missed:
 # ---- interval estimation: actions [2, ...] are lower and upper ends ---------------------------------------------------
 @dataclass(frozen=True)
 class CentralInterval:
-    """L = (u − l) + (2/δ) ((l − s)₊ + (s − u)₊): the interval between the quantiles of level δ/2 and 1 − δ/2.
+    """L = (u − l) + (2/δ) ((l − s)₊ + (s − u)₊): the interval between the quantiles of level δ/2
+    and 1 − δ/2.
 
     Source: Gneiting and Raftery (2007), eq. (43)."""
 
@@ -215,9 +222,11 @@ class CentralInterval:
 
 @dataclass(frozen=True)
 class DensestInterval:
-    """L = γ |I| − 1{s ∈ I}: the interval that leaves no more to gain than γ per unit length, a highest-density one.
+    """L = γ |I| − 1{s ∈ I}: the interval that leaves no more to gain than γ per unit length, a
+    highest-density one.
 
-    Printed with the utility r₁ + γ r₂, r₂ = |I|, which rewards length unless γ < 0; here γ > 0 and length costs.
+    Printed with the utility r₁ + γ r₂, r₂ = |I|, which rewards length unless γ < 0; here γ > 0 and
+    length costs.
 
     Source: Bardenet (2021), Figure 2.1, interval estimation."""
 
@@ -243,15 +252,16 @@ class DensestInterval:
 
 # ---- classification and model choice: the unknown is one of C ---------------------------------------------------------
 @dataclass(frozen=True)
-class Costs:
-    """L = cost[a, c] of action a when c is the case; there may be more actions than classes ("ask somebody").
+class CostMatrixLoss:
+    """L = cost[a, c] of action a when c is the case; there may be more actions than classes ("ask
+    somebody").
 
     Source: Bardenet (2021), Figure 2.1, classification and model choice."""
 
     cost: Tensor  # [A, C]
 
     @classmethod
-    def zero_one(cls, n: int) -> Costs:
+    def zero_one(cls, n: int) -> CostMatrixLoss:
         """1{a ≠ c}: the most probable class."""
         return cls(1 - torch.eye(n, dtype=torch.float64))
 
@@ -260,14 +270,14 @@ class Costs:
 
     def act(self, belief: Categorical | Tensor) -> Tensor:
         """Action numbers [...] under the probabilities [..., C] of a belief."""
-        return (_probs(belief) @ self.cost.T.to(_probs(belief))).argmin(-1)
+        return (_to_probs(belief) @ self.cost.T.to(_to_probs(belief))).argmin(-1)
 
     def expected_loss(self, action: Tensor, belief: Categorical | Tensor) -> Tensor:
-        probs = _probs(belief)
+        probs = _to_probs(belief)
         return (self.cost.to(probs)[action] * probs).sum(-1)
 
 
-def _probs(belief: Categorical | Tensor) -> Tensor:
+def _to_probs(belief: Categorical | Tensor) -> Tensor:
     return belief.probs if isinstance(belief, Categorical) else belief
 
 

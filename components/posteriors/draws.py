@@ -10,32 +10,32 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Clustered, ForecastsSeries, LogJoint, ThetaPredictive
-from components.contracts.capabilities.densities import Constrains
-from components.contracts.capabilities.networks import InFormat, ReversesPredictive
+from components.contracts.capabilities.densities import ConstrainingMap
+from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.sequences import Series
 
 FORECASTS = 500  # draws whose forecasts, or clusters, are mixed
-ROWS_AT = 500  # draws at which rows are evaluated at once
+DRAWS_PER_BATCH = 500  # draws at which rows are evaluated at once
 
 
 @dataclass(frozen=True)
 class Draws:
     """Draws of C chains after burn-in and thinning; N may still be 0 while the chains burn in.
 
-    Samplers move in unconstrained coordinates θ [P]; ``values`` are the parameters that users name, P' of them (a scale
-    is its exponential, not its logarithm).  ``stats`` holds what a sampler says of each draw, [C, N] each, under ArviZ's
-    names: ``lp``, ``acceptance_rate``, ``diverging``, ``energy``, ``n_steps``, ``tree_depth``, ``step_size``; and
-    ``filter_ess``, the smallest effective sample size of the filter that estimated the likelihood.
-    """
+    Samplers move in unconstrained coordinates θ [P]; ``values`` are the parameters that users name,
+    P' of them (a scale is its exponential, not its logarithm).  ``stats`` holds what a sampler says
+    of each draw, [C, N] each, under ArviZ's names: ``lp``, ``acceptance_rate``, ``diverging``,
+    ``energy``, ``n_steps``, ``tree_depth``, ``step_size``; and ``filter_ess``, the smallest
+    effective sample size of the filter that estimated the likelihood."""
 
     draws: Tensor  # [C, N, P]
     start: Tensor  # [C, P] where the chains began
     # of the P' parameters; empty where they have none
     names: list[str] = field(default_factory=list)
-    model: Constrains | None = None  # they were drawn for: what constrains θ and predicts
+    model: ConstrainingMap | None = None  # they were drawn for: what constrains θ and predicts
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
     # [C, P] where the chains are now; what predicts while no draw is kept yet
     current: Tensor | None = None
@@ -43,7 +43,7 @@ class Draws:
     # R: where more than one, C above is R times the chains of each, those of the first come first
     replicates: int = 1
 
-    def of_replicate(self, r: int) -> Draws:
+    def select_replicate(self, r: int) -> Draws:
         """Draws of only one replicate, r = 0 … R − 1."""
         if self.replicates == 1:
             return self
@@ -96,7 +96,8 @@ class Draws:
 
     @property
     def weights(self) -> Tensor:
-        """Self-normalised weight of each draw, [C·N]; 1/(C·N) unless they come from importance sampling."""
+        """Self-normalised weight of each draw, [C·N]; 1/(C·N) unless they come from importance
+        sampling."""
         if self.log_weights is None:
             return self.draws.new_full((len(self.flat),), 1 / max(len(self.flat), 1))
         return self.log_weights.flatten().softmax(0)
@@ -116,14 +117,16 @@ class Draws:
         return f.mean(0) if self.log_weights is None else torch.tensordot(self.weights, f, 1)
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """Writes ``posterior.nc``, ArviZ's InferenceData, of the first replicate into a run's folder: the paths written."""
+        """Writes ``posterior.nc``, ArviZ's InferenceData, of the first replicate into a run's
+        folder: the paths written."""
         # here: xarray takes a second to import
         from components.posteriors.inference_data import write
 
-        return write(self.of_replicate(0), folder)
+        return write(self.select_replicate(0), folder)
 
     def some(self, n: int, generator: torch.Generator | None) -> Draws:
-        """n of the draws as a chain of their own: at random with replacement, or the first n without a generator."""
+        """n of the draws as a chain of their own: at random with replacement, or the first n
+        without a generator."""
         if generator is None:
             rows = torch.arange(min(n, len(self.flat)))
         else:
@@ -132,19 +135,22 @@ class Draws:
         return Draws(samples.unsqueeze(0), self.start, self.names, self.model)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states before one is kept."""
-        return self.predictive(self._equal(generator), x)
+        """Posterior predictive at x [B, D]: the mixture over all draws; over the chains' states
+        before one is kept."""
+        return self.predictive(self._equal_weight_draws(generator), x)
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
+        """The same, and what takes ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without a graph; None: the
+        model has no such form."""
         if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):
             # draws with weights are drawn from at each question, and that is to happen once
             return None
-        return self.model.predictive_reversed(self._equal(generator), x)
+        return self.model.predictive_reversed(self._equal_weight_draws(generator), x)
 
     def in_format(self, dtype: torch.dtype) -> Draws | None:
-        """Copy of the predicting parts in another floating-point format; None: the model has none."""
-        if not isinstance(self.model, InFormat):
+        """Copy of the predicting parts in another floating-point format; None: the model has
+        none."""
+        if not isinstance(self.model, CastableNetwork):
             return None
         current = None if self.current is None else self.current.to(dtype)
         weights = self.log_weights
@@ -160,9 +166,9 @@ class Draws:
             self.replicates,
         )
 
-    def _equal(self, generator: torch.Generator) -> Tensor:
-        """Parameters of equal weight, for predictives are mixtures of such: all draws; where the chains are before one is
-        kept."""
+    def _equal_weight_draws(self, generator: torch.Generator) -> Tensor:
+        """Parameters of equal weight, for predictives are mixtures of such: all draws; where the
+        chains are before one is kept."""
         theta = (
             self.flat if self.n_draws else (self.start if self.current is None else self.current)
         )
@@ -184,11 +190,12 @@ class Draws:
             )
         with torch.no_grad():
             return self.model.forecast(
-                evenly_spaced(self._equal(generator), FORECASTS), series, horizon
+                evenly_spaced(self._equal_weight_draws(generator), FORECASTS), series, horizon
             )
 
     def log_likelihood(self, series: Series) -> Tensor:
-        """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S]; of where the chains are before one is kept.
+        """log p(y_1:T | θ) of at most 500 draws, evenly spaced [S]; of where the chains are before
+        one is kept.
 
         Raises TypeError when their model has no likelihood."""
         if not isinstance(self.model, LogJoint):
@@ -211,7 +218,7 @@ class Draws:
         with torch.no_grad():
             # [C·N, B]
             each = torch.cat(
-                [self.model.log_likelihood(part, batch) for part in theta.split(ROWS_AT)]
+                [self.model.log_likelihood(part, batch) for part in theta.split(DRAWS_PER_BATCH)]
             )
         log_weights = (
             each.new_zeros(len(each)) if self.log_weights is None else self.log_weights.flatten()
@@ -219,7 +226,8 @@ class Draws:
         return (each + log_weights.log_softmax(0)[:, None]).logsumexp(0)
 
     def clusters(self, batch: Rows) -> Tensor | None:
-        """p(z_b = k | x_b), on average over at most 500 draws, evenly spaced [B, K]; None: the model has no clusters."""
+        """p(z_b = k | x_b), on average over at most 500 draws, evenly spaced [B, K]; None: the
+        model has no clusters."""
         if not isinstance(self.model, Clustered):
             return None
         theta = (
@@ -251,5 +259,6 @@ class Held:
 
 
 def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
-    """The posterior itself, which draws anew at each prediction; one that does not, without a generator."""
+    """The posterior itself, which draws anew at each prediction; one that does not, without a
+    generator."""
     return Held(posterior) if generator is None else posterior

@@ -97,7 +97,7 @@ class Filtering:
         newest = {name: trace.rows[-1] for name, trace in rows}
         return newest | {"ess": self.ess.rows[-1]} if len(self.ess) == self.t else newest
 
-    def so_far(self) -> Filtered:
+    def current_posterior(self) -> Filtered:
         """The posterior after the times that have been filtered."""
         like = self.log_normaliser
         if self.t == 0:

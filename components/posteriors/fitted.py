@@ -15,7 +15,7 @@ E = TypeVar("E", bound=Estimator)
 
 
 @dataclass(frozen=True)
-class Fitted(Generic[E]):
+class FittedEstimator(Generic[E]):
     """An estimator and what it learnt."""
 
     estimator: E

@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -26,11 +26,12 @@ _INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
 
 
 def _variables(names: list[str], size: int) -> dict[str, tuple[dict[str, list[Any]], list[int]]]:
-    """The variables that P' named parameters make up: name -> ({dimension: its coordinates}, columns in their order).
+    """The variables that P' named parameters make up: name -> ({dimension: its coordinates},
+    columns in their order).
 
-    ``theta[1]``, ``theta[2]``, … are one vector, ``w[0,0]``, … one matrix where its grid is whole; others are scalars.
-    Parameters without names are one vector, ``theta``; so are those that would be more than ``MOST_VARIABLES`` variables, with
-    their names as its coordinate ``parameter``."""
+    ``theta[1]``, ``theta[2]``, … are one vector, ``w[0,0]``, … one matrix where its grid is whole;
+    others are scalars. Parameters without names are one vector, ``theta``; so are those that would
+    be more than ``MOST_VARIABLES`` variables, with their names as its coordinate ``parameter``."""
     if not names:
         return {"theta": ({"theta_dim_0": list(range(size))}, list(range(size)))}
     groups: dict[str, dict[tuple[int, ...], int]] = {}
@@ -78,15 +79,16 @@ class Groups:
 
 
 def inference_data(draws: HoldsDraws, index: np.ndarray | None = None) -> DataTree:
-    """Groups ``posterior`` (the parameters, under their names) and ``sample_stats`` (what the sampler says of each draw).
+    """Groups ``posterior`` (the parameters, under their names) and ``sample_stats`` (what the
+    sampler says of each draw).
 
-    ``index`` numbers the draws of each chain that are kept, all of them if not given.  Log weights, where there are any,
-    are ``log_weight`` among the statistics.  Data are left out: the run's config names them
-    (``evaluation.inference_groups`` has them too)."""
-    return groups_of(draws, index).tree()
+    ``index`` numbers the draws of each chain that are kept, all of them if not given.  Log weights,
+    where there are any, are ``log_weight`` among the statistics.  Data are left out: the run's
+    config names them (``evaluation.inference_groups`` has them too)."""
+    return parameter_groups(draws, index).tree()
 
 
-def groups_of(draws: HoldsDraws, index: np.ndarray | None = None) -> Groups:
+def parameter_groups(draws: HoldsDraws, index: np.ndarray | None = None) -> Groups:
     """``inference_data`` before it is made."""
     index = np.arange(draws.n_draws) if index is None else index
     if len(index) < draws.n_draws:
@@ -121,8 +123,9 @@ def _numpy(value: Tensor) -> np.ndarray:
 def write(draws: HoldsDraws, folder: Path) -> list[Path]:
     """``posterior.nc`` in a folder, or nothing where there are no draws: the paths written.
 
-    At most ``MOST_NUMBERS`` numbers: chains are thinned evenly until they fit, and nothing is written where fewer than four
-    draws of each would be left (P' × chains > 2.5 million); both are said in a warning."""
+    At most ``MOST_NUMBERS`` numbers: chains are thinned evenly until they fit, and nothing is
+    written where fewer than four draws of each would be left (P' × chains > 2.5 million); both are
+    said in a warning."""
     if draws.n_draws == 0:
         return []
     size = draws.constrain(draws.start[:1]).shape[-1]
@@ -147,4 +150,4 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
 
 
 def _short(message: str) -> None:
-    warnings.warn(message, Shortfall, stacklevel=3)
+    warnings.warn(message, IncompleteResultWarning, stacklevel=3)

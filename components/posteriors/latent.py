@@ -18,7 +18,8 @@ class LatentPosterior:
     module: LogRatio[RowBatch]
 
     def log_weights(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
-        """log p(x, z_s) − log q(z_s|x) of z_s ~ q(z|x), [S, B]: their mean is the evidence lower bound of a row.
+        """log p(x, z_s) − log q(z_s|x) of z_s ~ q(z|x), [S, B]: their mean is the evidence lower
+        bound of a row.
 
         Source: Burda, Grosse and Salakhutdinov (2016), eq. (8)."""
         z = self.module.sample(batch, n_samples, generator)

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import torch
 
 from components.contracts.capabilities import Network
-from components.contracts.capabilities.networks import InFormat, ReversesInputs
+from components.contracts.capabilities.networks import CastableNetwork, ReversesInputs
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, Reverse
 
 N = TypeVar("N", bound=Network)
@@ -42,7 +42,8 @@ class Networks(Generic[N]):
     def reverse(
         self, x: torch.Tensor, generator: torch.Generator
     ) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: a network has no such form."""
+        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: a
+        network has no such form."""
         pairs = [
             both
             for n in self.networks
@@ -55,9 +56,11 @@ class Networks(Generic[N]):
             [back(own) for (_, back), own in zip(pairs, g, strict=True)]
         ).sum(0)
 
-    def in_format(self, dtype: torch.dtype) -> Networks[InFormat] | None:
+    def in_format(self, dtype: torch.dtype) -> Networks[CastableNetwork] | None:
         """A copy in another floating-point format; None: a network has none."""
         copies = [
-            network.in_format(dtype) for network in self.networks if isinstance(network, InFormat)
+            network.in_format(dtype)
+            for network in self.networks
+            if isinstance(network, CastableNetwork)
         ]
         return Networks(tuple(copies)) if len(copies) == len(self.networks) else None

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
-from components.contracts.capabilities.networks import InFormat, ReversesPredictive
+from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.predictive import Categorical, Predictive, Reverse
 
 
 @dataclass(frozen=True)
 class Particles:
-    """A mixture of K parameter vectors θ [K, P], equally weighted: the last states of as many chains, and no more."""
+    """A mixture of K parameter vectors θ [K, P], equally weighted: the last states of as many
+    chains, and no more."""
 
     model: ThetaPredictive
     theta: Tensor
@@ -24,7 +25,8 @@ class Particles:
         return self.model.predictive(self.theta, x)
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: the model has no such form."""
+        """The same, and what takes ∂/∂f [K, B, T, C] to ∂/∂x [B, D] without a graph; None: the
+        model has no such form."""
         return (
             self.model.predictive_reversed(self.theta, x)
             if isinstance(self.model, ReversesPredictive)
@@ -33,7 +35,7 @@ class Particles:
 
     def in_format(self, dtype: torch.dtype) -> Particles | None:
         """A copy in another floating-point format; None: the model has none."""
-        if not isinstance(self.model, InFormat):
+        if not isinstance(self.model, CastableNetwork):
             return None
         return Particles(self.model.in_format(dtype), self.theta.detach().to(dtype))
 
@@ -46,7 +48,7 @@ class Particles:
 
 
 @dataclass(frozen=True)
-class OwnRows:
+class BlockwiseParticles:
     """K particles θ [K, P], each the victim of its own block of B of the K B rows.
 
     All attacks run together.
@@ -70,7 +72,8 @@ class OwnRows:
         return Categorical(logits.flatten(0, 1).unsqueeze(0))
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Categorical, Reverse] | None:
-        """The same, and what takes ∂/∂f [1, K B, T, C] to ∂/∂x [K B, D] without a graph; None: no model of such a form."""
+        """The same, and what takes ∂/∂f [1, K B, T, C] to ∂/∂x [K B, D] without a graph; None: no
+        model of such a form."""
         if not isinstance(self.model, ReversesPredictive):
             return None
         both = self.model.predictive_reversed(self.theta, x.unflatten(0, (len(self.theta), -1)))
@@ -82,8 +85,8 @@ class OwnRows:
             g.view(logits.shape)
         ).flatten(0, 1)
 
-    def in_format(self, dtype: torch.dtype) -> OwnRows | None:
+    def in_format(self, dtype: torch.dtype) -> BlockwiseParticles | None:
         """A copy in another floating-point format; None: the model has none."""
-        if not isinstance(self.model, InFormat):
+        if not isinstance(self.model, CastableNetwork):
             return None
-        return OwnRows(self.model.in_format(dtype), self.theta.detach().to(dtype))
+        return BlockwiseParticles(self.model.in_format(dtype), self.theta.detach().to(dtype))

@@ -15,10 +15,10 @@ import numpy as np
 from components.maths.compiled.loops import Array
 
 STARTS = 3  # sampled partitions from which greedy moves begin: those of the least expected loss
-SEARCHED = 500  # distinct sampled partitions that are looked at, at most
+MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are looked at, at most
 
 
-def by_appearance(z: Array) -> Array:
+def relabel_by_appearance(z: Array) -> Array:
     """Labels 0, 1, … in the order in which clusters appear, row by row, z [S, N]."""
     out = np.empty_like(z)
     for s, row in enumerate(z):
@@ -59,19 +59,20 @@ def least(expected: ExpectedLoss, z: Array) -> Array:
     the best few of them, from all rows together and from each row in its own cluster.
     """
     N = z.shape[1]
-    distinct = np.unique(by_appearance(z), axis=0)
-    if len(distinct) > SEARCHED:
-        distinct = distinct[np.linspace(0, len(distinct) - 1, SEARCHED).astype(int)]
+    distinct = np.unique(relabel_by_appearance(z), axis=0)
+    if len(distinct) > MAX_CANDIDATE_PARTITIONS:
+        distinct = distinct[np.linspace(0, len(distinct) - 1, MAX_CANDIDATE_PARTITIONS).astype(int)]
     order = np.argsort([expected.cost(a) for a in distinct], kind="stable")[:STARTS]
     starts = [*distinct[order], np.zeros(N, z.dtype), np.arange(N, dtype=z.dtype)]
     partitions = [expected.improve(a.copy()) for a in starts]
     best = min(partitions, key=expected.cost)
-    return by_appearance(best[None])[0]
+    return relabel_by_appearance(best[None])[0]
 
 
 @dataclass(frozen=True)
-class PairsApart:
-    """Expected share of pairs that a partition puts together and z does not, or the other way round."""
+class PairDisagreement:
+    """Expected share of pairs that a partition puts together and z does not, or the other way
+    round."""
 
     p: Array  # how often rows are together [N, N]
 
@@ -101,17 +102,19 @@ class PairsApart:
 
 
 class Binder:
-    """L = share of the pairs of rows that one partition puts together and the other does not: 1 − Rand's index.
+    """L = share of the pairs of rows that one partition puts together and the other does not: 1 −
+    Rand's index.
 
     Source: Binder (1978); Wade & Ghahramani (2018), section 2."""
 
-    def over(self, z: Array) -> PairsApart:
-        return PairsApart(together(z))
+    def over(self, z: Array) -> PairDisagreement:
+        return PairDisagreement(together(z))
 
 
 @dataclass(frozen=True)
 class ExpectedVariation:
-    """E[H(a | z) + H(z | a)] = N⁻¹ E[Σ_k a_k log a_k + Σ_l z_l log z_l − 2 Σ_kl n_kl log n_kl], n_kl rows in both, nats."""
+    """E[H(a | z) + H(z | a)] = N⁻¹ E[Σ_k a_k log a_k + Σ_l z_l log z_l − 2 Σ_kl n_kl log n_kl],
+    n_kl rows in both, nats."""
 
     z: Array  # labels 0, 1, … [S, N]
 
@@ -120,14 +123,14 @@ class ExpectedVariation:
         n = np.arange(self.z.shape[1] + 2, dtype=float)
         return n * np.log(np.maximum(n, 1))
 
-    def _shared(self, a: Array, room: int) -> Array:
+    def _overlap_counts(self, a: Array, room: int) -> Array:
         """n_kl of every draw [S, room, L]."""
         (S, _), most = self.z.shape, int(self.z.max()) + 1
         place = (np.arange(S)[:, None] * room + a) * most + self.z
         return np.bincount(place.ravel(), minlength=S * room * most).reshape(S, room, most)
 
     def cost(self, a: Array) -> float:
-        n = self._shared(a, int(a.max()) + 1)
+        n = self._overlap_counts(a, int(a.max()) + 1)
         f = self._n_log_n
         of_a = f[n[0].sum(1)].sum()
         of_z = f[n.sum(1)].sum(1).mean()
@@ -138,7 +141,7 @@ class ExpectedVariation:
         (S, N), f = self.z.shape, self._n_log_n
         step = np.diff(f)  # of one more
         room = min(N, 2 * (int(a.max()) + 1) + 4)
-        n = self._shared(a, room)
+        n = self._overlap_counts(a, room)
         size = np.bincount(a, minlength=room)
         every = np.arange(S)
         still = False
@@ -167,4 +170,4 @@ class VariationOfInformation:
     Source: Meilă (2007), eq. (15); Wade & Ghahramani (2018), section 2."""
 
     def over(self, z: Array) -> ExpectedVariation:
-        return ExpectedVariation(by_appearance(z))
+        return ExpectedVariation(relabel_by_appearance(z))

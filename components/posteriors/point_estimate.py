@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Network
-from components.contracts.capabilities.networks import InFormat, ReversesInputs
+from components.contracts.capabilities.networks import CastableNetwork, ReversesInputs
 from components.contracts.predictive import Predictive, Reverse
 
 
@@ -23,7 +23,8 @@ class PointEstimate:
         return self.network.output_predictive(self.network(x)[None])
 
     def reverse(self, x: Tensor, generator: torch.Generator) -> tuple[Predictive, Reverse] | None:
-        """The same, and what takes ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without a graph; None: the network has no such form."""
+        """The same, and what takes ∂/∂f [1, B, T, C] to ∂/∂x [B, D] without a graph; None: the
+        network has no such form."""
         both = self.network.reverse(x) if isinstance(self.network, ReversesInputs) else None
         if both is None:
             return None
@@ -34,6 +35,6 @@ class PointEstimate:
         """A copy in another floating-point format; None: the network has none."""
         return (
             PointEstimate(self.network.in_format(dtype))
-            if isinstance(self.network, InFormat)
+            if isinstance(self.network, CastableNetwork)
             else None
         )

@@ -18,7 +18,8 @@ from components.posteriors.draws import Draws
 
 @dataclass(frozen=True)
 class SmoothedSeries:
-    """Summaries of p(x_t | y_1:T) for all T times, and of the signal behind the observations where its noise is known."""
+    """Summaries of p(x_t | y_1:T) for all T times, and of the signal behind the observations where
+    its noise is known."""
 
     mean: Tensor  # [R, T, dx]
     variance: Tensor  # [R, T, dx]
@@ -29,7 +30,7 @@ class SmoothedSeries:
     ess: Tensor | None = None
 
     @classmethod
-    def of_nothing(cls, like: Tensor) -> SmoothedSeries:
+    def empty_smoothed(cls, like: Tensor) -> SmoothedSeries:
         """Before the first observation; like [R, …]."""
         nothing = torch.empty(len(like), 0, 0).to(like)
         return cls(nothing, nothing, nothing, nothing)
@@ -37,7 +38,8 @@ class SmoothedSeries:
 
 @dataclass(frozen=True)
 class SampledSeries:
-    """Summaries of N draws of the states x_1 … x_T by C chains for each of R replicates, and the draws of named parameters.
+    """Summaries of N draws of the states x_1 … x_T by C chains for each of R replicates, and the
+    draws of named parameters.
 
     N may still be 0 while the chains burn in; the summaries are NaN then."""
 

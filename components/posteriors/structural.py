@@ -15,10 +15,10 @@ from torch import Tensor
 from components.contracts.capabilities import StructuralSeries
 from components.contracts.posteriors import Affine, Part
 from components.contracts.predictive import GaussianMixture
-from components.contracts.sequences import Ahead, Series
+from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.maths.particles.order_statistics import quantiles
-from components.maths.series.ahead import AheadOfSeries, ahead_of
+from components.maths.series.ahead import ForecastMoments, forecast_moments
 from components.maths.series.time_varying import filter_system
 from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
 
@@ -40,9 +40,10 @@ def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design
 class StructuralDraws(Draws):
     """Draws of θ [C, N, P] and of the B blocks' parts of y; forecasts sum the states out, given θ.
 
-    Errors of Student's t are Gaussian given their precisions λ_t: of times that were seen λ is drawn with θ; an error that is
-    still to come draws its own from the prior, and one that comes while forecasts go on from it is weighed by what λ_t is
-    expected to be then, (ν + 1)/(ν + v²/S)."""
+    Errors of Student's t are Gaussian given their precisions λ_t: of times that were seen λ is
+    drawn with θ; an error that is still to come draws its own from the prior, and one that comes
+    while forecasts go on from it is weighed by what λ_t is expected to be then, (ν + 1)/(ν +
+    v²/S)."""
 
     of: StructuralSeries
     series: Series
@@ -50,8 +51,9 @@ class StructuralDraws(Draws):
     precisions: Tensor | None = None  # λ [C, N, T]; None: errors are Gaussian
 
     # ---- forecasts ---------------------------------------------------------------------------------------------------
-    def _some(self) -> tuple[Tensor, Tensor | None]:
-        """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before one is kept."""
+    def _forecast_parameters(self) -> tuple[Tensor, Tensor | None]:
+        """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before
+        one is kept."""
         if not self.n_draws:
             return (self.start if self.current is None else self.current), None
         lam = (
@@ -61,9 +63,11 @@ class StructuralDraws(Draws):
         )
         return evenly_spaced(self.flat, FORECASTS), lam
 
-    def _ahead(self, series: Series, horizon: int, generator: torch.Generator) -> AheadOfSeries:
+    def _forecast_moments(
+        self, series: Series, horizon: int, generator: torch.Generator
+    ) -> ForecastMoments:
         """The joint moments of y_{T+1} … y_{T+H}, given each θ [S, …]."""
-        theta, lam = self._some()
+        theta, lam = self._forecast_parameters()
         design = self.of.design(series, horizon)
         system = self.of.system(theta, design)
         system = system._replace(
@@ -79,8 +83,8 @@ class StructuralDraws(Draws):
             # Where the last are missing, what follows them rests on what they may have been: they are forecast too.
             late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
         with torch.no_grad():
-            moments = ahead_of(system, design.y, design.seen, horizon + late, kappa, centre)
-        return AheadOfSeries(moments.mean[:, late:], moments.covariance[:, late:, late:])
+            moments = forecast_moments(system, design.y, design.seen, horizon + late, kappa, centre)
+        return ForecastMoments(moments.mean[:, late:], moments.covariance[:, late:, late:])
 
     def _weights(
         self, theta: Tensor, lam: Tensor | None, y: Tensor, horizon: int, generator: torch.Generator
@@ -103,14 +107,14 @@ class StructuralDraws(Draws):
 
     def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> GaussianMixture:
         """Forecast of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
-        moments = self._ahead(series, horizon, generator)
+        moments = self._forecast_moments(series, horizon, generator)
         return GaussianMixture(
             moments.mean.unsqueeze(2), moments.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2)
         )
 
     def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor:
         """Draws of y_{T+1} … y_{T+H} together, one of each of at most 500 draws [S, H]."""
-        moments = self._ahead(series, horizon, generator)
+        moments = self._forecast_moments(series, horizon, generator)
         root = torch.linalg.cholesky(moments.covariance)
         normal = torch.randn(
             moments.mean.shape, generator=generator, device=root.device, dtype=root.dtype
@@ -122,7 +126,7 @@ class StructuralDraws(Draws):
 
         The parameters remain as learned.
         """
-        theta, lam = self._some()
+        theta, lam = self._forecast_parameters()
         design = self.of.design(series)
         system = self.of.system(theta, design)
         weights = self._weights(theta, lam, design.y, 0, generator)
@@ -147,7 +151,7 @@ class StructuralDraws(Draws):
 
     def log_likelihood(self, series: Series) -> Tensor:
         """log p(y_1:T | θ) of at most 500 draws [S]; of Student's t given the precisions too."""
-        theta, lam = self._some()
+        theta, lam = self._forecast_parameters()
         design = self.of.design(series)
         system = self.of.system(theta, design)
         noise = system.noise if lam is None else system.noise / lam
@@ -157,7 +161,8 @@ class StructuralDraws(Draws):
             ).log_density
 
     def beforehand(self, series: Series) -> tuple[Tensor, Tensor]:
-        """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t given the precisions too."""
+        """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t
+        given the precisions too."""
         design = self.of.design(series)
         system = self.of.system(self.flat, design)
         noise = (
@@ -179,12 +184,14 @@ class StructuralDraws(Draws):
         zeros = series.u.new_zeros(horizon, c)
         x = None if series.ahead is None else series.ahead.x
 
-        def of(first: Tensor) -> AheadOfSeries:
+        def of(first: Tensor) -> ForecastMoments:
             """With u_T as given, and nothing after it."""
             u = torch.cat([series.u[:-1], first.unsqueeze(0)]) if series.u is not None else None
             state = torch.Generator(generator.device)
             state.set_state(generator.get_state())
-            return self._ahead(series._replace(u=u, ahead=Ahead(x, zeros)), horizon, state)
+            return self._forecast_moments(
+                series._replace(u=u, ahead=FutureCovariates(x, zeros)), horizon, state
+            )
 
         base = of(zeros[0])
         D = base.mean.new_zeros(len(base.mean), horizon, horizon, c)
@@ -216,7 +223,8 @@ class StructuralDraws(Draws):
 
     @cached_property
     def residuals(self) -> Tensor:
-        """(y_t − E[y_t | y_<t])/sd, parameters as they are known in the end; NaN where y is not seen [T]."""
+        """(y_t − E[y_t | y_<t])/sd, parameters as they are known in the end; NaN where y is not
+        seen [T]."""
         times = self.series.y.shape[1]
         predictive = self.one_ahead(
             self.series, times, torch.Generator(self.draws.device).manual_seed(0)

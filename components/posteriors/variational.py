@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Elbo, Network
-from components.contracts.capabilities.networks import InFormat
+from components.contracts.capabilities.networks import CastableNetwork
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.posteriors.draws import Draws, hold
@@ -30,21 +30,23 @@ class DropoutPosterior:
         return self.network.output_predictive(self.network(x, generator, self.n_predict))
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n masks of every row behind each prediction: new ones, or always the same without a generator."""
+        """n masks of every row behind each prediction: new ones, or always the same without a
+        generator."""
         return hold(replace(self, n_predict=n), generator)
 
     def in_format(self, dtype: torch.dtype) -> DropoutPosterior | None:
         """A copy in another floating-point format; None: the network has none."""
         return (
             replace(self, network=self.network.in_format(dtype))
-            if isinstance(self.network, InFormat)
+            if isinstance(self.network, CastableNetwork)
             else None
         )
 
 
 @dataclass(frozen=True)
 class VariationalPosterior:
-    """q(f) of a variational model; ``module`` is what figures read ARD weights and inducing inputs from."""
+    """q(f) of a variational model; ``module`` is what figures read ARD weights and inducing inputs
+    from."""
 
     module: Elbo
     n_predict: int
@@ -54,7 +56,8 @@ class VariationalPosterior:
         return self.module.sample_predictive(x, self.n_predict, generator)
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n samples of f behind each prediction: new ones, or always the same without a generator."""
+        """n samples of f behind each prediction: new ones, or always the same without a
+        generator."""
         return hold(replace(self, n_predict=n), generator)
 
 
@@ -74,7 +77,8 @@ class BoundedPosterior(VariationalPosterior):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPosterior(Draws):
-    """q(θ) = N(m, Σ) over unconstrained θ, and draws of it, which predict and are scored as any others."""
+    """q(θ) = N(m, Σ) over unconstrained θ, and draws of it, which predict and are scored as any
+    others."""
 
     q_mean: Tensor  # m [P]
     q_covariance: Tensor  # Σ [P, P]
@@ -92,7 +96,8 @@ class GaussianPosterior(Draws):
 
 @dataclass(frozen=True, kw_only=True)
 class RefinedPosterior(Draws):
-    """Draws of a fitted guide, or of one that a sampler has refined, which predict and are scored as any others."""
+    """Draws of a fitted guide, or of one that a sampler has refined, which predict and are scored
+    as any others."""
 
     objective: float  # by these draws, in nats
     # whether it is a lower bound on the evidence (of a density: on its log normaliser)

@@ -1,4 +1,5 @@
-"""A budget to be planned: its constraints as a user writes them, the best plan of a posterior, and what else could be done."""
+"""A budget to be planned: its constraints as a user writes them, the best plan of a posterior, and
+what else could be done."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from components.maths.budget.frontier import frontier
 from components.maths.budget.plan import Plan, best_plan
 from components.maths.budget.spends import Spends
 from components.maths.budget.sum_law import Array, SumLaw
-from components.trouble import Misfit, NumericalTrouble, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning, NumericalError
 
 BEST = "the plan"
 EQUAL = "equal split"
-NOTHING = "nothing"
-SPENT = "as it was"
+NO_SPEND_LABEL = "nothing"
+ACTUAL_SPEND_LABEL = "as it was"
 
 
 class Limit(BaseModel):
@@ -53,11 +54,12 @@ class Budget(BaseModel):
     strategies: dict[str, dict[str, NonNegativeFloat]] | None
 
     def check(self, channels: list[str], horizon: int) -> None:
-        """Raises Misfit: no inputs, or none of a name, more weeks than are known ahead, constraints that nothing satisfies."""
+        """Raises Misfit: no inputs, or none of a name, more weeks than are known ahead, constraints
+        that nothing satisfies."""
         if self.total is None:
             return
         if not channels:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.budget.total={self.total:g}: the series has no inputs to spend it on; null plans nothing"
             )
         named = {
@@ -72,11 +74,11 @@ class Budget(BaseModel):
         for key, names in named.items():
             for name in names:
                 if name not in channels:
-                    raise Misfit(
+                    raise ConfigMismatchError(
                         f"dataset.budget.{key}: {name} is no input of the series; there are {', '.join(channels)}"
                     )
         if self.weeks > horizon:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.budget.weeks={self.weeks}: {horizon} are to be forecast; plan no more"
             )
         self.spends(channels).check()
@@ -118,19 +120,25 @@ class Budget(BaseModel):
         )
 
     def best(self, law: SumLaw, channels: list[str]) -> Plan | None:
-        """The plan.  None, with a warning: the risk is too small for any, or it could not be found."""
+        """The plan.  None, with a warning: the risk is too small for any, or it could not be
+        found."""
         try:
             return best_plan(law, self.spends(channels), self.risk, self.aversion)
-        except (Misfit, NumericalTrouble) as trouble:
-            warnings.warn(f"no plan of dataset.budget: {trouble}", Shortfall, stacklevel=1)
+        except (ConfigMismatchError, NumericalError) as trouble:
+            warnings.warn(
+                f"no plan of dataset.budget: {trouble}", IncompleteResultWarning, stacklevel=1
+            )
             return None
 
-    def frontier_of(self, law: SumLaw, channels: list[str]) -> list[Plan]:
-        """Plans from the safest to the boldest; none, with a warning, where they could not be found."""
+    def compute_frontier(self, law: SumLaw, channels: list[str]) -> list[Plan]:
+        """Plans from the safest to the boldest; none, with a warning, where they could not be
+        found."""
         try:
             return frontier(law, self.spends(channels), self.frontier)
-        except NumericalTrouble as trouble:
-            warnings.warn(f"no frontier of dataset.budget: {trouble}", Shortfall, stacklevel=1)
+        except NumericalError as trouble:
+            warnings.warn(
+                f"no frontier of dataset.budget: {trouble}", IncompleteResultWarning, stacklevel=1
+            )
             return []
 
     def equal(self, channels: list[str]) -> Array:
@@ -142,14 +150,14 @@ class Budget(BaseModel):
     def choices(
         self, law: SumLaw, channels: list[str], spent: Array | None, best: Plan | None
     ) -> Sequence[Choice]:
-        """The plan and what could be done in its place, each judged: the user's strategies, the equal split, nothing, and what
-        was spent in these weeks [k·c], where that is known."""
+        """The plan and what could be done in its place, each judged: the user's strategies, the
+        equal split, nothing, and what was spent in these weeks [k·c], where that is known."""
         k = self.weeks
         c = len(channels)
         offered = {} if best is None else {BEST: best.u}
         for name, by_channel in (self.strategies or {}).items():
             offered[name] = np.tile([by_channel.get(channel, 0.0) / k for channel in channels], k)
-        offered |= {EQUAL: self.equal(channels), NOTHING: np.zeros(k * c)}
+        offered |= {EQUAL: self.equal(channels), NO_SPEND_LABEL: np.zeros(k * c)}
         if spent is not None:
-            offered[SPENT] = spent
+            offered[ACTUAL_SPEND_LABEL] = spent
         return judge(law, self.spends(channels), offered, self.risk)

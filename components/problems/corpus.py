@@ -11,12 +11,12 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsTopics
-from components.contracts.problems import Counts, Kind, Sees, Values
+from components.contracts.problems import BatchKind, Counts, Kind, Values
 from components.contracts.streams import Rng
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics import topics as scores_of
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ def count_words(table: Tensor) -> Counts:
         Misfit: a count is negative, or no whole number."""
     if not torch.equal(table, table.round()) or bool((table < 0).any()):
         wrong = float(table[(table != table.round()) | (table < 0)][0])
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset: counts of words are whole numbers from 0 on, one is {wrong:g}; give numbers, not shares"
         )
     rows, words = table.nonzero(as_tuple=True)
@@ -101,12 +101,12 @@ class Corpus:
     def __post_init__(self) -> None:
         """Raises Misfit where nothing is left to learn from or to foretell."""
         if not len(self.vocabulary) or not self.train.n_rows:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset: no word of {self.name} is left to learn from; lower dataset.min_documents"
             )
         self.seen, self.held = halves(self.test, self.rng)
         if not len(self.held.words):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset: no held-out document of {self.name} has a word; hold out more of them"
             )
 
@@ -119,11 +119,14 @@ class Corpus:
         """V."""
         return len(self.vocabulary)
 
-    def length(self, sees: Sees) -> int | None:
+    def length(self, sees: BatchKind) -> int | None:
         return None
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Counts]]:
-        """Steps start+1 … stop: all training documents, or minibatches, a fresh permutation each epoch."""
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Counts]]:
+        """Steps start+1 … stop: all training documents, or minibatches, a fresh permutation each
+        epoch."""
         size = None if sees == "whole" else self.batch_size
         for step, rows in minibatches(self.n, size, rng, start, stop):
             if rows is None:
@@ -132,7 +135,8 @@ class Corpus:
                 yield step, self.train.part(rows.to(self.train.words.device), self.n / len(rows))
 
     def held_out(self, share: float, rng: Rng) -> Corpus:
-        """The problem to choose settings by: a random ``share`` of the training documents takes the place of the test ones.
+        """The problem to choose settings by: a random ``share`` of the training documents takes the
+        place of the test ones.
 
         Raises:
             Misfit: no document would be left to learn from."""
@@ -146,9 +150,10 @@ class Corpus:
         )
 
     def score(self, posterior: HoldsTopics, rng: Rng) -> dict[str, Tensor | float]:
-        """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top words, mean over topics.
-        Where the truth is known ``perplexity_truth``, and ``topic_distance``, the numbers of the topics matched.  Where no word
-        is held back there is no perplexity."""
+        """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top
+        words, mean over topics. Where the truth is known ``perplexity_truth``, and
+        ``topic_distance``, the numbers of the topics matched.  Where no word is held back there is
+        no perplexity."""
         out: dict[str, Tensor | float] = {}
         topics = scores_of.align_topics(posterior.topics)
         has_held_out = bool(self.held.counts.numel())
@@ -173,14 +178,17 @@ class Corpus:
         return figures
 
     def tables(self, posterior: HoldsTopics, rng: Rng) -> dict[str, pd.DataFrame]:
-        """``top_words``: ten words of each topic and their coherence; none where words are pixels."""
+        """``top_words``: ten words of each topic and their coherence; none where words are
+        pixels."""
         import pandas as pd
 
         if self.image_shape is not None:
             return {}
         topics = scores_of.align_topics(posterior.topics)
         coherence = scores_of.coherence(topics, self.train)
-        rows = zip(coherence.tolist(), scores_of.as_text(topics, self.vocabulary), strict=True)
+        rows = zip(
+            coherence.tolist(), scores_of.format_topics(topics, self.vocabulary), strict=True
+        )
         return {
             "top_words": pd.DataFrame(
                 [{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)]

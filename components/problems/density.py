@@ -17,7 +17,7 @@ from torch import Tensor
 from components.contracts.attackers import Attacker
 from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, HoldsDraws
-from components.contracts.problems import Kind, Sees
+from components.contracts.problems import BatchKind, Kind
 from components.contracts.streams import Rng
 from components.figures.attempts import draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
@@ -26,7 +26,7 @@ from components.metrics.draws_entropy import NEIGHBOUR, entropy
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
 from components.metrics.undefined import stack_scores
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,10 +69,12 @@ class Density:
         """P, the number of unconstrained coordinates."""
         return len(self.names) if self.free is None else self.free
 
-    def length(self, sees: Sees) -> int | None:
+    def length(self, sees: BatchKind) -> int | None:
         return None
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, None]]:
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, None]]:
         """Steps start+1 … stop, nothing to see at any of them."""
         for step in range(start + 1, stop + 1):
             yield step, None
@@ -105,7 +107,7 @@ class Density:
                 **self._scores(posterior),
                 **(posterior.scores() if isinstance(posterior, Analyses) else {}),
             }
-        each = [self._scores(posterior.of_replicate(r)) for r in range(posterior.replicates)]
+        each = [self._scores(posterior.select_replicate(r)) for r in range(posterior.replicates)]
         return stack_scores(each)
 
     def _scores(self, posterior: HoldsDraws) -> dict[str, float]:
@@ -128,7 +130,8 @@ class Density:
         }
 
     def _kl(self, posterior: HoldsDraws) -> float | None:
-        """KL(q ‖ π) in nats; None without a normaliser, of weights, and (with a warning) of few distinct draws."""
+        """KL(q ‖ π) in nats; None without a normaliser, of weights, and (with a warning) of few
+        distinct draws."""
         if (
             self.log_normaliser is None
             or posterior.log_weights is not None
@@ -141,7 +144,7 @@ class Density:
             message = (
                 f"kl: {distinct} distinct draws are too few, {NEIGHBOUR + 1} needed; raise steps"
             )
-            warnings.warn(message, Shortfall, stacklevel=4)
+            warnings.warn(message, IncompleteResultWarning, stacklevel=4)
             return None
         return self.log_normaliser - float(self.log_density(theta).mean() + entropy(theta))
 
@@ -188,7 +191,7 @@ class Density:
     def draw(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Figure]:
         """Figures of the first replicate."""
         return draw_each(
-            dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, posterior.of_replicate(0)
+            dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, posterior.select_replicate(0)
         )
 
     def describe(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.streams import Rng
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
 
@@ -17,10 +17,12 @@ HELD_OUT = 1  # the stream of random numbers that says which training rows are h
 def minibatches(
     n: int, size: int | None, rng: Rng, start: int, stop: int
 ) -> Iterator[tuple[int, Tensor | None]]:
-    """Steps start+1 … stop with numbers of ``size`` of n rows, or None where all are shown, in their own order.
+    """Steps start+1 … stop with numbers of ``size`` of n rows, or None where all are shown, in
+    their own order.
 
-    Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was stopped goes on with the very
-    batches it would have seen.  The last rows of an epoch that do not fill a batch are left to the next one."""
+    Each epoch is a fresh permutation, a pure function of (seed, epoch): a run that was stopped goes
+    on with the very batches it would have seen.  The last rows of an epoch that do not fill a batch
+    are left to the next one."""
     if size is None or size >= n:
         for step in range(start + 1, stop + 1):
             yield step, None
@@ -43,13 +45,14 @@ def describe_batches(n: int, size: int | None) -> str:
 
 
 def put_aside(n: int, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Rows that are kept to learn from and a random ``share`` of n, at least one, that is held out; both rising.
+    """Rows that are kept to learn from and a random ``share`` of n, at least one, that is held out;
+    both rising.
 
     Raises:
         Misfit: no row would be left to learn from."""
     n_held_out = max(1, round(share * n))
     if n_held_out == n:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"validation={share}: leaves none of {n} training rows to learn from; lower it"
         )
     order = torch.randperm(n, generator=generator)

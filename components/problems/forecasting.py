@@ -1,4 +1,5 @@
-"""Sequence problems with a future: methods see the first observations, and their forecasts of the others are scored."""
+"""Sequence problems with a future: methods see the first observations, and their forecasts of the
+others are scored."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from components.contracts.posteriors import (
     SmoothedStates,
 )
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
-from components.contracts.sequences import Ahead, Series
+from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.streams import Rng
 from components.figures.attempts import attempt, draw_each
 from components.figures.samples.trace import trace
@@ -29,20 +30,20 @@ from components.figures.sequences.effect import effect
 from components.figures.sequences.forecast import forecast
 from components.figures.sequences.inclusion import inclusion
 from components.figures.sequences.residuals import residuals
-from components.metrics.forecasts import of_classes, of_numbers
+from components.metrics.forecasts import of_numbers, score_class_forecasts
 from components.metrics.structural.coefficients import (
     CENTRAL,
     coefficient_table,
     effect_scores,
     effects_per_unit,
-    rhat_of,
+    parameter_rhats,
 )
-from components.metrics.structural.sales import of_intervention, of_sales
-from components.metrics.structural.selection import of_selection
+from components.metrics.structural.sales import score_intervention, score_sales_forecast
+from components.metrics.structural.selection import score_selection
 from components.problems.budget import Budget
-from components.problems.planned import PlannedBudget, planned_of
+from components.problems.planned import PlannedBudget, plan_series_budget
 from components.problems.sequence import Sequence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 Origin = Literal["end", "before"]
 # scored of forecasts of one too
-ONE_AHEAD = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")
+ONE_STEP_SCORES = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Forecasting(Sequence):
 
     future: Tensor  # [R, H, dy]; NaN: not observed
     # regressors and inputs of the H times, where there are any: known beforehand
-    beyond: Ahead | None = None
+    beyond: FutureCovariates | None = None
     origin: Origin = "end"
     intervention: bool = False  # the future is what came of one: forecasts say what would have been
     budget: Budget | None = None  # of the inputs, to be planned
@@ -132,27 +133,27 @@ class Forecasting(Sequence):
         n_observed = self.observations.shape[1]
         if isinstance(posterior, ForecastsEach) and self.intervention:
             paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
-            return out | of_intervention(paths, y[:, 0])
+            return out | score_intervention(paths, y[:, 0])
         # or all of the future is still to come, and nothing can be scored
         came = not bool(y.isnan().all())
         predictive = self.forecast(posterior, rng) if came else None
         if predictive is not None:
             out |= (
-                of_classes(predictive, y)
+                score_class_forecasts(predictive, y)
                 if isinstance(predictive, Categorical)
                 else of_numbers(predictive, y)
             )
         if predictive is not None and isinstance(posterior, ForecastsEach):
             assert isinstance(predictive, GaussianMixture)
-            out |= of_sales(predictive, y[:, 0], self.dates[n_observed:])
+            out |= score_sales_forecast(predictive, y[:, 0], self.dates[n_observed:])
             if self.origin == "end":
                 each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
-                one_ahead_scores = of_numbers(each, y) | of_sales(
+                one_ahead_scores = of_numbers(each, y) | score_sales_forecast(
                     each, y[:, 0], self.dates[n_observed:]
                 )
                 out |= {
                     f"one_ahead/{name}": one_ahead_scores[name]
-                    for name in ONE_AHEAD
+                    for name in ONE_STEP_SCORES
                     if name in one_ahead_scores
                 }
         if isinstance(posterior, Selects):
@@ -162,10 +163,12 @@ class Forecasting(Sequence):
                 for name, total in posterior.long_run.items()
             }
             if isinstance(posterior, HoldsDraws):
-                out |= {f"rhat/{name}": value for name, value in rhat_of(posterior).items()}
+                out |= {f"rhat/{name}": value for name, value in parameter_rhats(posterior).items()}
                 out |= effect_scores(posterior, posterior) if posterior.n_draws else {}
             if isinstance(self.system, KnownResponse):
-                out |= of_selection(posterior.inclusion, self.system.coefficients, self.input_names)
+                out |= score_selection(
+                    posterior.inclusion, self.system.coefficients, self.input_names
+                )
         if (planned := self.plan_budget(posterior, rng)) is not None:
             out |= planned.scores()
         return out
@@ -207,7 +210,8 @@ class Forecasting(Sequence):
         return {} if planned is None else planned.figures()
 
     def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
-        """Tables of numeric forecasts with central 95 % intervals, time by time, and budget plans."""
+        """Tables of numeric forecasts with central 95 % intervals, time by time, and budget
+        plans."""
         out: dict[str, pd.DataFrame] = {}
         if isinstance(posterior, Forecasts) and not isinstance(
             predictive := self.forecast(posterior, rng), Categorical
@@ -240,7 +244,7 @@ class Forecasting(Sequence):
             truth = self.system if isinstance(self.system, KnownResponse) else None
             self._planned = (
                 posterior,
-                planned_of(self.budget, self.series, self.input_names, affine, truth),
+                plan_series_budget(self.budget, self.series, self.input_names, affine, truth),
             )
         return self._planned[1]
 
@@ -249,7 +253,8 @@ class Forecasting(Sequence):
 
 
 def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.DataFrame:
-    """A line for each of H times: its date, or how many after the last one seen, mean, sd, central 95 % and what came."""
+    """A line for each of H times: its date, or how many after the last one seen, mean, sd, central
+    95 % and what came."""
     import pandas as pd
 
     columns = {"mean": found.mean, "sd": found.variance.sqrt()}
@@ -266,14 +271,15 @@ def split(
     budget: Budget | None = None,
     intervention: bool = False,
 ) -> Forecasting:
-    """A sequence without its last observations, which become the future; their regressors and inputs stay known.
+    """A sequence without its last observations, which become the future; their regressors and
+    inputs stay known.
 
     Raises:
         Misfit: nothing is left to be seen, or the budget does not fit.
     """
     n = whole.observations.shape[1] - n_ahead
     if n < 1:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from"
         )
     fields = {
@@ -286,7 +292,7 @@ def split(
     beyond = (
         None
         if x is None and u is None
-        else Ahead(None if x is None else x[n:], None if u is None else u[n:])
+        else FutureCovariates(None if x is None else x[n:], None if u is None else u[n:])
     )
     fields |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
     fields["observations"] = whole.observations[:, :n]

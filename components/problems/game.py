@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from components.contracts.attackers import Opponent, TellsPolicy
+from components.contracts.attackers import Opponent, PolicyReporter
 from components.contracts.capabilities import QFunction
 from components.contracts.checks import check_shape
 from components.contracts.games import (
-    Changing,
+    ChangingEnvironment,
+    EarlyEndEnvironment,
     Environment,
-    MayBeginOver,
     Move,
     NumberedStates,
     Outcome,
     Seat,
-    TableOfRewards,
-    Taxed,
+    TabularGame,
+    TaxedEnvironment,
     Turn,
 )
 from components.contracts.posteriors import Played
-from components.contracts.problems import Kind, Sees
+from components.contracts.problems import BatchKind, Kind
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.figures.attempts import draw_each
 from components.maths.matrix_games import worst_case
 from components.metrics import games
 from components.problems.episodes.episode import Episode
-from components.problems.episodes.standing import Standing
+from components.problems.episodes.standing import GameState
 from components.problems.episodes.transition import Transition
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,10 +80,12 @@ class Game:
         self.n_states = (
             self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
         )
-        self._changing = self.environment if isinstance(self.environment, Changing) else None
-        self._taxed = isinstance(self.environment, Taxed)
+        self._changing = (
+            self.environment if isinstance(self.environment, ChangingEnvironment) else None
+        )
+        self._taxed = isinstance(self.environment, TaxedEnvironment)
         self._may_begin_over = (
-            self.environment if isinstance(self.environment, MayBeginOver) else None
+            self.environment if isinstance(self.environment, EarlyEndEnvironment) else None
         )
         self._safest: Tensor | None = None  # asked at every evaluation, and the same always
 
@@ -103,18 +105,20 @@ class Game:
             Misfit: nobody does, or there are more or fewer than seats.
         """
         if self.attacker is None:
-            raise Misfit("attacker: a game needs an adversary; add attacker=exponential_smoother")
+            raise ConfigMismatchError(
+                "attacker: a game needs an adversary; add attacker=exponential_smoother"
+            )
         seats = len(self.environment.n_threats)
         players = self.attacker.assign_seats(seats)
         playing = [player for player in players if not player.third_party]
         third = [player for player in players if player.third_party]
         if len(playing) != seats:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.attacker.name}: {len(playing)} players for the {seats} seats of {self.name}"
             )
         if len(third) > self._taxed:
             capacity = "one third party alone" if self._taxed else "no third party"
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.attacker.name}: {third[-1].name} is too many, {self.name} has room for {capacity}"
             )
         return playing + third
@@ -152,18 +156,18 @@ class Game:
         )
 
     def announced_policy(
-        self, standing: Standing, episode: int
+        self, standing: GameState, episode: int
     ) -> Callable[[Tensor], Tensor] | None:
         """Policy of the first opponent in an episode, s [R, …] -> probabilities [R, B].
 
         None if the opponent does not announce it.
         """
         player = self.opponents()[0]
-        if not isinstance(player, TellsPolicy):
+        if not isinstance(player, PolicyReporter):
             return None
         return lambda s: player.policy_in(standing.adversary, s, episode)
 
-    def opening(self, rng: Rng, values: QFunction | None = None) -> Standing:
+    def opening(self, rng: Rng, values: QFunction | None = None) -> GameState:
         """State of the game before the first episode.
 
         Players that learn keep action values in the same way as ``values`` are kept.
@@ -179,7 +183,7 @@ class Game:
             for m, player in enumerate(self.opponents())
         ]
         rewards, other_rewards, firsts = (Trace(expected=self.episodes) for _ in range(3))
-        return Standing(
+        return GameState(
             game=self,
             s=s,
             adversary=first,
@@ -190,7 +194,8 @@ class Game:
         )
 
     def is_unfinished(self, s: Tensor) -> Tensor | None:
-        """Replicates with a first move to make in the episode from s [R] bool; None: all of them."""
+        """Replicates with a first move to make in the episode from s [R] bool; None: all of
+        them."""
         if self._may_begin_over is None:
             return None
         over = self._may_begin_over.is_over(s)
@@ -198,7 +203,7 @@ class Game:
 
     def move(
         self,
-        standing: Standing,
+        standing: GameState,
         turn: Turn,
         a: Tensor,
         live: Tensor | None,
@@ -225,7 +230,9 @@ class Game:
         outcome = environment.step(s, a, each, rng.batches)
         welfare = self.welfare(outcome)
         if len(actions) > seats:
-            assert isinstance(environment, Taxed), "no third party finds a seat elsewhere"
+            assert isinstance(environment, TaxedEnvironment), (
+                "no third party finds a seat elsewhere"
+            )
             outcome = environment.after_tax(outcome, a, each, actions[-1])
         r_a = outcome.r_a
         r_b = outcome.r_b
@@ -244,7 +251,7 @@ class Game:
         for m, (player, memory, b, r) in enumerate(
             zip(players, memories, actions, gains, strict=False)
         ):
-            side = transition.of_opponent(m) if m < seats else transition
+            side = transition.opponent_transition(m) if m < seats else transition
             visible = is_observed
             if side.live is not None:
                 visible = side.live if is_observed is None else is_observed & side.live
@@ -269,14 +276,17 @@ class Game:
 
     @staticmethod
     def welfare(outcome: Outcome) -> Tensor:
-        """Social utility SU = (r_A + Σ_m r_B^m)/(M + 1) less what came from outside, eq. (4.4): taxes leave it as it is [R]."""
+        """Social utility SU = (r_A + Σ_m r_B^m)/(M + 1) less what came from outside, eq. (4.4):
+        taxes leave it as it is [R]."""
         mean = (outcome.r_a + outcome.r_b.sum(1)) / (1 + outcome.r_b.shape[1])
         return mean if outcome.given is None else mean - outcome.given
 
-    def length(self, sees: Sees) -> int | None:
+    def length(self, sees: BatchKind) -> int | None:
         return self.episodes
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Episode]]:
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Episode]]:
         """Steps start+1 … stop, one episode each."""
         for step in range(start + 1, stop + 1):
             yield step, Episode(self, step - 1)
@@ -289,7 +299,7 @@ class Game:
         check_shape("the rewards", posterior.rewards, self.replicates, None)
         scores = games.scores(posterior.rewards, self.tail, self.window)
         if posterior.beside.numel():
-            scores |= games.scores_beside(posterior.beside, self.tail, self.window)
+            scores |= games.score_opponents(posterior.beside, self.tail, self.window)
         if posterior.firsts.numel():
             scores |= games.frequencies(posterior.firsts, self.tail)
         exploitability = self.exploitability(posterior)
@@ -313,7 +323,7 @@ class Game:
         value.
         """
         game = self.environment
-        if not isinstance(game, TableOfRewards):
+        if not isinstance(game, TabularGame):
             return None
         if self._safest is None:
             self._safest = worst_case(

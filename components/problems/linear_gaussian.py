@@ -80,9 +80,11 @@ def simulate_system(
     replicates: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """States x_1 … x_T [T, dx] from x_0 on, the same for all R replicates, and observations of each [R, T, dy].
+    """States x_1 … x_T [T, dx] from x_0 on, the same for all R replicates, and observations of each
+    [R, T, dy].
 
-    In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path."""
+    In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes
+    the path."""
     drive = (
         torch.randn(n_steps, len(x0), generator=generator, dtype=torch.float64)
         @ torch.linalg.cholesky(system.Q).T

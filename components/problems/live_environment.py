@@ -1,4 +1,5 @@
-"""Games that go on somewhere else: programs that can be begun from a seed and moved on, and not be put back where they were."""
+"""Games that go on somewhere else: programs that can be begun from a seed and moved on, and not be
+put back where they were."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from components.contracts.games import OpponentEnds, Outcome, Shown
-from components.trouble import Misfit
+from components.contracts.games import OpponentStatus, Outcome, Shown
+from components.trouble import ConfigMismatchError
 
 # seeds are below it: they fit wherever a program keeps one, and in a double exactly
 SEEDS = 2**31 - 1
@@ -19,14 +20,14 @@ SEEDS = 2**31 - 1
 FACTS = 3
 
 
-class Beginning(NamedTuple):
+class EpisodeStart(NamedTuple):
     """Start of an episode."""
 
     observed: list[float]  # [F]
     over: bool  # the episode is over before the first move
 
 
-class AfterMove(NamedTuple):
+class MoveResult(NamedTuple):
     """Result of a move."""
 
     observed: list[float]  # [F]
@@ -40,15 +41,15 @@ class AfterMove(NamedTuple):
 class LiveGame(Protocol):
     """One game that is being played."""
 
-    def begin(self, seed: int) -> Beginning: ...
+    def begin(self, seed: int) -> EpisodeStart: ...
 
     # the decision maker's, then each opponent's
-    def move(self, actions: list[int]) -> AfterMove: ...
+    def move(self, actions: list[int]) -> MoveResult: ...
 
 
 @dataclass
 class LiveEnvironment:
-    """``Environment`` of R live games, one per replicate; each is ``MayBeginOver``.
+    """``Environment`` of R live games, one per replicate; each is ``EarlyEndEnvironment``.
 
     A state is (seed, moves made, over or not, the agent's observation) [R, 3 + F]. The seed
     determines the start of an episode, so that a checkpoint between two episodes is exact:
@@ -68,14 +69,14 @@ class LiveEnvironment:
     # seed and moves made of each
     _standing: list[tuple[float, float]] = field(default_factory=list, repr=False)
 
-    def _begin(self, i: int, seed: float) -> Beginning:
+    def _begin(self, i: int, seed: float) -> EpisodeStart:
         while len(self._games) <= i:
             self._games.append(self.open())
             self._standing.append((-1.0, 0.0))
         self._standing[i] = (seed, 0.0)
         return self._games[i].begin(int(seed))
 
-    def _stand(self, i: int, seed: float, moves: float, observed: list[float]) -> None:
+    def _restore_game(self, i: int, seed: float, moves: float, observed: list[float]) -> None:
         """Has the game of a replicate stand where a state says.
 
         Raises:
@@ -83,11 +84,11 @@ class LiveEnvironment:
         if i < len(self._games) and self._standing[i] == (seed, moves):
             return
         if moves:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.env: a state after {moves:.0f} moves cannot be gone back to; episodes begin by reset(seed=…)"
             )
         if self._begin(i, seed).observed != observed:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.env: reset(seed={seed:.0f}) does not begin where it did before; has the environment changed?"
             )
 
@@ -129,7 +130,7 @@ class LiveEnvironment:
             if over:
                 rows.append(row)
                 moves.append(
-                    AfterMove(
+                    MoveResult(
                         [],
                         [0.0] * (1 + opponents),
                         True,
@@ -139,7 +140,7 @@ class LiveEnvironment:
                     )
                 )
                 continue
-            self._stand(i, seed, n_moves, row[FACTS:])
+            self._restore_game(i, seed, n_moves, row[FACTS:])
             moved = self._games[i].move([action, *others])
             self._standing[i] = (seed, n_moves + 1)
             stops = moved.terminated or moved.truncated
@@ -162,13 +163,13 @@ class LiveEnvironment:
             opponents=self._opponent_ends(moves),
         )
 
-    def _opponent_ends(self, moves: list[AfterMove]) -> OpponentEnds | None:
+    def _opponent_ends(self, moves: list[MoveResult]) -> OpponentStatus | None:
         """None where all opponents play as long as the decision maker does."""
         if all(all(moved.present) and set(moved.done) == {moved.terminated} for moved in moves):
             return None
         present = [moved.present for moved in moves]
         done = [moved.done for moved in moves]
-        return OpponentEnds(self._flags(present), self._flags(done))
+        return OpponentStatus(self._flags(present), self._flags(done))
 
     def _flags(self, flags: list[bool] | list[list[bool]]) -> Tensor:
         return torch.tensor(flags, dtype=torch.bool, device=self.device)

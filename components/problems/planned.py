@@ -66,13 +66,14 @@ class PlannedBudget:
         return out
 
     def figures(self) -> dict[str, Figure]:
-        """Risk and return of the frontier and of all choices, and what the plan spends in each week."""
-        along = self.budget.frontier_of(self.law, self.channels)
+        """Risk and return of the frontier and of all choices, and what the plan spends in each
+        week."""
+        along = self.budget.compute_frontier(self.law, self.channels)
         return {"budget": budget_figure(along, self.choices, self.channels, self.weeks)}
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """``budget``: of each choice what it spends on each channel, what is expected of it, and what is to be said of it;
-        ``budget_plan``: the plan, week by week."""
+        """``budget``: of each choice what it spends on each channel, what is expected of it, and
+        what is to be said of it; ``budget_plan``: the plan, week by week."""
         import pandas as pd
 
         nothing = self.law.mean(np.zeros(self.law.size))
@@ -98,7 +99,7 @@ class PlannedBudget:
         return out
 
 
-def planned_of(
+def plan_series_budget(
     budget: Budget, series: Series, channels: list[str], said: Affine, truth: KnownResponse | None
 ) -> PlannedBudget:
     """The budget of a series, given what a posterior says of the k weeks that follow it."""

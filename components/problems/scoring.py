@@ -8,14 +8,15 @@ from typing import Literal
 from torch import Tensor
 
 from components.metrics.filtering import median_absolute_error
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Weights = Literal["equal", "inverse_median", "as_released"]
 
 
 @dataclass(frozen=True)
 class PredictionScore:
-    """Median absolute error of one-step predictions, averaged over the dimensions of the observations.
+    """Median absolute error of one-step predictions, averaged over the dimensions of the
+    observations.
 
     Source: Boustati (2021), eq. (D.8) and appendix D.3.2; the released code."""
 
@@ -32,7 +33,7 @@ class PredictionScore:
             return
         zero = (self._medians(observations) == 0).any(0).nonzero().flatten().tolist()
         if zero:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.score_weights={self.weights}: the median of observation dimension {zero[0] + 1} is 0; "
                 "set dataset.score_weights=equal"
             )

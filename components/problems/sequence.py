@@ -24,7 +24,7 @@ from components.contracts.posteriors import (
     SmoothedSignal,
     SmoothedStates,
 )
-from components.contracts.problems import Kind, Sees
+from components.contracts.problems import BatchKind, Kind
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.streams import Beside, Rng
 from components.figures.attempts import ANALYSIS, attempt, draw_each
@@ -32,7 +32,7 @@ from components.figures.sequences.effective_size import effective_size
 from components.maths.series.dates import SHOWN, read_times
 from components.metrics import filtering
 from components.problems.scoring import PredictionScore
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ ANOTHER = 1  # index of the streams that an alternative realisation is drawn fro
 Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
 
 
-def _named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
+def _select_named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
     """Posterior so far of the first coordinates of the states, which have names.
 
     A model may add derivatives. None: nothing has been observed yet, or a sampler kept no
@@ -123,12 +123,13 @@ class Sequence:
         self.scoring.check(self.observations)
         if self.dates and (unread := read_times(self.dates).isna()).any():
             text = self.dates[int(unread.argmax())]
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset={self.name}: the date {text!r} is not in ISO 8601; give dates as {SHOWN}"
             )
 
     def attack(self, attacker: Contamination, rng: Rng) -> Sequence:
-        """The same states, seen through observations that the attacker corrupted once, before any inference.
+        """The same states, seen through observations that the attacker corrupted once, before any
+        inference.
 
         Observations that were corrupted when they came stay as they are."""
         if self.clean is not None:
@@ -137,8 +138,8 @@ class Sequence:
         return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
 
     def another(self, rng: Rng) -> Sequence | None:
-        """An alternative realisation: other observations of the same states, corrupted by the same attacker.  None: there is
-        no simulation to draw them from."""
+        """An alternative realisation: other observations of the same states, corrupted by the same
+        attacker.  None: there is no simulation to draw them from."""
         if self.redraw is None:
             return None
         streams = Beside(rng, ANOTHER)
@@ -153,7 +154,7 @@ class Sequence:
         """Raises Misfit for a model of one series of one number where there are several."""
         replicates, _, numbers = self.observations.shape
         if replicates > 1 or numbers != 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={model}: takes one series of one number at a time, dataset={self.name} holds {replicates} of {numbers}"
             )
 
@@ -198,12 +199,12 @@ class Sequence:
         missing = self.missing if bool(self.missing.any()) else None
         return Series(self.observations, self.regressors, missing, self.inputs, dates=self.dates)
 
-    def length(self, sees: Sees) -> int | None:
+    def length(self, sees: BatchKind) -> int | None:
         """T, where observations are seen one by one; a series can be seen for ever."""
         return self.observations.shape[1] if sees == "observation" else None
 
     def batches(
-        self, sees: Sees, rng: Rng, start: int, stop: int
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Observation | Series]]:
         """Batches of times start+1 … stop, up to T; or the whole series at every step."""
         y = self.observations
@@ -243,7 +244,7 @@ class Sequence:
         """
         if isinstance(posterior, Forecasts):
             return self._of_parameters(posterior)
-        marginals = _named_states(posterior, len(self.state_names))
+        marginals = _select_named_states(posterior, len(self.state_names))
         if marginals is None:
             return {}
         t = marginals.mean.shape[1]
@@ -307,7 +308,7 @@ class Sequence:
         figures: dict[str, Figure] = {}
         if isinstance(posterior, Forecasts):
             return figures
-        marginals = _named_states(posterior, len(self.state_names))
+        marginals = _select_named_states(posterior, len(self.state_names))
         if marginals is not None:
             figures |= draw_each([*self.figures, effective_size], self, marginals)
             if isinstance(marginals, Analyses):
@@ -340,7 +341,8 @@ class Sequence:
         return facts
 
     def _missing_regressors(self) -> dict[str, str]:
-        """The times that a model which regresses on all of x leaves out, and which of x are the reason."""
+        """The times that a model which regresses on all of x leaves out, and which of x are the
+        reason."""
         assert self.regressors is not None
         gone = self.regressors.isnan() & ~self.missing.all(0).unsqueeze(1)  # [T, p]
         if not gone.any():

@@ -13,11 +13,11 @@ from torch import Tensor
 from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
-from components.contracts.problems import Batch, Domain, Kind, Sees, Target
+from components.contracts.problems import Batch, BatchKind, Domain, Kind, Target
 from components.contracts.streams import Rng
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,9 @@ INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
 INPUTS_COMPARED = 100  # test inputs at which chains are compared by what they predict
 
 
-def _by_chain(posterior: HoldsDraws, predictive: Predictive, rows: Tensor | None = None) -> Tensor:
+def _predict_by_chain(
+    posterior: HoldsDraws, predictive: Predictive, rows: Tensor | None = None
+) -> Tensor:
     """Predictions of each draw at all inputs or at some rows of them [C, N, Q].
 
     They are means or log odds against the first class.
@@ -56,9 +58,9 @@ class SupervisedFigure(Protocol):
 class Supervised:
     """Data, minibatches and scores of T regression or classification tasks.
 
-    Inputs and real labels are standardised by the dataset; ``y_mean`` and ``y_std`` lead back to the units of the
-    labels.  Scores are in standardised units unless the dataset says otherwise (Boustati A.1.2 scores them so).
-    """
+    Inputs and real labels are standardised by the dataset; ``y_mean`` and ``y_std`` lead back to
+    the units of the labels.  Scores are in standardised units unless the dataset says otherwise
+    (Boustati A.1.2 scores them so)."""
 
     kind: ClassVar[Kind] = "supervised"
     name: str
@@ -92,18 +94,19 @@ class Supervised:
     )
 
     def __post_init__(self) -> None:
-        """Raises Misfit where standardised inputs or labels are no numbers: the originals were too large."""
+        """Raises Misfit where standardised inputs or labels are no numbers: the originals were too
+        large."""
         for split_name, rows in (("training", self.train), ("test", self.test)):
             for name, values in (("inputs", rows.x), ("labels", rows.y[rows.mask])):
                 if values.is_floating_point() and not bool(values.isfinite().all()):
-                    raise Misfit(
+                    raise ConfigMismatchError(
                         f"dataset: {name} of the {split_name} rows of {self.name} are not all "
                         f"finite once they are standardised; "
                         "give columns in units in which their numbers, and their squares, are finite"
                     )
         for scale in (self.y_mean, self.y_std):
             if scale is not None and not bool(scale.isfinite().all()):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset: labels of {self.name} are so large that their squares are no numbers; give the column in "
                     "larger units"
                 )
@@ -125,11 +128,14 @@ class Supervised:
     def n_inputs(self) -> int:
         return self.train.x.shape[1]
 
-    def length(self, sees: Sees) -> int | None:
+    def length(self, sees: BatchKind) -> int | None:
         return None
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batch]]:
-        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the rows each epoch."""
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Batch]]:
+        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the
+        rows each epoch."""
         size = None if sees == "whole" else self.batch_size
         for step, rows in minibatches(self.n, size, rng, start, stop):
             if rows is None:
@@ -139,7 +145,8 @@ class Supervised:
                 yield step, replace(self.train.part(rows, self.n / len(rows)), numbers=rows)
 
     def held_out(self, share: float, rng: Rng) -> Supervised:
-        """The problem to choose settings by: a random ``share`` of the training rows takes the place of the test rows.
+        """The problem to choose settings by: a random ``share`` of the training rows takes the
+        place of the test rows.
 
         It is named after that, stays as it was standardised, and never looks at the test rows.
 
@@ -154,8 +161,8 @@ class Supervised:
     def predictive_at(self, posterior: Predicts, x: Tensor, rng: Rng) -> Predictive:
         """Posterior predictive at x [B, D], in chunks; each chunk has its own evaluation noise.
 
-        What a posterior predicts at the test inputs is kept until the next ``score``: figures and the clean end of a
-        security curve ask for the same."""
+        What a posterior predicts at the test inputs is kept until the next ``score``: figures and
+        the clean end of a security curve ask for the same."""
         cache = self._at_test_inputs
         tested = x is self.test.x and not torch.is_grad_enabled()
         if tested and cache is not None and cache[0]() is posterior and cache[1] is rng:
@@ -209,7 +216,7 @@ class Supervised:
         )
         with torch.no_grad():
             predictive = posterior.predictive(posterior.flat, self.test.x[rows])
-        return diagnostics.convergence(posterior, _by_chain(posterior, predictive))[0]
+        return diagnostics.convergence(posterior, _predict_by_chain(posterior, predictive))[0]
 
     def _agreement(self, posterior: HoldsDraws, predictive: Predictive) -> dict[str, float]:
         """``rhat_predictions``: the largest R̂ of the predictions at the test inputs.
@@ -229,12 +236,12 @@ class Supervised:
         ):
             return {}
         B = self.test.x.shape[0]
-        f = _by_chain(
+        f = _predict_by_chain(
             posterior, predictive, torch.linspace(0, B - 1, min(INPUTS_COMPARED, B)).round().long()
         )
         return {
             "rhat_predictions": float(
-                diagnostics.worst_of(
+                diagnostics.worst_coordinate_value(
                     diagnostics.split_rhat(f), diagnostics.resting(f), largest=True
                 )
             )

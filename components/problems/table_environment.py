@@ -55,12 +55,12 @@ class TableEnvironment:
         return self.reward_b.flatten(0, 2)  # [S·A·B, M]
 
     @cached_property
-    def _touches(self) -> Tensor:
+    def _flat_touches(self) -> Tensor:
         return self.touches.flatten(0, 1)  # [S·A, K]
 
     @cached_property
     def _observation_table(self) -> Tensor | None:
-        is_observed = self._touches.any(1)  # [S·A]
+        is_observed = self._flat_touches.any(1)  # [S·A]
         return None if is_observed.all() else is_observed
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
@@ -87,7 +87,7 @@ class TableEnvironment:
         """[R, K], and where there is anything to see."""
         row = a if self.n_states == 1 else s * self.n_actions + a
         return Shown(
-            self._touches.index_select(0, row),
+            self._flat_touches.index_select(0, row),
             None if self._observation_table is None else self._observation_table.take(row),
         )
 

@@ -1,4 +1,5 @@
-"""Unlabelled problems: rows x without labels, of numbers all of one shape or of words, each row as long as it is."""
+"""Unlabelled problems: rows x without labels, of numbers all of one shape or of words, each row as
+long as it is."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from torch import Tensor
 from components.contracts.attackers import Attacker
 from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
-from components.contracts.problems import Kind, Rows, Sees, Values, Words
+from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
 from components.contracts.streams import Rng
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled import likelihood_bounds
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
 
@@ -32,8 +33,9 @@ def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
 class Unlabelled:
     """Rows to learn the distribution of, and held-out rows to score it on.
 
-    Where ``redrawn``, training rows hold probabilities: a step is shown binary values drawn from them, new ones at every
-    step, a pure function of (seed, step).  The held-out rows are drawn once, by the dataset."""
+    Where ``redrawn``, training rows hold probabilities: a step is shown binary values drawn from
+    them, new ones at every step, a pure function of (seed, step).  The held-out rows are drawn
+    once, by the dataset."""
 
     kind: ClassVar[Kind] = "unlabelled"
     name: str
@@ -57,13 +59,14 @@ class Unlabelled:
     attacker: Attacker | None = None  # always None: there are no answers to attack
 
     def __post_init__(self) -> None:
-        """Raises Misfit where binary values, or the probabilities that they are drawn with, lie outside [0, 1]."""
+        """Raises Misfit where binary values, or the probabilities that they are drawn with, lie
+        outside [0, 1]."""
         for rows in (self.train, self.test):
             if self.values != "binary" or not isinstance(rows, Rows) or not rows.x.numel():
                 continue
             low, high = (float(v) for v in rows.x.aminmax())
             if not (low >= 0 and high <= 1):  # NaN is neither
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset: binary values must lie in [0, 1], those of {self.name} go from {low:g} to {high:g}; "
                     "scale them, or take a dataset whose values are real"
                 )
@@ -72,13 +75,14 @@ class Unlabelled:
     def n(self) -> int:
         return self.train.n_rows
 
-    def length(self, sees: Sees) -> int | None:
+    def length(self, sees: BatchKind) -> int | None:
         return None
 
     def batches(
-        self, sees: Sees, rng: Rng, start: int, stop: int
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Rows | Words]]:
-        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the rows each epoch."""
+        """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the
+        rows each epoch."""
         size = None if sees == "whole" else self.batch_size
         for step, rows in minibatches(self.n, size, rng, start, stop):
             batch = self.train
@@ -96,7 +100,8 @@ class Unlabelled:
         return (self.train.x if isinstance(self.train, Rows) else self.train.words).device
 
     def held_out(self, share: float, rng: Rng) -> Unlabelled:
-        """The problem to choose settings by: a random ``share`` of the training rows takes the place of the test rows.
+        """The problem to choose settings by: a random ``share`` of the training rows takes the
+        place of the test rows.
 
         It is named after that and never looks at the test rows.
 
@@ -123,7 +128,8 @@ class Unlabelled:
     def log_weights(
         self, posterior: BoundsLikelihood[Rows | Words], rng: Rng, n_samples: int | None = None
     ) -> Tensor:
-        """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own evaluation noise."""
+        """The posterior's log weights at the held-out rows [S, B], in chunks, each with its own
+        evaluation noise."""
         n_samples = n_samples or self.importance_samples
         with torch.no_grad():
             weights = torch.cat(
@@ -139,11 +145,13 @@ class Unlabelled:
     def score(
         self, posterior: BoundsLikelihood[Rows | Words] | PredictsRows[Rows | Words], rng: Rng
     ) -> dict[str, Tensor | float]:
-        """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts and words, perplexity.
+        """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts
+        and words, perplexity.
 
-        A posterior that knows p(x) itself has the same bound twice.  ``evidence`` may have the importance weights of a
-        proposal that training knows nothing of, and annealed importance sampling.  One of parameters that are integrated out
-        has ``nlpp``, −log p(x | training rows), instead, and the moments of its parameters."""
+        A posterior that knows p(x) itself has the same bound twice.  ``evidence`` may have the
+        importance weights of a proposal that training knows nothing of, and annealed importance
+        sampling.  One of parameters that are integrated out has ``nlpp``, −log p(x | training
+        rows), instead, and the moments of its parameters."""
         if isinstance(posterior, PredictsRows):
             return self._of_parameters(posterior)
         evidence = self.evidence if self.evidence is not None and self.evidence.asks else None
@@ -166,7 +174,8 @@ class Unlabelled:
         return out
 
     def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> dict[str, Tensor | float]:
-        """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes; moments and convergence."""
+        """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes;
+        moments and convergence."""
         from components.metrics import diagnostics
         from components.metrics.unlabelled import clusters, parameter_moments
 

@@ -61,6 +61,7 @@ def _read(path: Path) -> Iterator[Option]:
 
 
 @cache
-def options_of(module: str) -> tuple[Option, ...]:
-    """The options of the command that a module has, each with its meaning, in the order of the parser."""
+def list_command_options(module: str) -> tuple[Option, ...]:
+    """The options of the command that a module has, each with its meaning, in the order of the
+    parser."""
     return (*dict(_read(_file(module))).items(), ("--help", "what the command does"))

@@ -1,8 +1,8 @@
-"""``runner completion``: tab completion of commands, +experiment=, role=name and every key, for bash, zsh and fish.
+"""``runner completion``: tab completion of commands, +experiment=, role=name and every key, for
+bash, zsh and fish.
 
-Each shell's script hands the line up to the cursor to ``runner completion query``, which answers from the YAML files and
-the text of the classes; neither Hydra nor torch is imported.
-"""
+Each shell's script hands the line up to the cursor to ``runner completion query``, which answers
+from the YAML files and the text of the classes; neither Hydra nor torch is imported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import yaml
 from components import registry
 from runner import conf_folders
 from runner.arguments import Parser
-from runner.catalogue.command_options import options_of
+from runner.catalogue.command_options import list_command_options
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.catalogue.override_candidates import Candidate, modules, override_candidates
 from runner.catalogue.shell_scripts import SCRIPTS
@@ -59,7 +59,7 @@ def _launch_names(words: list[str]) -> list[Candidate]:
     return [(name, "launched under this name") for name in names if name not in options("study")]
 
 
-def _nothing(_: list[str]) -> list[Candidate]:
+def _no_candidates(_: list[str]) -> list[Candidate]:
     """A value that the shell completes, as files."""
     return []
 
@@ -80,7 +80,7 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
             "--jobs",
             "--only",
         ),
-        _nothing,
+        _no_candidates,
     ),
 }
 
@@ -92,12 +92,12 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
         lead = f"{option}=" if equals else ""
         return [
             (lead + name, meaning)
-            for name, meaning in VALUES.get(option if equals else before, _nothing)(words)
+            for name, meaning in VALUES.get(option if equals else before, _no_candidates)(words)
         ]
     if word.startswith("-"):
         from runner.cli import COMMANDS
 
-        return list(options_of(COMMANDS[command][0]))
+        return list(list_command_options(COMMANDS[command][0]))
     arguments = [w for w in words if not w.startswith("-")]
     if command == "list":
         return [(group, "") for group in GROUPS]
@@ -140,7 +140,7 @@ def candidates(line: str) -> list[Candidate]:
     # PYTHONPATH=. runner …
     words = list(itertools.dropwhile(lambda word: "=" in word, line.split()))[1:]
     word = words.pop() if words and not line[-1:].isspace() else ""
-    with conf_folders.of_this_command():
+    with conf_folders.restore_folders_on_exit():
         with suppress(ConfigError):
             conf_folders.use(_folder(words))
         matches = _candidates(word, words, COMMANDS)

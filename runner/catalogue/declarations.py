@@ -19,13 +19,14 @@ from components import registry
 SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
 # the class of the keys that a threat is made of
 THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"
-_ROOTS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
+_PACKAGE_FOLDERS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
 # a key may hold a component
 _ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}
 _CONTRACTS = {
-    _ROOTS["components"] / "contracts" / f"{facts.contract}.py" for facts in registry.ROLES.values()
+    _PACKAGE_FOLDERS["components"] / "contracts" / f"{facts.contract}.py"
+    for facts in registry.ROLES.values()
 }
-_WORDS = {
+_TYPE_WORDS = {
     "int": "integer",
     "float": "number",
     "str": "text",
@@ -41,11 +42,11 @@ _WORDS = {
     "PositiveFloat": "number > 0",
     "NonNegativeFloat": "number ≥ 0",
 }
-_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+_BOUND_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 
 @dataclass
-class Declared:
+class ClassDeclaration:
     """Class-level facts, methods, docstring and field positions of a class.
 
     Facts about the fields are read on demand: a list of compatible components needs only
@@ -71,7 +72,7 @@ class Declared:
     def holds(self) -> dict[str, str]:
         """Roles of the fields that hold components, by field."""
         roles = {
-            name: _held_role(node.annotation, path) for name, (node, path) in self.places.items()
+            name: _nested_role(node.annotation, path) for name, (node, path) in self.places.items()
         }
         return {name: role for name, role in roles.items() if role}
 
@@ -115,15 +116,16 @@ def _comment(node: ast.stmt, path: Path) -> str:
 def _module_file(name: str) -> Path | None:
     """File of a module of this project (None: somebody else's)."""
     first, *rest = name.split(".")
-    if first not in _ROOTS:
+    if first not in _PACKAGE_FOLDERS:
         return None
-    path = _ROOTS[first].joinpath(*rest)
+    path = _PACKAGE_FOLDERS[first].joinpath(*rest)
     return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
 
 
 @cache
 def _find(name: str, path: Path) -> tuple[Any, Path] | None:
-    """The class or the assignment that gives a name its meaning in a module, followed through its imports."""
+    """The class or the assignment that gives a name its meaning in a module, followed through its
+    imports."""
     for node in _parse(path).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return node, path
@@ -174,8 +176,8 @@ def words(node: ast.expr, path: Path) -> str:
     if isinstance(node, ast.Constant):
         return "null" if node.value is None else str(node.value)
     if isinstance(node, ast.Name):
-        if node.id in _WORDS:
-            return _WORDS[node.id]
+        if node.id in _TYPE_WORDS:
+            return _TYPE_WORDS[node.id]
         definition = _find(node.id, path)
         if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with keys of its own
             keys = ", ".join(f"{key}: …" for key in read_declaration(node.id, path).fields)
@@ -190,7 +192,7 @@ def words(node: ast.expr, path: Path) -> str:
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         outer = node.value.id
         if outer in _ROLES:  # Model[Supervised, Network]
-            return _WORDS[outer]
+            return _TYPE_WORDS[outer]
         if outer == "Literal":
             return " | ".join(
                 str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n)
@@ -213,8 +215,8 @@ def _annotation(inner: list[ast.expr], path: Path) -> str:
     for call in inner[1:]:
         for keyword in call.keywords if isinstance(call, ast.Call) else []:
             bound = _constant(keyword.value, path)
-            if keyword.arg in _SIGNS:
-                limits.append(f"{_SIGNS[keyword.arg]} {bound}")
+            if keyword.arg in _BOUND_SIGNS:
+                limits.append(f"{_BOUND_SIGNS[keyword.arg]} {bound}")
             elif keyword.arg == "min_length":
                 limits.append(f"at least {bound} of them")
             elif keyword.arg == "max_length":
@@ -225,14 +227,14 @@ def _annotation(inner: list[ast.expr], path: Path) -> str:
     return f"{base}{', ' if many else ' '}{', '.join(limits)}".strip() if limits else base
 
 
-def _held_role(node: ast.expr, path: Path) -> str | None:
+def _nested_role(node: ast.expr, path: Path) -> str | None:
     """The role of the components that a key of this type holds, also several of them or none."""
     for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
         if name in _ROLES:
             return _ROLES[name]
         definition = _find(name, path)
         value = _value(name, definition[0]) if definition else None
-        if definition and value is not None and (role := _held_role(value, definition[1])):
+        if definition and value is not None and (role := _nested_role(value, definition[1])):
             return role
     return None
 
@@ -255,7 +257,7 @@ def _fact(node: ast.expr) -> Any:
         return None
 
 
-def _gather(name: str, path: Path, into: Declared) -> None:
+def _gather(name: str, path: Path, into: ClassDeclaration) -> None:
     definition = _find(name, path)
     if definition is None or not isinstance(definition[0], ast.ClassDef):
         return
@@ -279,9 +281,9 @@ def _gather(name: str, path: Path, into: Declared) -> None:
             into.places[item.target.id] = item, path
 
 
-def read_declaration(class_name: str, path: Path) -> Declared:
+def read_declaration(class_name: str, path: Path) -> ClassDeclaration:
     """Fields, facts and docstring of a class in a file, including inherited ones."""
-    out = Declared()
+    out = ClassDeclaration()
     _gather(class_name, path, out)
     return out
 
@@ -297,7 +299,7 @@ def component_class(role: str, name: str, path: Path) -> str | None:
     return None
 
 
-def of_integers(kind: str) -> bool:
+def is_integer_type(kind: str) -> bool:
     """True if a field of this type (in words) holds integers and no other numbers."""
     return kind.startswith(("integer", "list of integer")) and "number" not in kind
 
@@ -308,7 +310,7 @@ def of_numbers(kind: str) -> bool:
 
 
 @cache
-def declared_of(entry: registry.Entry) -> Declared:
+def component_declaration(entry: registry.Entry) -> ClassDeclaration:
     """Declarations of the class of a component in the catalogue."""
     class_name = component_class(entry.role, entry.name, entry.file)
-    return read_declaration(class_name, entry.file) if class_name else Declared()
+    return read_declaration(class_name, entry.file) if class_name else ClassDeclaration()

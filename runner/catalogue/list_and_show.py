@@ -1,4 +1,5 @@
-"""``runner list`` and ``runner show``: what there is, read from YAML and docstrings without importing torch."""
+"""``runner list`` and ``runner show``: what there is, read from YAML and docstrings without
+importing torch."""
 
 from __future__ import annotations
 
@@ -14,11 +15,23 @@ from typing import Any
 from components import registry
 from runner import CONF, conf_folders, plugins
 from runner.arguments import Parser, add_json
-from runner.catalogue.declarations import SETTINGS, Declared, declared_of, read_declaration
+from runner.catalogue.declarations import (
+    SETTINGS,
+    ClassDeclaration,
+    component_declaration,
+    read_declaration,
+)
 from runner.catalogue.partners import as_set, partners
-from runner.disk.yaml_comments import Key, read_file
+from runner.disk.yaml_comments import YamlKey, read_file
 from runner.disk.yaml_limits import check_file, read_yaml
-from runner.mistakes import UNREADABLE, ConfigError, nearest, reading, shown_path, unreadable
+from runner.mistakes import (
+    YAML_READ_ERRORS,
+    ConfigError,
+    describe_read_error,
+    display_path,
+    nearest,
+    reading,
+)
 from runner.tables import print_json, print_table
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
@@ -37,7 +50,7 @@ def _file(group: str, name: str) -> Path:
     return conf_folders.find(group, name) or CONF / group / f"{name}.yaml"
 
 
-def read_keys(path: Path) -> tuple[list[Key], Any]:
+def read_keys(path: Path) -> tuple[list[YamlKey], Any]:
     """Keys and content of a YAML file.
 
     Raises:
@@ -49,8 +62,8 @@ def read_keys(path: Path) -> tuple[list[Key], Any]:
 
 
 def selected_components(content: Any, within: tuple[str, ...] = ()) -> dict[str, str]:
-    """The components that an experiment's ``defaults`` list picks, itself or through the experiments it is derived from:
-    role -> name, in the order of the roles."""
+    """The components that an experiment's ``defaults`` list picks, itself or through the
+    experiments it is derived from: role -> name, in the order of the roles."""
     selection: dict[str, str] = {}
     for entry in (content or {}).get("defaults") or []:
         if isinstance(entry, str):
@@ -70,8 +83,8 @@ def _describe(path: Path) -> Row:
     """Name, one line and third column of an experiment, a study or a published table."""
     try:
         content = read_yaml(path)
-    except UNREADABLE as error:
-        return path.stem, unreadable(path, error), ""
+    except YAML_READ_ERRORS as error:
+        return path.stem, describe_read_error(path, error), ""
     if not isinstance(content, dict):
         return path.stem, "", ""
     line = content.get("description") or content.get("caption") or content.get("title") or ""
@@ -88,7 +101,7 @@ def rows(group: str) -> list[Row]:
     return [_describe(_file(group, name)) for name in options(group)]
 
 
-def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
+def describe(role: str, name: str) -> tuple[registry.Entry, ClassDeclaration]:
     """Catalogue entry and class declarations of a component.
 
     Raises:
@@ -97,11 +110,11 @@ def describe(role: str, name: str) -> tuple[registry.Entry, Declared]:
     entry = next((e for e in registry.catalogue(role) if e.name == name), None)
     if entry is None and (file := conf_folders.find(role, name)):
         raise ConfigError(
-            f"{role}/{name}: {shown_path(file)} is there, its class is not; name its module, --plugin MODULE"
+            f"{role}/{name}: {display_path(file)} is there, its class is not; name its module, --plugin MODULE"
         )
     if entry is None:
         raise ConfigError(f"{role}/{name}: no such {role}{nearest(name, registry.names(role))}")
-    return entry, declared_of(entry)
+    return entry, component_declaration(entry)
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------
@@ -111,7 +124,7 @@ def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
             print(f"  {name:<9} {value}")
 
 
-def explain_keys(keys: list[Key], own: Declared) -> list[Key]:
+def explain_keys(keys: list[YamlKey], own: ClassDeclaration) -> list[YamlKey]:
     """Keys of a component's YAML, each with its comment.
 
     The comment is the key's own in the YAML, or the one next to its declaration in a
@@ -122,7 +135,7 @@ def explain_keys(keys: list[Key], own: Declared) -> list[Key]:
     ]
 
 
-def _key_rows(keys: list[Key], types: dict[str, str], prefix: str = "") -> list[Row]:
+def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> list[Row]:
     return [
         (f"{prefix}{key.path}", key.text, types.get(key.path, ""), key.comment)
         for key in keys
@@ -246,7 +259,7 @@ def _show_config(as_json: bool) -> None:
     print_table("", ("key", "default", "type", "meaning"), key_rows)
 
 
-def _with_own(parser: Parser, argv: list[str]) -> argparse.Namespace:
+def _parse_with_extensions(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """Parsed arguments of a command; the user's YAML folder and components are added."""
     add_json(parser)
     conf_folders.add_option(parser)
@@ -266,7 +279,7 @@ def show(argv: list[str]) -> int:
         epilog="Exit code 0, or 2 for a name that does not exist. Not on a terminal, keys are tab-separated lines.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
-    args = _with_own(parser, argv)
+    args = _parse_with_extensions(parser, argv)
     target = args.what.strip("/").removesuffix(".yaml")
     group, _, name = target.replace("=", "/").rpartition("/")
     group = group.lstrip("+")
@@ -301,7 +314,7 @@ def list_(argv: list[str]) -> int:
         epilog="Exit code 0, or 2 for a role that does not exist. Not on a terminal, lines are tab-separated.",
     )
     parser.add_argument("role", nargs="?", help=f"one of {', '.join(GROUPS)} (default: all)")
-    args = _with_own(parser, argv)
+    args = _parse_with_extensions(parser, argv)
     if args.role is not None and args.role not in GROUPS:
         raise ConfigError(f"{args.role}: no such role{nearest(args.role, GROUPS)}")
     for group in [args.role] if args.role else GROUPS:

@@ -1,4 +1,5 @@
-"""Candidates for overrides: roles, experiments, keys and their values, from YAML files and the text of classes."""
+"""Candidates for overrides: roles, experiments, keys and their values, from YAML files and the text
+of classes."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from typing import Any
 
 from components import registry
 from runner import CONF, conf_folders
-from runner.catalogue.declarations import SETTINGS, Declared, component_class, read_declaration
+from runner.catalogue.declarations import (
+    SETTINGS,
+    ClassDeclaration,
+    component_class,
+    read_declaration,
+)
 from runner.catalogue.list_and_show import (
     describe,
     explain_keys,
@@ -20,7 +26,7 @@ from runner.catalogue.list_and_show import (
     read_keys,
     selected_components,
 )
-from runner.disk.yaml_comments import Key, read_file
+from runner.disk.yaml_comments import YamlKey, read_file
 from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError
 from runner.plugins import source_file
@@ -36,7 +42,8 @@ LAUNCHERS = {
 
 
 def _choices(words: list[str]) -> dict[str, str]:
-    """The components that a command line picks: by ``role=name``, or else through its experiment."""
+    """The components that a command line picks: by ``role=name``, or else through its
+    experiment."""
     overrides = dict(word.lstrip("+").split("=", 1) for word in words if "=" in word)
     picked: dict[str, str] = {}
     path = conf_folders.find("experiment", overrides.get("experiment", ""))
@@ -45,14 +52,16 @@ def _choices(words: list[str]) -> dict[str, str]:
     return picked | {role: overrides[role] for role in registry.CHOSEN if role in overrides}
 
 
-def _own(role: str, name: str, words: list[str]) -> Declared:
+def _own(role: str, name: str, words: list[str]) -> ClassDeclaration:
     """Declarations of a component's class, or of the run-level keys (role "")."""
     if not role:
         return read_declaration("Settings", SETTINGS)
     if name in registry.names(role):
         return describe(role, name)[1]
     of_plugins = ((component_class(role, name, path), path) for path in _plugin_files(words))
-    return next((read_declaration(cls, path) for cls, path in of_plugins if cls), Declared())
+    return next(
+        (read_declaration(cls, path) for cls, path in of_plugins if cls), ClassDeclaration()
+    )
 
 
 def _plugin_files(words: list[str]) -> Iterator[Path]:
@@ -71,8 +80,9 @@ def _plugin_files(words: list[str]) -> Iterator[Path]:
 
 
 def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
-    """The role that a dotted path leads to, through parts of parts, and the components that may be there: the one that the
-    command line or a YAML names, or else all of the role.  Role "": the path leads nowhere."""
+    """The role that a dotted path leads to, through parts of parts, and the components that may be
+    there: the one that the command line or a YAML names, or else all of the role.  Role "": the
+    path leads nowhere."""
     role, *rest = path
     if role not in registry.CHOSEN:
         return "", []
@@ -93,7 +103,7 @@ def _at(path: list[str], words: list[str]) -> tuple[str, list[str]]:
         name = overrides.get(reached, content.get(key))
 
 
-def _read(role: str, name: str) -> tuple[list[Key], Any]:
+def _read(role: str, name: str) -> tuple[list[YamlKey], Any]:
     """Keys and content of a component's YAML; none of one that cannot be read."""
     path = conf_folders.find(role, name)
     with suppress(ConfigError):
@@ -102,7 +112,8 @@ def _read(role: str, name: str) -> tuple[list[Key], Any]:
 
 
 def _keys(word: str, words: list[str]) -> list[Candidate]:
-    """Groups, run-level keys and, once a role is begun, the keys of its component and of its parts."""
+    """Groups, run-level keys and, once a role is begun, the keys of its component and of its
+    parts."""
     before, dot, _ = word.rpartition(".")
     role, names = _at(before.split("."), words) if dot else ("", [])
     if role:
@@ -170,7 +181,7 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
     return first or []
 
 
-def _members(own: Declared, key: str) -> list[Candidate]:
+def _members(own: ClassDeclaration, key: str) -> list[Candidate]:
     """The values that a key of a component may have, where its declaration lists them."""
     kind = own.fields[key]
     null_choice = [("null", "")] if kind.endswith(" or null") else []
@@ -199,7 +210,8 @@ def override_candidates(word: str, words: list[str]) -> list[Candidate]:
 
 
 def modules(_: list[str]) -> list[Candidate]:
-    """Modules of the present folder and of PYTHONPATH that may be plug-ins; they are not imported."""
+    """Modules of the present folder and of PYTHONPATH that may be plug-ins; they are not
+    imported."""
     folders = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
     paths = {
         path.stem: str(path) for folder in reversed(folders) for path in sorted(folder.glob("*.py"))

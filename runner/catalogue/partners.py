@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components import registry
-from runner.catalogue.declarations import Declared, declared_of
+from runner.catalogue.declarations import ClassDeclaration, component_declaration
 
 
 def as_set(value: Any) -> set[str]:
@@ -19,7 +19,7 @@ def as_set(value: Any) -> set[str]:
     )
 
 
-def _serves(own: Declared, kind: str, offered: set[str]) -> bool:
+def _is_compatible_model(own: ClassDeclaration, kind: str, offered: set[str]) -> bool:
     """True if a model with these capabilities meets an inference method's requirements.
 
     The requirements depend on the kind of problem.
@@ -29,8 +29,9 @@ def _serves(own: Declared, kind: str, offered: set[str]) -> bool:
     return as_set(own.facts.get("needs")) <= offered and any(way <= offered for way in ways)
 
 
-def _fits(parts: dict[str, Declared]) -> bool:
-    """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two roles."""
+def _fits(parts: dict[str, ClassDeclaration]) -> bool:
+    """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two
+    roles."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
     gradient = parts.get("gradient")
     attacker = parts.get("attacker")
@@ -66,12 +67,12 @@ def _fits(parts: dict[str, Declared]) -> bool:
         )
     if model and inference:
         offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        return any(_serves(inference, kind, offered) for kind in shared)
+        return any(_is_compatible_model(inference, kind, offered) for kind in shared)
     return bool(shared) and (attacker is None or dataset is not None)
 
 
 # Roles whose components are shown beside one of a role: the others fit it by way of these.
-_BESIDE = {
+_PARTNER_ROLES = {
     "dataset": ("model",),
     "model": ("dataset", "inference"),
     "inference": ("model",),
@@ -81,12 +82,14 @@ _BESIDE = {
 }
 
 
-def partners(role: str, own: Declared) -> list[tuple[str, str]]:
+def partners(role: str, own: ClassDeclaration) -> list[tuple[str, str]]:
     """Components of the other roles that go with one."""
     out = []
-    for other in _BESIDE.get(role, ()):
+    for other in _PARTNER_ROLES.get(role, ()):
         names = [
-            e.name for e in registry.catalogue(other) if _fits({role: own, other: declared_of(e)})
+            e.name
+            for e in registry.catalogue(other)
+            if _fits({role: own, other: component_declaration(e)})
         ]
         out.append((other, ", ".join(names) or "none yet"))
     return out

@@ -8,16 +8,16 @@ from typing import Any, get_args
 from components import registry
 from components.contracts import attackers, roles
 from components.contracts.attackers import Evasion, Injection
-from components.contracts.plugins.calls import is_ours, watch_class
+from components.contracts.plugins.calls import is_own_error, watch_class
 from components.contracts.plugins.declared import check_declared, is_foreign
 from components.contracts.roles import Component
-from components.contracts.user_code import raised_by_user, refusal
-from components.evaluation.threat import Grid, foreign_sizes, grid_of
+from components.contracts.user_code import is_raised_by_user, refusal
+from components.evaluation.threat import Grid, find_size_mismatch, threat_grid_class
 from components.old_names import adopt_old_methods
 from components.registry import CHOSEN
-from components.trouble import Misfit
-from runner.compose.parts import each, held_roles, known_keys
-from runner.compose.resolve import Resolved
+from components.trouble import ConfigMismatchError
+from runner.compose.parts import each, known_keys, nested_roles
+from runner.compose.resolve import ResolvedConfig
 from runner.compose.validation import validate_model
 from runner.mistakes import ConfigError
 
@@ -31,7 +31,8 @@ ROLE_OF: dict[type[Component], str] = {
 def build_component(role: str, values: dict[str, Any], where: str) -> Component:
     """A component from its full mapping.
 
-    The keys of the threat that it is evaluated under are the run's: they are checked here, and it has none of them.
+    The keys of the threat that it is evaluated under are the run's: they are checked here, and it
+    has none of them.
 
     Raises:
         ConfigError: what is wrong with its keys.
@@ -70,8 +71,8 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
     if not issubclass(cls, Evasion | Injection):
         return validate_model(cls, options, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
-    grid, attacker = _both_valid(grid_of(cls), threat, cls, options, where)
-    if cls.one_threat and (message := foreign_sizes(grid, grids)):
+    grid, attacker = _build_grid_and_attacker(threat_grid_class(cls), threat, cls, options, where)
+    if cls.one_threat and (message := find_size_mismatch(grid, grids)):
         raise ConfigError(f"{where}.{message}")
     return attacker, grid
 
@@ -91,12 +92,12 @@ def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
     adopt_old_methods(cls)
     try:
         check_declared(role, name, cls)
-    except Misfit as error:
+    except ConfigMismatchError as error:
         raise ConfigError(str(error)) from None
     return watch_class(role, cls)
 
 
-def _both_valid(
+def _build_grid_and_attacker(
     threat: type[Grid], sizes: dict[str, Any], cls: type[Component], own: dict[str, Any], where: str
 ) -> tuple[Grid, Component]:
     """The sizes and the attacker that the two parts of one mapping make.
@@ -119,28 +120,28 @@ def _both_valid(
     return grid, attacker
 
 
-def held_components(component: Component, where: str) -> Iterator[tuple[str, Component]]:
+def nested_components(component: Component, where: str) -> Iterator[tuple[str, Component]]:
     """The components that one holds itself: the key that holds each, and the component."""
     values = dict(component)
-    for key in held_roles(type(component)):
+    for key in nested_roles(type(component)):
         yield from (
             (path, part) for path, part in each(values[key], f"{where}.{key}") if part is not None
         )
 
 
-def of_plugins(error: BaseException, resolved: Resolved) -> str:
+def of_plugins(error: BaseException, resolved: ResolvedConfig) -> str:
     """One-line message for an error caused by users' code.
 
     Either users' code raised the error, or ours raised it because of a value from users'
     code.  "" if the run has no users' code or the error says in its own words what is
     wrong.
     """
-    if not resolved.settings.plugins or is_ours(error):
+    if not resolved.settings.plugins or is_own_error(error):
         return ""
     selection = ((role, (resolved.config.get(role) or {}).get("name")) for role in CHOSEN)
     theirs = [(role, name, registry.get(role, name)) for role, name in selection if name]
     theirs = [(role, name, cls) for role, name, cls in theirs if is_foreign(cls)]
-    if raised_by_user(error):
+    if is_raised_by_user(error):
         return str(refusal(f"plugins={','.join(resolved.settings.plugins)}", error))
     if not theirs:
         return ""

@@ -1,4 +1,5 @@
-"""Mistakes that show in the words of a command line: Hydra would misunderstand them, or call them by names of its own."""
+"""Mistakes that show in the words of a command line: Hydra would misunderstand them, or call them
+by names of its own."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from hydra.core.override_parser.types import ChoiceSweep, Override
 from components.registry import CHOSEN
 from runner.mistakes import nearest
 
-JOBS = "hydra.launcher.n_jobs"
-CHOICES = (*CHOSEN, "experiment")  # of which a run has one each
+N_JOBS_KEY = "hydra.launcher.n_jobs"
+SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # of which a run has one each
 # Launchers and sweepers that are plug-ins of Hydra, and what brings them.
-OPTIONAL = {"ray": "pip install -e '.[ray]'", "ray_aws": "pip install -e '.[ray]'"}
+PLUGIN_INSTALL_COMMANDS = {"ray": "pip install -e '.[ray]'", "ray_aws": "pip install -e '.[ray]'"}
 
 
 def is_sweep(argv: Iterable[str]) -> bool:
@@ -20,14 +21,15 @@ def is_sweep(argv: Iterable[str]) -> bool:
     return any(word in ("-m", "--multirun", "hydra.mode=MULTIRUN") for word in argv)
 
 
-def values_of(override: Override) -> list[object]:
+def override_values(override: Override) -> list[object]:
     """The values that an override gives in turn; one, where it is no sweep."""
     value = override.value()
     return list(value.list) if isinstance(value, ChoiceSweep) else [value]
 
 
-def needs_sweep(argv: list[str]) -> str | None:
-    """The complaint about a launcher or a sweeper that has nothing to launch: without -m there is one run, in this process."""
+def sweep_required_message(argv: list[str]) -> str | None:
+    """The complaint about a launcher or a sweeper that has nothing to launch: without -m there is
+    one run, in this process."""
     for word in argv:
         key = word.lstrip("+").partition("=")[0]
         for part in ("launcher", "sweeper"):
@@ -36,14 +38,18 @@ def needs_sweep(argv: list[str]) -> str | None:
     return None
 
 
-def wrong_jobs(value: object) -> str | None:
+def wrong_jobs_message(value: object) -> str | None:
     """Error message for a number of parallel jobs that joblib cannot use."""
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         return None
-    return f"{JOBS}={value}: must be the number of jobs at once, 1 or more; -1 is one per core"
+    return (
+        f"{N_JOBS_KEY}={value}: must be the number of jobs at once, 1 or more; -1 is one per core"
+    )
 
 
-def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -> str | None:
+def misunderstood_message(
+    argv: list[str], overrides: list[Override], keys: list[str]
+) -> str | None:
     """Error message for overrides that are well-formed but cannot be intended.
 
     ``keys`` are the keys of conf/config.yaml.
@@ -55,7 +61,7 @@ def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -
         key = override.key_or_group
         word = override.input_line or ""
         if override.is_sweep_override() and not is_sweep(argv):
-            listed = "" if key in CHOICES else f"; a list is written '{key}=[…]'"
+            listed = "" if key in SINGLE_CHOICE_GROUPS else f"; a list is written '{key}=[…]'"
             return f"{word}: several values are a sweep; add -m to run one after the other{listed}"
         if (
             override.is_delete()
@@ -72,6 +78,6 @@ def misunderstood(argv: list[str], overrides: list[Override], keys: list[str]) -
 
 def not_installed(group: str, name: str) -> str | None:
     """Error message for a launcher with a plug-in that is not installed."""
-    if group in ("hydra/launcher", "hydra/sweeper") and name in OPTIONAL:
-        return f"{group}={name}: not installed; {OPTIONAL[name]}"
+    if group in ("hydra/launcher", "hydra/sweeper") and name in PLUGIN_INSTALL_COMMANDS:
+        return f"{group}={name}: not installed; {PLUGIN_INSTALL_COMMANDS[name]}"
     return None

@@ -1,8 +1,8 @@
 """Compose, validate, and identify a run, before any data is read.
 
-``prepare`` turns a composed config into a ``Job``: its parts in full and its run-level keys checked (``resolve``), each
-component built (pydantic names every bad key), and all of them checked against each other.
-"""
+``prepare`` turns a composed config into a ``Job``: its parts in full and its run-level keys checked
+(``resolve``), each component built (pydantic names every bad key), and all of them checked against
+each other."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from omegaconf import DictConfig
 
 from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.roles import Dataset, Inference, Model
-from components.evaluation.threat import Threat, threat_of
+from components.evaluation.threat import Threat, build_threat
 from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws, shorten_for_smoke
 from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
-from runner.compose.fit.mends import with_mends
+from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.fit.pairs import check_pairs, check_side_by_side
 from runner.compose.parts import component_defaults
-from runner.compose.resolve import Identified, Resolved, refuse_untrusted, resolve
+from runner.compose.resolve import ResolvedConfig, SignedConfig, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
 from runner.mistakes import ConfigError, nearest
 from runner.sweep.objectives import KEY, asked_for
 
 
 @dataclass(frozen=True)
-class Job(Identified):
+class Job(SignedConfig):
     """A validated run: what to do, with what, and under which identity."""
 
     dataset: Dataset
@@ -69,8 +69,8 @@ class Job(Identified):
 
 
 def check_objective(settings: Settings, names: frozenset[str]) -> None:
-    """Refuses an objective, or one of several, that no score of such a run has the name of; plug-ins may have scores of
-    their own.
+    """Refuses an objective, or one of several, that no score of such a run has the name of;
+    plug-ins may have scores of their own.
 
     Raises:
         ConfigError: with the nearest that exists.
@@ -95,7 +95,7 @@ def prepare(
     return build(resolve(cfg, experiment, explicit))
 
 
-def build(resolved: Resolved) -> Job:
+def build(resolved: ResolvedConfig) -> Job:
     """The job of a config in full.
 
     Raises:
@@ -114,7 +114,7 @@ def build(resolved: Resolved) -> Job:
         _check_data_keys(settings, parts["dataset"])
         _check_whole(settings, composition.values, parts)
     except IncompatibleError as error:
-        raise with_mends(error, composition) from None
+        raise add_suggested_fixes(error, composition) from None
     notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
     data = dataset.identity(Path(settings.data_dir), settings.offline)
@@ -139,7 +139,7 @@ def _threat(values: Values, parts: Parts) -> Threat | None:
     """Norm and sizes that a run's attacker is evaluated at; None: it has no such attacker."""
     attacker = parts["attacker"]
     return (
-        threat_of(attacker, values["attacker"]["eps"])
+        build_threat(attacker, values["attacker"]["eps"])
         if isinstance(attacker, Evasion | Injection)
         else None
     )
@@ -204,7 +204,7 @@ def _lacks_steps(settings: Settings, parts: Parts) -> bool:
     return settings.steps is None and inference.enough is None and not has_end
 
 
-def _composition(resolved: Resolved) -> Composition:
+def _composition(resolved: ResolvedConfig) -> Composition:
     """A run's components, and what is checked of others in their place."""
     settings = resolved.settings
     explicit = resolved.explicit

@@ -10,12 +10,12 @@ from typing import Any
 
 from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
-from runner.compose.resolve import Identified, Resolved
+from runner.compose.resolve import ResolvedConfig, SignedConfig
 from runner.compose.settings import sign
 from runner.record.facts import read
 
 
-def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:
+def find_finished_run(resolved: ResolvedConfig) -> tuple[SignedConfig, dict[str, Any]] | None:
     """Config with the identity of a finished run, and that run's run.json.
 
     None if there is no such run, or if more work is needed to know.
@@ -34,14 +34,14 @@ def find_done(resolved: Resolved) -> tuple[Identified, dict[str, Any]] | None:
         signatures[data] = sign(config, data)
         facts = read(folder / signatures[data])
         if facts is not None and facts["state"] == "done":
-            if not _same_data(resolved, facts):
+            if not _has_same_data(resolved, facts):
                 return None
             notes = [*resolved.notes, *check_draws(config["inference"], settings)]
-            return Identified(settings, config, notes, data, signatures[data]), facts
+            return SignedConfig(settings, config, notes, data, signatures[data]), facts
     return None
 
 
-def _same_data(resolved: Resolved, facts: dict[str, Any]) -> bool:
+def _has_same_data(resolved: ResolvedConfig, facts: dict[str, Any]) -> bool:
     """True if the data that would be loaded now are the data of a record."""
     settings = resolved.settings
     dataset = resolved.config["dataset"]["name"]

@@ -15,7 +15,7 @@ from runner.mistakes import ConfigError
 FEWEST = 4  # per chain, of which ESS and R̂ can be had
 
 
-def _left_out(keys: Mapping[str, Any]) -> str | None:
+def _burn_in_key(keys: Mapping[str, Any]) -> str | None:
     """Key of the number of steps that keep no draws; None if the method has no such key.
 
     ``warmup`` of a method without chains is its KL warm-up and does not count.
@@ -26,12 +26,14 @@ def _left_out(keys: Mapping[str, Any]) -> str | None:
 
 
 def shorten_for_smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
-    """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at least four draws.
+    """A smoke run's config in which a sampler leaves out at most half of its few steps and keeps at
+    least four draws.
 
-    An experiment's smoke overrides know its own sampler; this serves the one that a user put in its place."""
+    An experiment's smoke overrides know its own sampler; this serves the one that a user put in its
+    place."""
     steps = config.get("steps")
     inference = dict(config.get("inference") or {})
-    key = _left_out(inference)
+    key = _burn_in_key(inference)
     if key is None or not isinstance(inference[key], int) or not isinstance(steps, int):
         return config
     if f"inference.{key}" not in explicit and inference[key] >= steps:
@@ -50,7 +52,7 @@ def check_draws(keys: Mapping[str, Any], settings: Settings) -> list[str]:
     Raises:
         ConfigError: no draws would be kept.
     """
-    key = _left_out(keys)
+    key = _burn_in_key(keys)
     if key is None or settings.steps is None or settings.debug == "profile":
         return []
     steps = settings.steps

@@ -19,7 +19,13 @@ from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, ROLES
 from runner import CONF, conf_folders
-from runner.compose.command_line import JOBS, misunderstood, not_installed, values_of, wrong_jobs
+from runner.compose.command_line import (
+    N_JOBS_KEY,
+    misunderstood_message,
+    not_installed,
+    override_values,
+    wrong_jobs_message,
+)
 from runner.compose.overrides import open_parts, search_path
 from runner.compose.resolve import explain_misplaced
 from runner.disk.yaml_comments import read_file
@@ -55,7 +61,7 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
             if i == 0:
                 # groups, of which the config holds only those that were chosen
                 keys += [*CHOSEN, "experiment"]
-                if inside := _inside_parts(
+                if inside := _similar_part_keys(
                     part, cfg, is_near_run_key=", did you mean " in nearest(part, keys)
                 ):
                     return f"{part}: unknown key, did you mean {' or '.join(inside)}?"
@@ -68,8 +74,9 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     return None
 
 
-def _inside_parts(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:
-    """Keys of the chosen components that are spelt as a word is or, where no key of the run is near, that are near it."""
+def _similar_part_keys(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:
+    """Keys of the chosen components that are spelt as a word is or, where no key of the run is
+    near, that are near it."""
     keys = {
         f"{role}.{key}": str(key)
         for role in CHOSEN
@@ -83,15 +90,15 @@ def _inside_parts(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str
     return [path for path, key in keys.items() if key in near]
 
 
-def late_choice(argv: list[str]) -> str | None:
-    """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper: the sweep has begun
-    by then, and Hydra would ignore it silently."""
+def late_choice_message(argv: list[str]) -> str | None:
+    """The complaint when a sweep over experiments contains one that picks a launcher or a sweeper:
+    the sweep has begun by then, and Hydra would ignore it silently."""
     swept = [
         o for o in parse_overrides(argv) if o.key_or_group == "experiment" and o.is_sweep_override()
     ]
     if not swept:
         return None
-    for name in values_of(swept[0]):
+    for name in override_values(swept[0]):
         path = conf_folders.find("experiment", str(name))
         text = path.read_text(encoding="utf-8", errors="replace") if path else ""
         match = re.search(r"override /?hydra/(launcher|sweeper)", text)
@@ -101,10 +108,10 @@ def late_choice(argv: list[str]) -> str | None:
     return None
 
 
-def wrong_launcher(argv: list[str]) -> str | None:
+def wrong_launcher_message(argv: list[str]) -> str | None:
     """Error message for a sweep's number of parallel jobs; joblib would raise a traceback."""
-    jobs = [o for o in parse_overrides(argv) if o.key_or_group == JOBS]
-    return wrong_jobs(jobs[-1].value()) if jobs else None
+    jobs = [o for o in parse_overrides(argv) if o.key_or_group == N_JOBS_KEY]
+    return wrong_jobs_message(jobs[-1].value()) if jobs else None
 
 
 def explain(error: Exception, argv: list[str]) -> str:
@@ -125,9 +132,9 @@ def explain(error: Exception, argv: list[str]) -> str:
     keys = [key.path for key in read_file(CONF / "config.yaml")[0] if "." not in key.path]
     try:
         return (
-            misunderstood(argv, overrides, keys)
+            misunderstood_message(argv, overrides, keys)
             or _wrong_in_composition(overrides)
-            or _in_our_words(first, overrides)
+            or _reword_error(first, overrides)
         )
     except ConfigError as wrong:
         return str(wrong)
@@ -135,7 +142,7 @@ def explain(error: Exception, argv: list[str]) -> str:
         return first
 
 
-def _in_our_words(first: str, overrides: list[Override]) -> str:
+def _reword_error(first: str, overrides: list[Override]) -> str:
     """Composition error of Hydra or OmegaConf, reworded; used if nothing else explains it."""
     missing_match = re.search(r"Could not find '([\w/]+)/([\w.-]+)'", first)
     if missing_match:
@@ -167,7 +174,7 @@ def _wrong_in_composition(overrides: list[Override]) -> str | None:
                 continue
             if _options(key):
                 options = [*_options(key), *conf_folders.names(key)]
-                for choice in values_of(override):
+                for choice in override_values(override):
                     nested = (
                         isinstance(choice, str)
                         and ".." not in choice
@@ -229,9 +236,9 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
         return None  # of a part: checked where its class is known
     complaint = _wrong_key(key, cfg)
     # the name of a part, of which keys may follow
-    if complaint is None and isinstance(values_of(override)[0], str):
+    if complaint is None and isinstance(override_values(override)[0], str):
         try:
-            OmegaConf.update(cfg, key, values_of(override)[0])
+            OmegaConf.update(cfg, key, override_values(override)[0])
         except OmegaConfBaseException as error:
             return f"{override.input_line}: {str(error).splitlines()[0]}"
     return complaint

@@ -34,9 +34,11 @@ from omegaconf.basecontainer import BaseContainer
 
 from components.registry import CHOSEN, REQUIRED
 from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
-from runner.mistakes import ConfigError, reading, shown_path
+from runner.mistakes import ConfigError, display_path, reading
 
-OWN_SWEEPER = "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
+SWEEPER_TARGET = (
+    "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
+)
 PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
 NONE = ("null", "none", "None", "")  # values that leave a role out
 HYDRA_PLACES = {  # as conf/config.yaml has them
@@ -64,7 +66,8 @@ def install() -> None:
 
 @contextmanager
 def within() -> Iterator[None]:
-    """Compositions in here are held to it; whoever uses Hydra and OmegaConf in the same process finds both as they were."""
+    """Compositions in here are held to it; whoever uses Hydra and OmegaConf in the same process
+    finds both as they were."""
     wrapped = (
         vars(ConfigLoaderImpl)["_apply_overrides_to_config"],
         vars(ConfigLoaderImpl)["load_configuration"],
@@ -90,8 +93,8 @@ def within() -> Iterator[None]:
 
 
 def environment(key: str, default: Any = _ABSENT) -> str | None:
-    """``${oc.env:RUNNER_X,default}``: records keep what a config resolves to, and a config of somebody else must not copy a
-    password into one.
+    """``${oc.env:RUNNER_X,default}``: records keep what a config resolves to, and a config of
+    somebody else must not copy a password into one.
 
     Raises:
         ValueError: of another name, or not set and no default given.
@@ -122,7 +125,7 @@ def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
             result
         )  # half of a composition's time is YAML, which sweeps and studies read again
     if result is not None and not isinstance(result.config, DictConfig):
-        raise ConfigError(f"{shown_path(file)}: must hold keys and their values")
+        raise ConfigError(f"{display_path(file)}: must hold keys and their values")
     return result
 
 
@@ -153,7 +156,7 @@ def _compose(
         raise ConfigError(
             f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
         )
-    words, left_out = leave_out(overrides)
+    words, left_out = extract_absent_roles(overrides)
     cfg = _compose_by_hydra(self, config_name, words, run_mode, **how)
     for role in left_out & cfg.keys():  # of which an experiment has set keys
         with open_dict(cfg):
@@ -163,7 +166,7 @@ def _compose(
     return cfg
 
 
-def leave_out(overrides: list[str]) -> tuple[list[str], set[str]]:
+def extract_absent_roles(overrides: list[str]) -> tuple[list[str], set[str]]:
     """Overrides with ``attacker=null`` in Hydra's form, ``~attacker``; and the absent roles.
 
     Raises:
@@ -191,7 +194,8 @@ def leave_out(overrides: list[str]) -> tuple[list[str], set[str]]:
 
 
 def refuse_foreign_code(cfg: DictConfig) -> None:
-    """Refuses a config that names code to be called, but for the launchers and sweepers that are installed.
+    """Refuses a config that names code to be called, but for the launchers and sweepers that are
+    installed.
 
     Raises:
         ConfigError: naming the key.
@@ -269,7 +273,7 @@ def _is_installed(target: str) -> bool:
     The installation matters because a folder on the path may also contain the package
     hydra_plugins.
     """
-    if target == OWN_SWEEPER or target.startswith("hydra._internal.core_plugins."):
+    if target == SWEEPER_TARGET or target.startswith("hydra._internal.core_plugins."):
         return True
     parts = target.split(".")
     spec = (

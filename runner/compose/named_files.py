@@ -9,18 +9,19 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from runner.compose.parts import known_keys, parts_inside
+from runner.compose.parts import known_keys, nested_parts
 from runner.mistakes import ConfigError
 
 
 def note_checksums(role: str, values: dict[str, Any]) -> None:
-    """Gives a component's full mapping, and those inside it, the SHA-256 of each file that a key names, in the key that is for
-    it.  A config that has one already, as a record's has, asks for that very file.
+    """Gives a component's full mapping, and those inside it, the SHA-256 of each file that a key
+    names, in the key that is for it.  A config that has one already, as a record's has, asks for
+    that very file.
 
     Raises:
         ConfigError: there is no such file, or it is another.
     """
-    for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
+    for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
         for key, checksum in known_keys(inner, part, where).reads.items():
             expected = part.get(checksum)
             name = part.get(key)

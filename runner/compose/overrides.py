@@ -37,7 +37,7 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
     Raises:
         HydraException, OmegaConfBaseException: a mistake, which ``runner.compose.errors`` can explain.
     """
-    reach_into_parts()
+    patch_hydra_overrides()
     guard.install()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return hydra_compose(
@@ -54,7 +54,7 @@ def search_path() -> list[str]:
     return [f"hydra.searchpath=['file://{quoted}']"]
 
 
-def without_hydra(cfg: DictConfig) -> tuple[DictConfig, str | None]:
+def split_hydra_config(cfg: DictConfig) -> tuple[DictConfig, str | None]:
     """A job's own config, and the name of the experiment chosen."""
     experiment = cfg.hydra.runtime.choices.get("experiment")
     OmegaConf.set_struct(cfg, False)
@@ -64,11 +64,12 @@ def without_hydra(cfg: DictConfig) -> tuple[DictConfig, str | None]:
 
 def compose(overrides: list[str]) -> tuple[DictConfig, str | None, set[str]]:
     """Composes in this process: (config, experiment, keys set explicitly)."""
-    return *without_hydra(compose_in_full(overrides)), explicit_keys(overrides)
+    return *split_hydra_config(compose_in_full(overrides)), explicit_keys(overrides)
 
 
 def open_parts(node: Any, role: str, keys: list[str]) -> bool:
-    """Opens the names that lie on the way to a key below a component's mapping; whether it leads into a part of it."""
+    """Opens the names that lie on the way to a key below a component's mapping; whether it leads
+    into a part of it."""
     try:
         inner = (
             known_keys(role, OmegaConf.to_container(node), role).holds.get(keys[0])
@@ -96,11 +97,11 @@ def open_parts(node: Any, role: str, keys: list[str]) -> bool:
     return True
 
 
-def reach_into_parts() -> None:
+def patch_hydra_overrides() -> None:
     """Makes Hydra, here and in the jobs of its sweeps, open the parts that an override leads into.
 
-    Hydra has no hook between two overrides; it applies them in one function, the same for a run, a job of a sweep and
-    ``compose``, which is given them one by one instead."""
+    Hydra has no hook between two overrides; it applies them in one function, the same for a run, a
+    job of a sweep and ``compose``, which is given them one by one instead."""
     if ConfigLoaderImpl._apply_overrides_to_config is _apply:
         return
     setattr(ConfigLoaderImpl, "_apply_overrides_to_config", staticmethod(_apply))  # noqa: B010
@@ -120,8 +121,8 @@ def _apply(overrides: list[Override], cfg: DictConfig) -> None:
 
 
 def _leave_out_part(node: Any, role: str, keys: list[str]) -> bool:
-    """Leaves out the part, or the item of a list, that a key below a component's mapping leads to: ``~inference.gradient`` is
-    ``inference.gradient=null``.  False: it leads to neither.
+    """Leaves out the part, or the item of a list, that a key below a component's mapping leads to:
+    ``~inference.gradient`` is ``inference.gradient=null``.  False: it leads to neither.
 
     Raises:
         ConfigError: the list has no such item."""

@@ -28,7 +28,7 @@ from components import registry
 from runner import conf_folders
 from runner.catalogue import declarations
 from runner.disk.yaml_limits import check_file
-from runner.mistakes import ConfigError, nearest, reading, shown_path
+from runner.mistakes import ConfigError, display_path, nearest, reading
 
 if TYPE_CHECKING:
     from components.contracts.roles import Component
@@ -61,12 +61,13 @@ def known_keys(role: str, values: Any, where: str) -> Known:
     if not registry.exists(role, name):
         if file := conf_folders.find(role, name):
             raise ConfigError(
-                f"{where}={name}: {shown_path(file)} is there, its class is not; name the module that registers it, plugins=[…]"
+                f"{where}={name}: {display_path(file)} is there, its class is not; name the "
+                f"module that registers it, plugins=[…]"
             )
         raise ConfigError(f"{where}={name}: no such {role}{nearest(name, registry.names(role))}")
     file = registry.file(role, name)
     if file is not None:
-        return _of_text(role, name, file)
+        return _read_component_facts(role, name, file)
     cls: type[Component] = registry.get(role, name)  # a plug-in, which is imported already
     bases = registry.ROLES[role].bases
     if not any(
@@ -75,16 +76,16 @@ def known_keys(role: str, values: Any, where: str) -> Known:
         raise ConfigError(
             f"{where}={name}: {cls.__module__}.{cls.__qualname__} derives from none of {', '.join(bases)}; a {role} must"
         )
-    numbers = numbers_of(cls) | {
+    numbers = number_keys(cls) | {
         key for key in cls.threat_keys if declarations.of_numbers(_threat()[key])
     }
     return Known(
         cls.yaml_keys(),
-        held_roles(cls),
+        nested_roles(cls),
         cls.shares,
         cls.imports,
         cls.reads,
-        integers_of(cls),
+        integer_keys(cls),
         numbers,
     )
 
@@ -94,12 +95,12 @@ def _threat() -> dict[str, str]:
     return declarations.read_declaration("Grid", declarations.THREAT).fields
 
 
-def integers_of(cls: type[BaseModel]) -> frozenset[str]:
+def integer_keys(cls: type[BaseModel]) -> frozenset[str]:
     """Keys of a class that hold integers and no other numbers."""
     return frozenset(key for key, types in _types_of(cls).items() if types & {int, float} == {int})
 
 
-def numbers_of(cls: type[BaseModel]) -> frozenset[str]:
+def number_keys(cls: type[BaseModel]) -> frozenset[str]:
     """Keys of a class that hold numbers and no text of the user's own."""
     return frozenset(
         key for key, types in _types_of(cls).items() if types & {int, float} and str not in types
@@ -118,7 +119,7 @@ def _types(annotation: Any) -> set[type]:
 
 
 @cache
-def _of_text(role: str, name: str, file: Path) -> Known:
+def _read_component_facts(role: str, name: str, file: Path) -> Known:
     declaration = declarations.read_declaration(
         declarations.component_class(role, name, file) or "", file
     )
@@ -126,7 +127,7 @@ def _of_text(role: str, name: str, file: Path) -> Known:
         frozenset(declaration.facts.get(fact) or ()) for fact in ("shares", "imports")
     )
     integers = frozenset(
-        key for key, kind in declaration.fields.items() if declarations.of_integers(kind)
+        key for key, kind in declaration.fields.items() if declarations.is_integer_type(kind)
     )
     numbers = frozenset(
         key for key, kind in declaration.fields.items() if declarations.of_numbers(kind)
@@ -137,7 +138,7 @@ def _of_text(role: str, name: str, file: Path) -> Known:
 
 
 @cache
-def held_roles(cls: type[BaseModel]) -> dict[str, str]:
+def nested_roles(cls: type[BaseModel]) -> dict[str, str]:
     """Keys of a class that hold components, and their role."""
     role_of = {
         (f"components.contracts.{facts.contract}", base): role
@@ -162,14 +163,16 @@ def held_roles(cls: type[BaseModel]) -> dict[str, str]:
 
 
 def whole(value: Any) -> Any:
-    """A number that somebody wrote as ``1e3`` where an integer is asked for; anything else as it is."""
+    """A number that somebody wrote as ``1e3`` where an integer is asked for; anything else as it
+    is."""
     if isinstance(value, list):
         return [whole(v) for v in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def parse_ratio(value: Any, where: str) -> Any:
-    """A number that somebody wrote as a ratio, ``8/255``, also inside lists and mappings; anything else as it is.
+    """A number that somebody wrote as a ratio, ``8/255``, also inside lists and mappings; anything
+    else as it is.
 
     Raises:
         ConfigError: it is divided by zero.
@@ -191,14 +194,15 @@ def parse_ratio(value: Any, where: str) -> Any:
     return above / below if math.isfinite(above / below) else value
 
 
-def with_numbers(role: str, values: Any, where: str) -> Any:
-    """A component's mapping, and those inside it, in which ratios are numbers and every integer is written as one.
+def parse_numbers(role: str, values: Any, where: str) -> Any:
+    """A component's mapping, and those inside it, in which ratios are numbers and every integer is
+    written as one.
 
     Raises:
         ConfigError: as ``parse_ratio``.
     """
     if isinstance(values, list):
-        return [with_numbers(role, value, f"{where}.{i}") for i, value in enumerate(values)]
+        return [parse_numbers(role, value, f"{where}.{i}") for i, value in enumerate(values)]
     if not isinstance(values, dict) or not registry.exists(role, str(values.get("name"))):
         return values
     key_facts = known_keys(role, values, role)
@@ -210,14 +214,14 @@ def with_numbers(role: str, values: Any, where: str) -> Any:
         key: whole(value) if key in key_facts.integers else value for key, value in result.items()
     }
     parts = {
-        key: with_numbers(inner, result[key], f"{where}.{key}")
+        key: parse_numbers(inner, result[key], f"{where}.{key}")
         for key, inner in key_facts.holds.items()
         if key in result
     }
     return result | parts
 
 
-def fill_in(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
+def expand_component(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
     """Full mapping of a component and of the components inside it.
 
     A component class that ``shares`` keys passes its own values of these to the components
@@ -242,7 +246,7 @@ def fill_in(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
             | {k: v for k, v in shared.items() if k in keys}
             | part_values
         )
-        return fill_in(inner, with_numbers(inner, part, path), path)
+        return expand_component(inner, parse_numbers(inner, part, path), path)
 
     return values | {
         k: one(r, values[k], f"{where}.{k}") for k, r in key_facts.holds.items() if k in values
@@ -264,14 +268,14 @@ def _read_yaml(file: Path, changed: int) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def names_inside(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
+def nested_names(role: str, values: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
     """Every component inside a full mapping: the key that holds it, its role and its name."""
     yield from (
-        (path, inner, part["name"]) for path, inner, part in parts_inside(role, values, where)
+        (path, inner, part["name"]) for path, inner, part in nested_parts(role, values, where)
     )
 
 
-def parts_inside(
+def nested_parts(
     role: str, values: dict[str, Any], where: str
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The same with the mapping of each."""
@@ -279,7 +283,7 @@ def parts_inside(
         for path, part in each(values.get(key), f"{where}.{key}"):
             if isinstance(part, dict):
                 yield path, inner, part
-                yield from parts_inside(inner, part, path)
+                yield from nested_parts(inner, part, path)
 
 
 def each(value: Any, where: str) -> list[tuple[str, Any]]:

@@ -24,27 +24,27 @@ from runner.compose.guard import refuse_foreign_code
 from runner.compose.named_files import note_checksums
 from runner.compose.parts import (
     component_defaults,
-    fill_in,
-    integers_of,
+    expand_component,
+    integer_keys,
     known_keys,
-    numbers_of,
+    nested_parts,
+    number_keys,
+    parse_numbers,
     parse_ratio,
-    parts_inside,
     whole,
-    with_numbers,
 )
-from runner.compose.settings import NOT_SIGNED, Settings
-from runner.compose.validation import as_written, validate_model
-from runner.mistakes import ConfigError, nearest, shown_path
+from runner.compose.settings import UNSIGNED_KEYS, Settings
+from runner.compose.validation import format_yaml_value, validate_model
+from runner.mistakes import ConfigError, display_path, nearest
 from runner.plugins import import_plugins
 from runner.record.inside import inside
 
 LARGEST = 2**63 - 1  # of an integer that torch and the record keep
-OWN_GAMES = "runner.games"  # the one module of ours that a dataset may name
+GAMES_MODULE = "runner.games"  # the one module of ours that a dataset may name
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedConfig:
     """A config in full, before its components are built and its data are named."""
 
     settings: Settings
@@ -67,7 +67,7 @@ class Resolved:
 
 
 @dataclass(frozen=True)
-class Identified(Resolved):
+class SignedConfig(ResolvedConfig):
     """A config with named data: it has an identity, and a folder for its record."""
 
     data: str  # the data's own name ("sarcos-sim" is never "sarcos")
@@ -79,7 +79,8 @@ class Identified(Resolved):
 
 
 def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
-    """The config with ``smoke_overrides`` merged in; what the user set on the command line stays."""
+    """The config with ``smoke_overrides`` merged in; what the user set on the command line
+    stays."""
 
     def merge(base: dict[str, Any], over: dict[str, Any], path: str) -> dict[str, Any]:
         out = dict(base)
@@ -105,30 +106,30 @@ def _smoke(config: dict[str, Any], explicit: set[str]) -> dict[str, Any]:
     return merge(config, config.get("smoke_overrides") or {}, "")
 
 
-def _with_numbers(config: dict[str, Any]) -> dict[str, Any]:
+def _normalise_numbers(config: dict[str, Any]) -> dict[str, Any]:
     """The config in which ratios such as ``8/255`` are numbers, and integers are written as such.
 
     Raises:
         ConfigError: a ratio is divided by zero.
     """
     run_level = {
-        key: parse_ratio(config[key], key) for key in numbers_of(Settings) if key in config
+        key: parse_ratio(config[key], key) for key in number_keys(Settings) if key in config
     }
     run_level |= {
-        key: whole(value) for key, value in run_level.items() if key in integers_of(Settings)
+        key: whole(value) for key, value in run_level.items() if key in integer_keys(Settings)
     }
     return (
         config
         | run_level
-        | {role: with_numbers(role, config[role], role) for role in CHOSEN if role in config}
+        | {role: parse_numbers(role, config[role], role) for role in CHOSEN if role in config}
     )
 
 
-def _in_full(
+def _expand_role(
     role: str, values: dict[str, Any], explicit: set[str], notes: list[str]
 ) -> dict[str, Any]:
-    """A role's mapping in full.  Where the user took another component than the experiment's own, what the experiment had
-    set for its own and the other does not know is left out, and said so."""
+    """A role's mapping in full.  Where the user took another component than the experiment's own,
+    what the experiment had set for its own and the other does not know is left out, and said so."""
     if role in explicit:
         keys = known_keys(role, values, role).keys
         foreign = [k for k in values if k not in keys and f"{role}.{k}" not in explicit]
@@ -138,7 +139,7 @@ def _in_full(
                 f"{role}={values['name']} has no {', '.join(foreign)}: the experiment's own values are left out"
             )
             values = {k: v for k, v in values.items() if k not in foreign}
-    return fill_in(role, values, role)
+    return expand_component(role, values, role)
 
 
 def refuse_unknown_defaults(
@@ -154,13 +155,13 @@ def refuse_unknown_defaults(
     for key in foreign:
         if key in defaults and file is not None:
             raise ConfigError(
-                f"{shown_path(file)}: {key}: unknown key of {role}={name}{nearest(key, keys)}"
+                f"{display_path(file)}: {key}: unknown key of {role}={name}{nearest(key, keys)}"
             )
 
 
 def resolve(
     cfg: DictConfig, experiment: str | None = None, explicit: set[str] | None = None
-) -> Resolved:
+) -> ResolvedConfig:
     """Resolve a composed config in full.
 
     ``experiment`` is the name of the experiment chosen (None: composed by hand);
@@ -181,9 +182,9 @@ def resolve(
     config["experiment"] = experiment or "custom"
     if isinstance(config.get("plugins"), list):
         import_plugins(config["plugins"])
-    config = _with_numbers(config)
+    config = _normalise_numbers(config)
     if explicit is not None and config.get("smoke") is True:
-        config = shorten_for_smoke(_with_numbers(_smoke(config, explicit)), explicit)
+        config = shorten_for_smoke(_normalise_numbers(_smoke(config, explicit)), explicit)
     for role in CHOSEN:
         if f"{role}.name" in (explicit or ()) and isinstance(config.get(role), dict):
             name = config[role].get("name")
@@ -207,7 +208,7 @@ def resolve(
     }
     for role in CHOSEN:
         if config.get(role) is not None:
-            config[role] = _in_full(role, config[role], explicit or set(), notes)
+            config[role] = _expand_role(role, config[role], explicit or set(), notes)
     missing = [role for role in REQUIRED if config.get(role) is None]
     if missing:
         raise ConfigError(
@@ -219,9 +220,11 @@ def resolve(
         if config.get(role) is not None:
             refuse_untrusted(role, config[role], settings.plugins)
             note_checksums(role, config[role])
-    overrides = _asked_for(config, explicit or set())
+    overrides = _signed_settings(config, explicit or set())
     keys = frozenset(explicit or ())
-    return Resolved(settings, config, notes, overrides=overrides, explicit=keys, given=role_values)
+    return ResolvedConfig(
+        settings, config, notes, overrides=overrides, explicit=keys, given=role_values
+    )
 
 
 def _refuse_large(value: Any, path: str = "") -> None:
@@ -234,17 +237,17 @@ def _refuse_large(value: Any, path: str = "") -> None:
             _refuse_large(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
         raise ConfigError(
-            f"{path}={as_written(value)}: too large, must be at most 2^63 - 1 = {LARGEST}"
+            f"{path}={format_yaml_value(value)}: too large, must be at most 2^63 - 1 = {LARGEST}"
         )
 
 
 def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> None:
-    """Code that a key of a component, or of one inside it, names is of a module that the user named in ``plugins``, or makes
-    our own games.
+    """Code that a key of a component, or of one inside it, names is of a module that the user named
+    in ``plugins``, or makes our own games.
 
     Raises:
         ConfigError: it is of another."""
-    for where, inner, part in [(role, role, values), *parts_inside(role, values, role)]:
+    for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
         for key in sorted(known_keys(inner, part, where).imports):
             module, colon, name = str(part.get(key)).partition(":")
             if module.endswith(".py"):
@@ -258,20 +261,20 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
                 raise ConfigError(
                     f"{where}.{key}={module}: a module and a name in it; write it as {before}:{last}"
                 )
-            if module not in (*plugins, OWN_GAMES):
+            if module not in (*plugins, GAMES_MODULE):
                 raise ConfigError(
                     f"{where}.{key}={part.get(key)}: code that is not the runner's; add 'plugins=[{module}]' if you know it"
                 )
 
 
-def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
+def _signed_settings(config: dict[str, Any], explicit: set[str]) -> list[str]:
     """Command-line settings, as resolved, that can change a number."""
     settings = []
     for name in sorted(explicit):
         value: Any = config
         for word in name.split("."):
             value = value.get(word) if isinstance(value, dict) else None
-        if value is not None and name.split(".")[0] not in NOT_SIGNED:
+        if value is not None and name.split(".")[0] not in UNSIGNED_KEYS:
             is_component = isinstance(value, dict) and "name" in value
             text = (
                 value["name"] if is_component else json.dumps(value, ensure_ascii=False).strip('"')
@@ -281,7 +284,8 @@ def _asked_for(config: dict[str, Any], explicit: set[str]) -> list[str]:
 
 
 def explain_misplaced(role: str, value: Any) -> str:
-    """The complaint about a component of a role that lives only inside others, chosen for the whole run."""
+    """The complaint about a component of a role that lives only inside others, chosen for the whole
+    run."""
     name = value.get("name", "…") if isinstance(value, dict) else value
     such = ROLES[role].given.format(name)
     return f"{role}={name}: a {role} is a part of another component; give it to one, such as {such}"

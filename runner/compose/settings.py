@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
-NAME_BYTES = 255  # that the name of a file or a folder may have
+MAX_NAME_BYTES = 255  # that the name of a file or a folder may have
 # What cannot change a number: paths, logging, and what only says what to do with a result.
-NOT_SIGNED = {
+UNSIGNED_KEYS = {
     "data_dir",
     "output_dir",
     "offline",
@@ -33,7 +33,7 @@ NOT_SIGNED = {
 }
 # Keys that came later, of components at any depth or, after its name and a dot, of one component alone, at the defaults that
 # mean what was done before there were any.
-UNSAID: dict[str, Any] = {
+LEGACY_DEFAULTS: dict[str, Any] = {
     "precision": "full",
     "collapse": "none",
     "alphas": [],
@@ -51,7 +51,7 @@ UNSAID: dict[str, Any] = {
 }
 
 
-def a_device(device: str) -> str:
+def validate_device(device: str) -> str:
     """Device name, validated.
 
     Raises:
@@ -64,7 +64,7 @@ def a_device(device: str) -> str:
     return device
 
 
-def a_folder(path: str) -> str:
+def validate_folder(path: str) -> str:
     """Path of a folder; ~ is the user's own, which shells do not expand after "=".
 
     Raises:
@@ -72,9 +72,9 @@ def a_folder(path: str) -> str:
     """
     if not path.strip() or "\0" in path:
         raise ValueError(f"{path!r} is no folder; give its path, . is the present one")
-    if any(len(os.fsencode(part)) > NAME_BYTES for part in Path(path).parts):
+    if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in Path(path).parts):
         raise ValueError(
-            f"{path[:60]}… is no folder; a name in it is longer than {NAME_BYTES} bytes"
+            f"{path[:60]}… is no folder; a name in it is longer than {MAX_NAME_BYTES} bytes"
         )
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
@@ -91,7 +91,7 @@ class Settings(BaseModel):
     eval_every: PositiveInt | None
     record_every: PositiveInt
     checkpoint_every: PositiveInt
-    device: Annotated[str, AfterValidator(a_device)]
+    device: Annotated[str, AfterValidator(validate_device)]
     dtype: Literal["float64", "float32"]
     # torch itself takes any number, and some stop the process
     threads: Annotated[int, Field(gt=0, le=1024)]
@@ -110,34 +110,37 @@ class Settings(BaseModel):
     keep_predictions: bool = False  # records from before the key have none
     paper_tables: list[str]
     plugins: list[str]
-    data_dir: Annotated[str, AfterValidator(a_folder)]
-    output_dir: Annotated[str, AfterValidator(a_folder)]
+    data_dir: Annotated[str, AfterValidator(validate_folder)]
+    output_dir: Annotated[str, AfterValidator(validate_folder)]
 
 
-def that_count(overrides: Iterable[str]) -> list[str]:
+def signed_overrides(overrides: Iterable[str]) -> list[str]:
     """Overrides ("key=value") that can change a number."""
-    return [word for word in overrides if re.split(r"[.=]", word.lstrip("+~"))[0] not in NOT_SIGNED]
+    return [
+        word for word in overrides if re.split(r"[.=]", word.lstrip("+~"))[0] not in UNSIGNED_KEYS
+    ]
 
 
 def sign(config: dict[str, Any], data: str) -> str:
     """Hash of the resolved config less what cannot change a number, and of the data's own name."""
-    signed = {k: v for k, v in config.items() if k not in NOT_SIGNED} | {"data": data}
+    signed = {k: v for k, v in config.items() if k not in UNSIGNED_KEYS} | {"data": data}
     # nothing is held out, as in the records from before the key
     if signed.get("validation") is None:
         signed.pop("validation", None)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
-    signed = _as_before(signed)
+    signed = _drop_legacy_defaults(signed)
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _as_before(value: Any) -> Any:
-    """A config less the keys of ``UNSAID`` that have their defaults: the records from before these keys have none."""
+def _drop_legacy_defaults(value: Any) -> Any:
+    """A config less the keys of ``LEGACY_DEFAULTS`` that have their defaults: the records from
+    before these keys have none."""
     if isinstance(value, dict):
-        keys = {k: k if k in UNSAID else f"{value.get('name')}.{k}" for k in value}
+        keys = {k: k if k in LEGACY_DEFAULTS else f"{value.get('name')}.{k}" for k in value}
         return {
-            k: _as_before(v)
+            k: _drop_legacy_defaults(v)
             for k, v in value.items()
-            if keys[k] not in UNSAID or v != UNSAID[keys[k]]
+            if keys[k] not in LEGACY_DEFAULTS or v != LEGACY_DEFAULTS[keys[k]]
         }
-    return [_as_before(v) for v in value] if isinstance(value, list) else value
+    return [_drop_legacy_defaults(v) for v in value] if isinstance(value, list) else value

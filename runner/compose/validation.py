@@ -20,7 +20,8 @@ B = TypeVar("B", bound=BaseModel)
 def validate_model(
     build: type[B], values: dict[str, Any], where: str, keys: Iterable[str] | None = None
 ) -> B:
-    """The model that ``values`` of the config's key ``where`` make; ``keys`` are all that may be given there.
+    """The model that ``values`` of the config's key ``where`` make; ``keys`` are all that may be
+    given there.
 
     Raises:
         ConfigError: of up to three keys, a line each.
@@ -31,20 +32,20 @@ def validate_model(
         names = [name for name in (build.model_fields if keys is None else keys) if name != "name"]
         complaints: dict[str, str] = {}
         # A union complains once per member: the first line for each key is kept, of a number the one that is about numbers.
-        for error in sorted(errors.errors(), key=_aside):
+        for error in sorted(errors.errors(), key=_is_literal_error):
             key = str(error["loc"][0]) if error["loc"] else ""
             complaints.setdefault(
-                key, _complaint(where, error, names) + _of_plugin(build, error["type"])
+                key, _complaint(where, error, names) + _plugin_location(build, error["type"])
             )
         raise ConfigError("\n".join(list(complaints.values())[:3])) from None
 
 
-def as_written(value: Any) -> str:
+def format_yaml_value(value: Any) -> str:
     """A value as YAML has it, long ones cut."""
     if isinstance(value, BaseModel):  # a part, which is built before what holds it
         text = str(dict(value).get("name"))
     elif isinstance(value, list):
-        text = f"[{', '.join(as_written(item) for item in value)}]"
+        text = f"[{', '.join(format_yaml_value(item) for item in value)}]"
     elif isinstance(value, bool) or value is None:
         text = {True: "true", False: "false", None: "null"}[value]
     else:
@@ -52,24 +53,24 @@ def as_written(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def _of_plugin(build: type[BaseModel], kind: str) -> str:
+def _plugin_location(build: type[BaseModel], kind: str) -> str:
     """Location of a user's class if it, or its YAML, lacks a key; "" for one of ours."""
     if build.__module__.partition(".")[0] in ("components", "runner") or kind not in (
         "missing",
         "extra_forbidden",
     ):
         return ""
-    from components.contracts.user_code import line_of
+    from components.contracts.user_code import format_code_location
 
     fix = (
         "add it to its YAML"
         if kind == "missing"
         else "its YAML and its class must have the same keys"
     )
-    return f" (class {build.__name__}: {line_of(build)}; {fix})"
+    return f" (class {build.__name__}: {format_code_location(build)}; {fix})"
 
 
-def _aside(error: Mapping[str, Any]) -> bool:
+def _is_literal_error(error: Mapping[str, Any]) -> bool:
     """True if the error says that a number is not one of some words."""
     return error["type"] == "literal_error" and isinstance(error.get("input"), int | float)
 
@@ -83,7 +84,7 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
     kind = error["type"]
     context = error.get("ctx", {})
     input_value = error.get("input")
-    value = as_written(input_value)
+    value = format_yaml_value(input_value)
     if kind == "extra_forbidden":
         return f"{path}: unknown key{nearest(str(error['loc'][-1]), known)}"
     if kind == "missing":

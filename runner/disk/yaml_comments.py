@@ -14,7 +14,7 @@ Dumper = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 
 
 @dataclass(frozen=True)
-class Key:
+class YamlKey:
     """One key of a file: dotted path, literal value, and its comments on the line and above."""
 
     path: str
@@ -31,7 +31,7 @@ class _Reader:
     def __init__(self, text: str):
         self.text = text
         self.lines = text.splitlines()
-        self.keys: list[Key] = []
+        self.keys: list[YamlKey] = []
 
     def _inline(self, line: int, column: int) -> tuple[str, int]:
         """The comment that starts after a column of a line, and its own column (−1: none)."""
@@ -42,8 +42,9 @@ class _Reader:
             return "", -1
         return _comment(rest[start:]), column + start
 
-    def _above(self, line: int, indent: int) -> list[str]:
-        """Comment lines directly above a key and as deep as it, without pragmas such as ``# @package``."""
+    def _comments_above(self, line: int, indent: int) -> list[str]:
+        """Comment lines directly above a key and as deep as it, without pragmas such as ``#
+        @package``."""
         comments: list[str] = []
         for i in range(line - 1, -1, -1):
             text = self.lines[i]
@@ -78,10 +79,10 @@ class _Reader:
             )
             mark = key.end_mark if block else value.end_mark
             inline, column = self._inline(mark.line, mark.column)
-            words = [*self._above(key.start_mark.line, key.start_mark.column), inline]
+            words = [*self._comments_above(key.start_mark.line, key.start_mark.column), inline]
             words += self._below(mark.line, column)
             self.keys.append(
-                Key(path, self._to_text(value, block), " ".join(w for w in words if w), nested)
+                YamlKey(path, self._to_text(value, block), " ".join(w for w in words if w), nested)
             )
             if isinstance(value, yaml.MappingNode) and nested:
                 self.read(value, f"{path}.")
@@ -99,7 +100,7 @@ class _Reader:
         return " ".join(self.text[value.start_mark.index : value.end_mark.index].split()) or "null"
 
 
-def read_keys(text: str) -> list[Key]:
+def read_keys(text: str) -> list[YamlKey]:
     """Every key of a YAML text, nested ones by their dotted path, in the order of the file."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     reader = _Reader(text)
@@ -108,7 +109,7 @@ def read_keys(text: str) -> list[Key]:
     return reader.keys
 
 
-def read_file(path: Path) -> tuple[list[Key], Any]:
+def read_file(path: Path) -> tuple[list[YamlKey], Any]:
     """Keys and content of a YAML file."""
     text = path.read_text(encoding="utf-8")
     return read_keys(text), yaml.safe_load(text)

@@ -21,11 +21,11 @@ from runner import CONF
 from runner.disk.plain_file import read_plain
 from runner.disk.yaml_comments import Loader
 
-MOST_VALUES = 50_000  # keys and values of one file
-MOST_OF_SNAPSHOT = 1_000_000  # of a study's snapshot, which holds the config of every run
-MOST_KEYS = 10_000  # of one mapping
+MAX_VALUES = 50_000  # keys and values of one file
+MAX_SNAPSHOT_VALUES = 1_000_000  # of a study's snapshot, which holds the config of every run
+MAX_KEYS = 10_000  # of one mapping
 DEEPEST = 32  # mappings and lists inside each other
-BYTES = 100  # for each value that a file may hold
+BYTES_PER_VALUE = 100  # for each value that a file may hold
 DIGITS = re.compile(r"[-+]?[0-9_:]{4000,}")  # Python reads no longer numbers
 
 
@@ -57,7 +57,7 @@ def _too_deep() -> str:
     return f"deeper than {DEEPEST} mappings and lists inside each other, aliases written out; write it flatter"
 
 
-def check_text(text: str, most: int = MOST_VALUES) -> None:
+def check_text(text: str, most: int = MAX_VALUES) -> None:
     """Refuses YAML beyond the limits; time grows with what is written, and with ``most`` at worst.
 
     Raises:
@@ -104,8 +104,8 @@ def check_text(text: str, most: int = MOST_VALUES) -> None:
             raise YamlLimitError(_too_many(most), line)
         if len(nodes) + height > DEEPEST:
             raise YamlLimitError(_too_deep(), line)
-        if nodes and nodes[-1].is_mapping and nodes[-1].entries > 2 * MOST_KEYS:
-            raise YamlLimitError(f"more than {MOST_KEYS:,} keys of one mapping; write less", line)
+        if nodes and nodes[-1].is_mapping and nodes[-1].entries > 2 * MAX_KEYS:
+            raise YamlLimitError(f"more than {MAX_KEYS:,} keys of one mapping; write less", line)
 
 
 def _add(nodes: list[_Node], values: int, height: int) -> None:
@@ -116,21 +116,23 @@ def _add(nodes: list[_Node], values: int, height: int) -> None:
         nodes[-1].entries += 1
 
 
-def check_file(path: Path, most: int = MOST_VALUES) -> str:
+def check_file(path: Path, most: int = MAX_VALUES) -> str:
     """The text of a YAML file within the limits.
 
     Raises:
         YamlLimitError, yaml.YAMLError, UnicodeDecodeError, OSError: it is not, or cannot be read.
     """
-    if (size := path.stat().st_size) > BYTES * most:
-        raise YamlLimitError(f"{size:,} bytes: {BYTES * most:,} are read at most; write less")
+    if (size := path.stat().st_size) > BYTES_PER_VALUE * most:
+        raise YamlLimitError(
+            f"{size:,} bytes: {BYTES_PER_VALUE * most:,} are read at most; write less"
+        )
     text = read_plain(path).decode("utf-8")
     if CONF not in path.parents:  # the runner's own files need no counting
         check_text(text, most)
     return text
 
 
-def read_yaml(path: Path, most: int = MOST_VALUES) -> Any:
+def read_yaml(path: Path, most: int = MAX_VALUES) -> Any:
     """Content of a YAML file.
 
     Raises as ``check_file``, and also for an impossible date.
@@ -142,7 +144,7 @@ def read_yaml(path: Path, most: int = MOST_VALUES) -> Any:
         raise YamlLimitError(str(error)) from None
 
 
-def check_values(values: object, most: int = MOST_VALUES) -> None:
+def check_values(values: object, most: int = MAX_VALUES) -> None:
     """Refuses dicts and lists beyond the limits.
 
     Raises:
@@ -153,7 +155,7 @@ def check_values(values: object, most: int = MOST_VALUES) -> None:
     while pending:
         value, depth = pending.pop()
         count += 1
-        inner = _inner(value)
+        inner = _nested_values(value)
         if count + len(pending) > most:
             raise YamlLimitError(_too_many(most))
         if inner and depth > DEEPEST:
@@ -161,7 +163,7 @@ def check_values(values: object, most: int = MOST_VALUES) -> None:
         pending.extend((one, depth + 1) for one in inner)
 
 
-def _inner(value: object) -> list[object]:
+def _nested_values(value: object) -> list[object]:
     """Values of a dict, or nested containers of a list; empty for anything else.
 
     A list of numbers or words has none.

@@ -6,14 +6,20 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from components.trouble import Costly, Doubtful, NotShown, Shortfall, SimulatedData
+from components.trouble import (
+    HighCostWarning,
+    IncompleteResultWarning,
+    MissingOutputWarning,
+    QuestionableConfigWarning,
+    SimulatedDataWarning,
+)
 from runner import console
 
 TITLES: dict[type[Warning], str] = {
-    SimulatedData: "Simulated data",
-    Shortfall: "Not complete",
-    Doubtful: "To be doubted",
-    Costly: "This takes long",
+    SimulatedDataWarning: "Simulated data",
+    IncompleteResultWarning: "Not complete",
+    QuestionableConfigWarning: "To be doubted",
+    HighCostWarning: "This takes long",
 }
 
 
@@ -25,7 +31,7 @@ class Announcements:
         self.left_out: list[str] = []  # figures, tables and files that could not be made, and why
 
     @contextmanager
-    def shown_once(self, shortfalls: bool = True) -> Iterator[None]:
+    def show_new_warnings(self, shortfalls: bool = True) -> Iterator[None]:
         """Show component warnings raised inside, except shortfall warnings that are not news."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -34,13 +40,13 @@ class Announcements:
             ours = issubclass(warning.category, tuple(TITLES)) or "components" in str(
                 warning.filename
             )
-            if issubclass(warning.category, Shortfall) and not shortfalls:
+            if issubclass(warning.category, IncompleteResultWarning) and not shortfalls:
                 continue
             if not ours:
                 warnings.warn_explicit(
                     warning.message, warning.category, warning.filename, warning.lineno
                 )
-            elif issubclass(warning.category, NotShown):
+            elif issubclass(warning.category, MissingOutputWarning):
                 self.left_out.append(str(warning.message))
             elif str(warning.message) not in self.shown:
                 self.shown.add(str(warning.message))

@@ -15,8 +15,8 @@ from components.figures.attempts import warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
-from runner.compose.parts import names_inside
-from runner.csv_cells import table_as_words
+from runner.compose.parts import nested_names
+from runner.csv_cells import escape_table
 from runner.record.atomic import write_text
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
 from runner.record.inside import inside, real_file
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def left_out_on_error(what: str) -> Iterator[None]:
-    """Leave out an artefact that fails inside this context, with a ``NotShown`` warning.
+def skip_artefact_on_error(what: str) -> Iterator[None]:
+    """Leave out an artefact that fails inside this context, with a ``MissingOutputWarning``
+    warning.
 
     A disk that refuses to write is not such a case.
 
@@ -53,15 +54,15 @@ def write_artefacts(
         from components.figures.labels import readable  # no figure, no matplotlib
     for name, figure in figures.items():
         (folder / "figures").mkdir(exist_ok=True)
-        with left_out_on_error(f"figure {name}"):
+        with skip_artefact_on_error(f"figure {name}"):
             path = inside(folder / "figures", f"{name}.png", "figure")
             # of an earlier run: it is not this one's, should this one fail
             path.unlink(missing_ok=True)
             readable(figure).savefig(path, dpi=150)
     for name, table in tables.items():
         (folder / "tables").mkdir(exist_ok=True)
-        with left_out_on_error(f"table {name}"):
-            table_as_words(table).to_csv(
+        with skip_artefact_on_error(f"table {name}"):
+            escape_table(table).to_csv(
                 inside(folder / "tables", f"{name}.csv", "table"), index=False
             )
     (folder / "references.bib").write_text(references(job))
@@ -69,13 +70,13 @@ def write_artefacts(
 
 def write_files(folder: Path, posterior: WritesFiles) -> list[str]:
     """Names of the files that a posterior leaves in a run's folder, such as ``posterior.nc``."""
-    with left_out_on_error("the file of the posterior"):
+    with skip_artefact_on_error("the file of the posterior"):
         names = [os.path.relpath(path, folder) for path in posterior.artefacts(folder)]
         return [name for name in names if real_file(folder, name, "artefacts")]
     return []
 
 
-def predictions_of(folder: Path, replicate: int) -> Path:
+def predictions_file(folder: Path, replicate: int) -> Path:
     """File of a replicate's predictions of the test rows."""
     return folder / "predictions" / f"{replicate}.csv"
 
@@ -83,7 +84,8 @@ def predictions_of(folder: Path, replicate: int) -> Path:
 def write_predictions(
     folder: Path, replicate: int, problem: Problem, posterior: object, rng: Rng
 ) -> None:
-    """``predictions/<replicate>.csv``, which reports of studies measure distances between; of replicates side by side all."""
+    """``predictions/<replicate>.csv``, which reports of studies measure distances between; of
+    replicates side by side all."""
     from components.evaluation.predictions import predicted_table
 
     if isinstance(problem, SupervisedReplicates):
@@ -95,12 +97,12 @@ def write_predictions(
         for variant, member in posterior.of.items():
             write_predictions(folder / "variants" / variant, replicate, problem, member, rng)
         return
-    path = predictions_of(folder, replicate)
+    path = predictions_file(folder, replicate)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, table_as_words(predicted_table(problem, posterior, rng)).to_csv(index=False))
+    write_text(path, escape_table(predicted_table(problem, posterior, rng)).to_csv(index=False))
 
 
-def as_table(checks: Sequence[Check]) -> pd.DataFrame:
+def to_checks_table(checks: Sequence[Check]) -> pd.DataFrame:
     """Table of checks, in an attack's format: check, passed (empty: not checked), detail."""
     import pandas as pd
 
@@ -113,7 +115,7 @@ def references(job: Job) -> str:
     for role in job.choice:
         if job.config.get(role):
             choices |= {
-                (inner, name) for _, inner, name in names_inside(role, job.config[role], role)
+                (inner, name) for _, inner, name in nested_names(role, job.config[role], role)
             }
     sources = [
         entry.source

@@ -9,19 +9,19 @@ from typing import Any
 import torch
 
 from components import registry
-from components.contracts.attackers import Attackable, Contamination, Corruptible, Evasion
-from components.contracts.roles import HoldsOut, Problem, Setting
+from components.contracts.attackers import Attackable, Contamination, CorruptibleProblem, Evasion
+from components.contracts.roles import HoldOutProblem, Problem, Setting
 from components.evaluation.checks.plugin_models import examine_model
 from components.problems.dimensions import check_sizes
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.compose.config import Job
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError, RunFailure
 
-PROFILED = 20  # steps under debug=profile
+PROFILED_STEPS = 20  # steps under debug=profile
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -73,8 +73,8 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
     )
     problem: Problem = job.dataset.load(rng, setting)
     if settings.validation is not None:
-        if not isinstance(problem, HoldsOut):
-            raise Misfit(
+        if not isinstance(problem, HoldOutProblem):
+            raise ConfigMismatchError(
                 f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows"
             )
         problem = problem.held_out(settings.validation, rng)
@@ -84,24 +84,24 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
         )
     if job.attacker is not None:
         if isinstance(job.attacker, Contamination):
-            if not isinstance(problem, Corruptible):
-                raise Misfit(
+            if not isinstance(problem, CorruptibleProblem):
+                raise ConfigMismatchError(
                     f"attacker={job.attacker.name}: dataset={job.dataset.name} has no observations to corrupt"
                 )
             problem = problem.attack(job.attacker, rng)
         if job.threat is not None:
             job.threat.check(problem)
         if not isinstance(problem, Attackable):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={job.attacker.name}: dataset={job.dataset.name} has no place for one"
             )
         if isinstance(job.attacker, Evasion):
             job.attacker.check_target(problem, "attacker")
         problem.attacker = job.attacker
-    return one_batch(job, problem, rng) if settings.debug == "overfit" else problem
+    return limit_to_one_batch(job, problem, rng) if settings.debug == "overfit" else problem
 
 
-def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
+def limit_to_one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
     """The problem with its first batch as the only data for training and testing."""
     assert isinstance(problem, Supervised | Unlabelled)  # as ``compose.config`` has checked
     _, batch = next(iter(problem.batches("minibatch", rng, 0, 1)))
@@ -113,7 +113,8 @@ def one_batch(job: Job, problem: Problem, rng: Streams) -> Problem:
 
 
 def total_steps(job: Job, problem: Problem) -> int:
-    """How many steps a replicate has: those asked for, or as many as the problem is long, or as the method has any use for.
+    """How many steps a replicate has: those asked for, or as many as the problem is long, or as the
+    method has any use for.
 
     Raises:
         ConfigError: neither is known, or more are asked for than there are.
@@ -129,4 +130,4 @@ def total_steps(job: Job, problem: Problem) -> int:
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
     total = steps or length or enough or 0
-    return min(total, PROFILED) if job.settings.debug == "profile" else total
+    return min(total, PROFILED_STEPS) if job.settings.debug == "profile" else total

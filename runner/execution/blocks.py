@@ -1,12 +1,12 @@
 """RowBlocks: rows of a state's traces that are permanently on disk, next to checkpoints.
 
 A checkpoint holds the rows of its traces that are in no block yet.  Once these are
-``FULL`` bytes they are written as a block, before the checkpoint that refers to it, and
+``BLOCK_BYTES`` bytes they are written as a block, before the checkpoint that refers to it, and
 no later checkpoint holds them again.  A checkpoint refers only to the newest block,
 which names the previous one, each with the checksum of the file: trusting one requires
 having checked all.  Over T rows that writes O(T) bytes (each row once, and at most
-``FULL`` a checkpoint, which costs no more than flushing it does) in files of at least
-``FULL`` bytes, so that there is no need to merge them.
+``BLOCK_BYTES`` a checkpoint, which costs no more than flushing it does) in files of at least
+``BLOCK_BYTES`` bytes, so that there is no need to merge them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from runner.record.atomic import write_bytes
 
-FULL = 2**20  # bytes
+BLOCK_BYTES = 2**20  # bytes
 PREFIX = "block-"
 
 
@@ -52,14 +52,14 @@ class RowBlocks:
         """Rows that a checkpoint has to hold itself.
 
         These are the rows of each trace, from all its rows [N, …], that are in no block.  If
-        they are ``FULL`` bytes, they become the block of this name and nothing is left.
+        they are ``BLOCK_BYTES`` bytes, they become the block of this name and nothing is left.
         """
         rest = {
             trace: rows[self.rows[trace] :].cpu()
             for trace, rows in traces.items()
             if len(rows) > self.rows[trace]
         }
-        if sum(rows.nbytes for rows in rest.values()) < FULL:
+        if sum(rows.nbytes for rows in rest.values()) < BLOCK_BYTES:
             return rest
         # One entry: of several the order would be another each time, and with it the checksum.
         content = save(rest, {"before": json.dumps(self.newest)})

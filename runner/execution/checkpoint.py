@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from components.contracts.states import REBUILT, Keepable
+from components.contracts.states import REBUILT, InPlaceLoadable
 from components.contracts.traces import Trace
 from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
 from runner.record.atomic import write_bytes, write_text
@@ -29,10 +29,10 @@ from runner.record.atomic import write_bytes, write_text
 KEPT = 2
 CPU = torch.device("cpu")
 # all that one without a checksum has
-OF_BEFORE = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}
+LEGACY_SIDECAR_KEYS = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}
 
 
-class CorruptCheckpoint(Exception):
+class CorruptCheckpointError(Exception):
     """The bytes of a checkpoint differ from the bytes that were written."""
 
 
@@ -64,7 +64,7 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
         return {
             "c": [[name, pack(getattr(value, name), tensors, f"{path}.{name}")] for name in fields]
         }
-    if isinstance(value, Keepable):
+    if isinstance(value, InPlaceLoadable):
         return {"s": pack(dict(value.state_dict()), tensors, path)}
     raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
 
@@ -72,9 +72,11 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
 def unpack(
     skeleton: Any, tensors: dict[str, Tensor], template: Any, device: torch.device = CPU
 ) -> Any:
-    """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in place.
+    """The inverse of ``pack``; modules and optimizers of ``template`` (a fresh state) are loaded in
+    place.
 
-    A tensor goes to where the fresh state has it; one that it has not yet, and that lay on an accelerator, to ``device``."""
+    A tensor goes to where the fresh state has it; one that it has not yet, and that lay on an
+    accelerator, to ``device``."""
     ((kind, content),) = skeleton.items()
     if kind == "r":
         return Trace(tensors.get(content))  # not there: it had no row
@@ -125,7 +127,8 @@ def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
 def _to_dataclass(
     parts: dict[str, Any], tensors: dict[str, Tensor], template: Any, device: torch.device
 ) -> Any:
-    """A dataclass from the parts kept of it, or from the flat mapping that states were in the records of before.
+    """A dataclass from the parts kept of it, or from the flat mapping that states were in the
+    records of before.
 
     Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
     values = {}
@@ -173,7 +176,8 @@ def snapshot(state: Any, streams: dict[str, Tensor], facts: dict[str, Any]) -> S
 def save_checkpoint(folder: Path, taken: StateCopy, blocks: RowBlocks | None = None) -> Path:
     """Writes a checkpoint; keeps the newest ``KEPT``.
 
-    ``blocks`` are those that hold rows of the state's traces, and take more; None: there are none yet."""
+    ``blocks`` are those that hold rows of the state's traces, and take more; None: there are none
+    yet."""
     folder.mkdir(parents=True, exist_ok=True)
     blocks = RowBlocks() if blocks is None else blocks
     # Metadata is left to the sidecar: it is JSON, readable without safetensors.
@@ -199,9 +203,10 @@ def _remove(sidecars: list[Path]) -> None:
         path.with_suffix(".safetensors").unlink(missing_ok=True)
 
 
-def forget_after(folder: Path, facts: dict[str, Any]) -> None:
-    """Leaves what was there when the checkpoint that a run goes on from was the newest (no facts: none is): later ones,
-    which are damaged, would be taken for the newest again, and whoever was killed may have left a part of one."""
+def remove_later_checkpoints(folder: Path, facts: dict[str, Any]) -> None:
+    """Leaves what was there when the checkpoint that a run goes on from was the newest (no facts:
+    none is): later ones, which are damaged, would be taken for the newest again, and whoever was
+    killed may have left a part of one."""
     stem = _stem(facts) if facts else ""
     _remove([path for path in sorted(folder.glob("r*.json")) if path.stem > stem])
     _remove(sorted(folder.glob("r*.json"))[:-KEPT])
@@ -223,7 +228,7 @@ def _facts(sidecar: Path) -> dict[str, Any]:
     """
     facts: dict[str, Any] = json.loads(sidecar.read_bytes())
     if (checksum := facts.pop("sidecar_sha256", None)) is None:
-        if facts.keys() != OF_BEFORE:
+        if facts.keys() != LEGACY_SIDECAR_KEYS:
             raise ValueError("something is missing from it")
     elif checksum != _checksum(facts):
         raise ValueError("its checksum is not the one written with it")
@@ -255,7 +260,7 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             name: torch.cat([rows, tensors.get(name, rows[:0])]) for name, rows in earlier.items()
         }
     except OSError as error:
-        raise CorruptCheckpoint(f"{file.name}: {error.strerror}") from None
+        raise CorruptCheckpointError(f"{file.name}: {error.strerror}") from None
     except (
         ValueError,
         KeyError,
@@ -264,18 +269,19 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         RecursionError,
         SafetensorError,
     ) as error:
-        raise CorruptCheckpoint(f"{file.name}: damaged ({error})") from None
+        raise CorruptCheckpointError(f"{file.name}: damaged ({error})") from None
 
 
 def load_newest(
     folder: Path, signature: str
 ) -> tuple[dict[str, Any], dict[str, Tensor], list[str]] | None:
-    """The newest checkpoint that is whole: (facts, tensors, complaints about newer ones that are not)."""
+    """The newest checkpoint that is whole: (facts, tensors, complaints about newer ones that are
+    not)."""
     complaints: list[str] = []
     for sidecar in sorted(folder.glob("r*.json"), reverse=True):
         try:
             facts, tensors = _read(sidecar)
-        except CorruptCheckpoint as error:
+        except CorruptCheckpointError as error:
             complaints.append(str(error))
             continue
         if facts["signature"] == signature:

@@ -18,10 +18,12 @@ FUNCTIONS = ("density", "game")
 
 
 def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
-    """SHA-256 over every tensor of a problem, with its place, shape and type (16 hexadecimal digits).
+    """SHA-256 over every tensor of a problem, with its place, shape and type (16 hexadecimal
+    digits).
 
-    Data of the first replicate, after standardisation, a split and contamination: what was learnt from and tested on.  A
-    density and a game are functions, which have none: the settings of their dataset say what they are."""
+    Data of the first replicate, after standardisation, a split and contamination: what was learnt
+    from and tested on.  A density and a game are functions, which have none: the settings of their
+    dataset say what they are."""
     if isinstance(problem, SupervisedReplicates):
         problem = problem.splits[0]
     digest = hashlib.sha256(problem.name.encode())

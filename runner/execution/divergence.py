@@ -16,30 +16,30 @@ import numpy as np
 
 from components.contracts.checks import FINITE
 from components.contracts.keys import RATES
-from components.contracts.roles import Inference, of_variants
-from components.trouble import NumericalTrouble
+from components.contracts.roles import Inference, variant_info_names
+from components.trouble import NumericalError
 from runner.execution.scores import Scores
 from runner.record.checks import combine_checks
 from runner.record.lines import Line, read_lines
 
 # information that must stay finite
-WATCHED = ("elbo", "objective", "loss", "log_likelihood", "log_joint")
+MONITORED_METRICS = ("elbo", "objective", "loss", "log_likelihood", "log_joint")
 
 SCALES = "check the scales of the data and of the model's prior"
 
 
 @contextmanager
-def naming_step(step: int, replicate: int) -> Iterator[None]:
+def add_step_to_errors(step: int, replicate: int) -> Iterator[None]:
     """Context that adds the step and the replicate to numerical errors raised inside it."""
     try:
         yield
-    except NumericalTrouble as error:
-        raise locate_trouble(error, step, replicate) from error
+    except NumericalError as error:
+        raise add_error_location(error, step, replicate) from error
 
 
-def locate_trouble(
-    error: NumericalTrouble, step: int, replicate: int, inference: Inference | None = None
-) -> NumericalTrouble:
+def add_error_location(
+    error: NumericalError, step: int, replicate: int, inference: Inference | None = None
+) -> NumericalError:
     """The same error with its step and replicate.
 
     Keys that ``inference`` lacks are not suggested.
@@ -47,10 +47,10 @@ def locate_trouble(
     keys = re.findall(r"\binference\.(\w+)", error.mend)
     lacks = inference is not None and keys and not any(key in dict(inference) for key in keys)
     mend = _lower_rates(inference) if inference is not None and lacks else error.mend
-    return NumericalTrouble(f"step {step}, replicate {replicate + 1}: {error.quantity}", mend)
+    return NumericalError(f"step {step}, replicate {replicate + 1}: {error.quantity}", mend)
 
 
-def explain_divergence(error: NumericalTrouble, folder: Path | None) -> str:
+def explain_divergence(error: NumericalError, folder: Path | None) -> str:
     """Message to the user about a diverged run in this folder."""
     saved = folder is not None and any((folder / "checkpoints").glob("*"))
     return f"diverged: {error}{'; the last good checkpoint is kept' if saved else ''}"
@@ -59,20 +59,22 @@ def explain_divergence(error: NumericalTrouble, folder: Path | None) -> str:
 def check_finite(info: Scores, inference: Inference, step: int) -> None:
     """Raises NumericalTrouble, with what would help, when a watched value is not finite.
 
-    What is not finite at the first step is so where the method starts, which no rate has a part in."""
-    for name in of_variants(WATCHED, inference):
+    What is not finite at the first step is so where the method starts, which no rate has a part
+    in."""
+    for name in variant_info_names(MONITORED_METRICS, inference):
         value = info.get(name)
         if value is None:
             continue
         finite = all(map(math.isfinite, value)) if isinstance(value, list) else math.isfinite(value)
         if not finite:
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"{name} is {value}", _lower_rates(inference) if step > 1 else SCALES
             )
 
 
 def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> None:
-    """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by their checks.
+    """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by
+    their checks.
 
     A smaller rate is no help where the recorded objective has not become worse on the way."""
     failures = [
@@ -82,13 +84,14 @@ def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> N
     ]
     if failures:
         mend = SCALES if has_improved(read_lines(folder)) else _lower_rates(inference)
-        raise NumericalTrouble(f"scores are not finite: {failures[0]['detail']}", mend)
+        raise NumericalError(f"scores are not finite: {failures[0]['detail']}", mend)
 
 
 def has_improved(lines: Sequence[Line]) -> bool:
-    """True if the objectives recorded of the steps of a run are all better at its end than at its start."""
+    """True if the objectives recorded of the steps of a run are all better at its end than at its
+    start."""
     better = []
-    for name in WATCHED:
+    for name in MONITORED_METRICS:
         of_steps = [line for line in lines if line["phase"] == "train" and name in line["metrics"]]
         values = [np.mean(line["metrics"][name]) for line in of_steps]
         if len(values) > 1:

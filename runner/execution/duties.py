@@ -11,30 +11,30 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from components.contracts.checks import TRACED
-from components.contracts.roles import Problem, of_variants
-from components.trouble import NumericalTrouble
+from components.contracts.checks import CHECKED_STEP_INFO
+from components.contracts.roles import Problem, variant_info_names
+from components.trouble import NumericalError
 from runner import console
 from runner.compose.config import Job
 from runner.execution import checkpoint
 from runner.execution.announcements import Announcements
 from runner.execution.blocks import RowBlocks
-from runner.execution.divergence import check_finite, locate_trouble, naming_step
-from runner.execution.loop import Duty, Step
+from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
+from runner.execution.loop import Step, StepCallback
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
-from runner.execution.signals import Interrupted, Received
+from runner.execution.signals import ReceivedSignals, RunInterruptedError
 from runner.execution.watch import Watch
 from runner.progress import Live
 from runner.record.record import Record
 from runner.tracking.handover import Handover
 
 # seconds between looks that what is new is there for MLflow, and that somebody pushes it
-PUSH_EVERY = 30.0
+PUSH_INTERVAL_SECONDS = 30.0
 
 
 @dataclass
-class Course:
+class ReplicateContext:
     """One replicate in progress: the objects that its duties share."""
 
     job: Job
@@ -44,7 +44,7 @@ class Course:
     rng: Streams
     live: Live
     announcements: Announcements
-    received: Received
+    received: ReceivedSignals
     watch: Watch
     total: int  # steps of a replicate
     before: float  # seconds that it took until it was stopped the last time
@@ -64,7 +64,8 @@ class Course:
     def report_evaluation(
         self, step: int, phase: str, scores: Scores, told: Scores | None = None
     ) -> None:
-        """Records and shows scores, and tells of them (or of ``told``) who watches the run, and may give it up."""
+        """Records and shows scores, and tells of them (or of ``told``) who watches the run, and may
+        give it up."""
         replicate = self.rng.replicate
         self.record.line(step, replicate, self.seconds, phase, scores)
         self.record.flush()
@@ -72,9 +73,9 @@ class Course:
         self.watch.tell(step, self.total, replicate, told or scores, self.record.facts["finished"])
 
 
-def record_information(course: Course) -> Duty:
-    """A line every ``record_every`` steps, at the first, and at each that is to leave a checkpoint.  Not where a signal
-    came: a run that was stopped has the lines of one that was not.
+def record_information(course: ReplicateContext) -> StepCallback:
+    """A line every ``record_every`` steps, at the first, and at each that is to leave a checkpoint.
+    Not where a signal came: a run that was stopped has the lines of one that was not.
 
     Raises:
         NumericalTrouble: what it says is not finite.
@@ -82,8 +83,8 @@ def record_information(course: Course) -> Duty:
     every = course.job.settings.record_every
     inference = course.job.inference
     replicate = course.rng.replicate
-    keeps = leaves_checkpoint(course)
-    traced = frozenset(of_variants(TRACED, inference))
+    keeps = regular_checkpoint_rule(course)
+    traced = frozenset(variant_info_names(CHECKED_STEP_INFO, inference))
 
     def record(step: Step) -> None:
         if step.number % every and step.number != 1 and not keeps(step):
@@ -91,8 +92,8 @@ def record_information(course: Course) -> Duty:
         metrics = plain(step.info)
         try:  # no context manager here either
             check_finite(metrics, inference, step.number)
-        except NumericalTrouble as error:
-            raise locate_trouble(error, step.number, replicate) from error
+        except NumericalError as error:
+            raise add_error_location(error, step.number, replicate) from error
         step.looked_at = True
         course.record.line(step.number, replicate, course.seconds, "train", metrics)
         course.trace.append(
@@ -103,7 +104,7 @@ def record_information(course: Course) -> Duty:
     return record
 
 
-def evaluate(course: Course, every: int) -> Duty:
+def evaluate(course: ReplicateContext, every: int) -> StepCallback:
     """Scores every so many steps but for the last, after which the run is scored in full."""
     inference = course.job.method
 
@@ -111,16 +112,18 @@ def evaluate(course: Course, every: int) -> Duty:
         if step.number % every or step.last:
             return
         # few draws are no news before the end
-        with course.announcements.shown_once(shortfalls=False):
+        with course.announcements.show_new_warnings(shortfalls=False):
             posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
-            all_scores = course.watch.under_attack(course.problem, posterior, course.rng, scores)
+            all_scores = course.watch.scores_under_attack(
+                course.problem, posterior, course.rng, scores
+            )
         course.report_evaluation(step.number, "evaluation", scores, all_scores)
 
     return evaluate_now
 
 
-def leaves_checkpoint(course: Course) -> Callable[[Step], bool]:
+def regular_checkpoint_rule(course: ReplicateContext) -> Callable[[Step], bool]:
     """Rule for the steps that leave a checkpoint in any run.
 
     True every ``checkpoint_every`` steps and at the last step.
@@ -129,20 +132,22 @@ def leaves_checkpoint(course: Course) -> Callable[[Step], bool]:
     return lambda step: step.last or not step.number % every
 
 
-def checkpoint_rule(course: Course) -> Callable[[Step], bool]:
+def checkpoint_rule(course: ReplicateContext) -> Callable[[Step], bool]:
     """Rule for the steps that leave a checkpoint in this run.
 
     True also after a signal, or if the run was given up.  It is evaluated after every step,
     so all that it needs is bound in advance.
     """
-    keeps = leaves_checkpoint(course)
+    keeps = regular_checkpoint_rule(course)
     received = course.received
     watch = course.watch
     return lambda step: keeps(step) or bool(received) or watch.given_up is not None
 
 
 @contextmanager
-def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
+def save_checkpoints(
+    course: ReplicateContext, kept: Callable[[Step], bool]
+) -> Iterator[StepCallback]:
     """Keep the state that the next step needs.
 
     It is copied immediately, and written while the following steps run: a disk takes as
@@ -169,7 +174,7 @@ def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
         if not kept(step):
             return
         if not step.looked_at:
-            with naming_step(step.number, replicate):
+            with add_step_to_errors(step.number, replicate):
                 check_finite(plain(step.info), job.inference, step.number)
         facts = {
             "step": step.number,
@@ -189,7 +194,7 @@ def saving(course: Course, kept: Callable[[Step], bool]) -> Iterator[Duty]:
         yield save
 
 
-def stop_when_asked(course: Course) -> Duty:
+def stop_when_asked(course: ReplicateContext) -> StepCallback:
     """Ends the run after a signal, or where it was given up; the step has been kept.
 
     Raises:
@@ -202,21 +207,21 @@ def stop_when_asked(course: Course) -> Duty:
 
     def stop(step: Step) -> None:
         if received:
-            raise Interrupted(received[0], step.number)
+            raise RunInterruptedError(received[0], step.number)
         if watch.given_up is not None:
             raise watch.given_up
 
     return stop
 
 
-def push(record: Record, handover: Handover) -> Duty:
+def push(record: Record, handover: Handover) -> StepCallback:
     """Write new lines to disk every half a minute; the pusher finds them there."""
     clock = time.monotonic
     pushed = clock()
 
     def push_now(_: Step) -> None:
         nonlocal pushed
-        if clock() - pushed > PUSH_EVERY:
+        if clock() - pushed > PUSH_INTERVAL_SECONDS:
             record.flush()
             handover.begin()
             pushed = clock()
@@ -225,8 +230,9 @@ def push(record: Record, handover: Handover) -> Duty:
 
 
 @contextmanager
-def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
-    """Under ``debug=profile``: the steps taken inside are timed, shown by operation and left in profile.json."""
+def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
+    """Under ``debug=profile``: the steps taken inside are timed, shown by operation and left in
+    profile.json."""
     if not on:
         yield []
         return
@@ -240,13 +246,13 @@ def profile(on: bool, record: Record) -> Iterator[list[Duty]]:
 
 
 @contextmanager
-def duties(course: Course) -> Iterator[list[Duty]]:
+def duties(course: ReplicateContext) -> Iterator[list[StepCallback]]:
     """The list, in its order."""
     keeps = checkpoint_rule(course)
     settings = course.job.settings
     with (
         profile(settings.debug == "profile", course.record) as profiling,
-        saving(course, keeps) as save,
+        save_checkpoints(course, keeps) as save,
     ):
         yield [
             record_information(course),

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from components.contracts.posteriors import WritesFiles
-from components.trouble import DataUnavailable, Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, DataUnavailableError, NumericalError
 from runner import console
 from runner.compose.config import Job
 from runner.execution import checkpoint, replicates
 from runner.execution.announcements import Announcements
 from runner.execution.artefacts import (
-    as_table,
-    left_out_on_error,
+    skip_artefact_on_error,
+    to_checks_table,
     write_artefacts,
     write_files,
     write_predictions,
@@ -27,23 +27,29 @@ from runner.execution.assembly import build_model, load_problem, total_steps
 from runner.execution.blocks import RowBlocks
 from runner.execution.data_digest import data_digest
 from runner.execution.divergence import check_scores
-from runner.execution.duties import Course, duties
+from runner.execution.duties import ReplicateContext, duties
 from runner.execution.loop import S, steps, train
-from runner.execution.memory import out_of_memory
+from runner.execution.memory import out_of_memory_message
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, plain
-from runner.execution.signals import Alone, Interrupted, Pruned, Received, noted_signals
+from runner.execution.signals import (
+    ReceivedSignals,
+    ReplicateDoneError,
+    RunInterruptedError,
+    RunPrunedError,
+    capture_signals,
+)
 from runner.execution.watch import Watch
 from runner.mistakes import ConfigError, RunFailure
 from runner.progress import Live
 from runner.record.checks import Kept, to_rows
 from runner.record.facts import gather_scores
-from runner.record.lease import LeaseLost
+from runner.record.lease import LeaseLostError
 from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
 from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
-from runner.tracking.handover import handed_over
+from runner.tracking.handover import create_handover
 
 
 class Run:
@@ -67,7 +73,7 @@ class Run:
         if gather_note := replicates.gather(self.record, job):
             console.out.print(gather_note)
         self.alone = alone()
-        self.handover = handed_over(self.settings, self.record.folder)
+        self.handover = create_handover(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
         self.vectorised: bool = self.record.facts.get("vectorised", job.is_vectorised)
         self.loops = 1 if self.vectorised else self.settings.replicates
@@ -80,7 +86,8 @@ class Run:
 
     # -- one replicate -------------------------------------------------------------------------------------------------
     def _resume(self, state: S, rng: Streams) -> tuple[S, int, float, RowBlocks]:
-        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step, seconds, blocks).
+        """The newest whole checkpoint of this replicate poured into a fresh state: (state, step,
+        seconds, blocks).
 
         Raises:
             RunFailure: it is whole, and the code of today has another state to pour it into.
@@ -99,8 +106,8 @@ class Run:
                 else "There is none before it: it starts again."
             )
             console.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
-        checkpoint.forget_after(folder, facts)
-        changed = self.record.works_from(rng.replicate, step)
+        checkpoint.remove_later_checkpoints(folder, facts)
+        changed = self.record.register_code_version(rng.replicate, step)
         if changed:
             console.out.print(
                 f"note     the code is not the one that this run began with: {changed}"
@@ -149,7 +156,7 @@ class Run:
         ]
 
     def replicate(
-        self, replicate: int, received: Received, live: list[Live]
+        self, replicate: int, received: ReceivedSignals, live: list[Live]
     ) -> tuple[Scores, list[Kept], Callable[[], None]]:
         """Train, score and check one replicate, or all of them if computed simultaneously.
 
@@ -159,16 +166,16 @@ class Run:
         job = self.job
         inference = self.job.method
         rng = Streams(self.settings.seed, replicate, torch.device(self.settings.device))
-        with self.announcements.shown_once():
+        with self.announcements.show_new_warnings():
             problem = load_problem(job, rng, self.settings.replicates if self.vectorised else 1)
         total = total_steps(job, problem)
-        with self.announcements.shown_once():
+        with self.announcements.show_new_warnings():
             model = build_model(job, problem, rng)
         try:
-            with self.announcements.shown_once():
+            with self.announcements.show_new_warnings():
                 state = inference.init(model, problem, rng)
         except (
-            NumericalTrouble
+            NumericalError
         ) as error:  # nothing has diverged: where it starts was a mistake in what was asked for
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
         state, start, before, blocks = self._resume(state, rng)
@@ -176,7 +183,7 @@ class Run:
             console.show_facts(problem.describe())
             if "data_digest" not in self.record.facts:
                 self.record.save(data_digest=data_digest(problem, job.config["dataset"]))
-        course = Course(
+        course = ReplicateContext(
             job,
             self.record,
             self.handover,
@@ -195,12 +202,12 @@ class Run:
         with duties(course) as active_duties:
             state = train(steps(inference, problem, state, rng, start, total), active_duties, state)
         posterior = inference.posterior(state)
-        with self.announcements.shown_once(), received.acted_on_at_once(total):
+        with self.announcements.show_new_warnings(), received.interrupt_immediately(total):
             from components.evaluation.assess import assess  # no step of training needs it
-            from components.evaluation.replayed import MadeBy
+            from components.evaluation.replayed import PosteriorProvenance
             from components.evaluation.run_checks import run_checks
 
-            made_by = MadeBy(model, inference)
+            made_by = PosteriorProvenance(model, inference)
             assessment = assess(
                 problem,
                 posterior,
@@ -229,22 +236,22 @@ class Run:
 
         def write() -> None:
             folder = self.record.folder
-            with self.announcements.shown_once():
+            with self.announcements.show_new_warnings():
                 if assessment.outcomes:
-                    with left_out_on_error(f"the outcomes of replicate {replicate + 1}"):
+                    with skip_artefact_on_error(f"the outcomes of replicate {replicate + 1}"):
                         write_outcomes(
                             folder,
                             replicate,
                             {k: v.cpu().numpy() for k, v in assessment.outcomes.items()},
                         )
                 if self.settings.keep_predictions:
-                    with left_out_on_error(f"the predictions of replicate {replicate + 1}"):
+                    with skip_artefact_on_error(f"the predictions of replicate {replicate + 1}"):
                         write_predictions(folder, replicate, problem, posterior, rng)
                 if replicate == 0:
                     write_artefacts(
                         folder,
                         assessment.figures,
-                        assessment.tables | {"checks": as_table(checks)},
+                        assessment.tables | {"checks": to_checks_table(checks)},
                         job,
                     )
                     if isinstance(posterior, WritesFiles):
@@ -277,18 +284,19 @@ class Run:
 
     # -- the whole run -------------------------------------------------------------------------------------------------
     def go(self, signals: bool = True) -> dict[str, list[float]]:
-        """All replicates; the record's state says how it ended.  ``signals=False`` leaves them to whoever runs this process.
+        """All replicates; the record's state says how it ended.  ``signals=False`` leaves them to
+        whoever runs this process.
 
         Raises:
             Interrupted, Pruned, RunFailure, NumericalTrouble: after the record and the last good checkpoint are safe.
         """
-        with noted_signals() if signals else nullcontext(Received()) as received:
-            result = self._all(received)
+        with capture_signals() if signals else nullcontext(ReceivedSignals()) as received:
+            result = self._run_all_replicates(received)
             if received:  # it came during the last writes: what started this run is to stop
-                raise Interrupted(received[0], None)
+                raise RunInterruptedError(received[0], None)
         return result
 
-    def _all(self, received: Received) -> dict[str, list[float]]:
+    def _run_all_replicates(self, received: ReceivedSignals) -> dict[str, list[float]]:
         """``go``, while signals are noted."""
         record = self.record
         torch.set_num_threads(self.settings.threads)
@@ -314,16 +322,16 @@ class Run:
                     self._keep(replicate, *outcome, before + time.monotonic() - began)
                 # it came while the replicate was written down
                 if received and replicate < self.loops - 1:
-                    raise Interrupted(received[0], 0)
+                    raise RunInterruptedError(received[0], 0)
                 if self.watch.given_up is not None and replicate < self.loops - 1:
                     raise self.watch.given_up
             if self.alone is not None:
-                raise Alone(self.alone, self.loops)
+                raise ReplicateDoneError(self.alone, self.loops)
             record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference, record.folder)
             ending = {"state": "done"}
             shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # all of it is here
-        except Interrupted as error:
+        except RunInterruptedError as error:
             ending = {"state": "interrupted", "error": str(error)}
             raise
         except KeyboardInterrupt:
@@ -332,24 +340,24 @@ class Run:
                 "error": "interrupted inside a step; the last checkpoint is kept",
             }
             raise
-        except NumericalTrouble as error:
+        except NumericalError as error:
             ending = {"state": "diverged", "error": str(error)}
             raise
-        except Pruned as error:
+        except RunPrunedError as error:
             ending = {"state": "pruned", "error": str(error)}
             raise
         except OSError as error:
             failure = disk_failure(error, record.folder)
             ending["error"] = str(failure)
             raise failure from None
-        except Misfit as error:
+        except ConfigMismatchError as error:
             ending["error"] = str(error)
             raise ConfigError(str(error)) from None
-        except (ConfigError, RunFailure, DataUnavailable) as error:
+        except (ConfigError, RunFailure, DataUnavailableError) as error:
             ending["error"] = str(error)
             raise
         except Exception as error:
-            if exhausted := out_of_memory(error):
+            if exhausted := out_of_memory_message(error):
                 ending["error"] = exhausted
                 raise RunFailure(exhausted) from None
             ending["error"] = f"{type(error).__name__}: {error}"
@@ -368,7 +376,7 @@ class Run:
                 self.handover.end()
         except OSError as error:  # a full disk must not hide what happened before
             console.complain(str(disk_failure(error, self.record.folder)))
-        except LeaseLost as error:  # what is written there is another process's
+        except LeaseLostError as error:  # what is written there is another process's
             if ending.get("error") != str(error):
                 raise
         finally:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from components.contracts.roles import Inference, Info, Problem
-from components.trouble import NumericalTrouble
-from runner.execution.divergence import locate_trouble
+from components.trouble import NumericalError
+from runner.execution.divergence import add_error_location
 from runner.execution.rng import Streams
 
 S = TypeVar("S")  # the state of an inference method
@@ -35,7 +35,7 @@ class Step(Generic[S]):
     looked_at: bool = False  # its information was found to be finite
 
 
-Duty = Callable[[Step], None]
+StepCallback = Callable[[Step], None]
 
 
 def steps(
@@ -49,12 +49,12 @@ def steps(
     for number, batch in problem.batches(inference.sees, rng, start, stop):
         try:  # no context manager: each step would pay for it
             state, info = inference.step(state, batch, rng)
-        except NumericalTrouble as error:
-            raise locate_trouble(error, number, rng.replicate, inference) from error
+        except NumericalError as error:
+            raise add_error_location(error, number, rng.replicate, inference) from error
         yield Step(number, state, info, last=number == stop)
 
 
-def train(going: Iterable[Step[S]], duties: Iterable[Duty], state: S) -> S:
+def train(going: Iterable[Step[S]], duties: Iterable[StepCallback], state: S) -> S:
     """The state after the last step; each is followed by all duties, in their order."""
     for step in going:
         for duty in duties:

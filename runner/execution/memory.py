@@ -1,5 +1,5 @@
-"""Freed memory is kept by the process and lies on huge pages: faulting 4 KiB pages in, again and again, costs a training
-step of a deep GP more than half of its time."""
+"""Freed memory is kept by the process and lies on huge pages: faulting 4 KiB pages in, again and
+again, costs a training step of a deep GP more than half of its time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from functools import cache
 # glibc's mallopt: the parameters' numbers are part of its ABI (malloc.h).
 M_TRIM_THRESHOLD = -1
 M_MMAP_MAX = -4
-NEVER = -1
-HUGE_PAGE = 2**21
+MALLOPT_DISABLED = -1
+HUGE_PAGE_BYTES = 2**21
 
 
 # How torch's allocators and numpy begin to say that there is no more.
-EXHAUSTED = (
+OUT_OF_MEMORY_MESSAGES = (
     "DefaultCPUAllocator",
     "CUDA out of memory",
     "can't allocate memory",
@@ -27,11 +27,11 @@ EXHAUSTED = (
 )
 
 
-def out_of_memory(error: BaseException) -> str | None:
+def out_of_memory_message(error: BaseException) -> str | None:
     """Message for an error that reports exhausted memory; None for any other error."""
     message = str(error)
     if not isinstance(error, MemoryError) and not (
-        isinstance(error, RuntimeError) and any(w in message for w in EXHAUSTED)
+        isinstance(error, RuntimeError) and any(w in message for w in OUT_OF_MEMORY_MESSAGES)
     ):
         return None
     match = re.search(
@@ -46,9 +46,9 @@ def out_of_memory(error: BaseException) -> str | None:
 
 @cache
 def keep_freed_memory() -> None:
-    """Asks glibc neither to trim the heap nor to serve large blocks by mmap, and the kernel to back the heap by huge pages
-    where it lets processes choose (transparent_hugepage=madvise); does nothing where there is no glibc.
-    The second call does nothing."""
+    """Asks glibc neither to trim the heap nor to serve large blocks by mmap, and the kernel to back
+    the heap by huge pages where it lets processes choose (transparent_hugepage=madvise); does
+    nothing where there is no glibc. The second call does nothing."""
     if not sys.platform.startswith("linux"):
         return
     libc = ctypes.CDLL(None)
@@ -56,7 +56,7 @@ def keep_freed_memory() -> None:
         mallopt, malloc, free, madvise = libc.mallopt, libc.malloc, libc.free, libc.madvise
     except AttributeError:
         return
-    mallopt(M_TRIM_THRESHOLD, NEVER)
+    mallopt(M_TRIM_THRESHOLD, MALLOPT_DISABLED)
     mallopt(M_MMAP_MAX, 0)
     malloc.argtypes = [ctypes.c_size_t]
     malloc.restype = ctypes.c_void_p
@@ -67,6 +67,8 @@ def keep_freed_memory() -> None:
     block = malloc(size)
     if block is None:
         return
-    start = -(-block // HUGE_PAGE) * HUGE_PAGE
-    madvise(start, max(block + size - start, 0) // HUGE_PAGE * HUGE_PAGE, mmap.MADV_HUGEPAGE)
+    start = -(-block // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+    madvise(
+        start, max(block + size - start, 0) // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, mmap.MADV_HUGEPAGE
+    )
     free(block)

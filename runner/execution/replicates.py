@@ -14,12 +14,12 @@ from typing import Any
 
 from runner.compose.config import Job
 from runner.compose.settings import sign
-from runner.execution.artefacts import predictions_of
+from runner.execution.artefacts import predictions_file
 from runner.record.facts import read
 from runner.record.inside import real_file
 from runner.record.lines import read_lines, write_lines
 from runner.record.outcomes import outcomes_file
-from runner.record.parts import alone, record_of
+from runner.record.parts import alone, replicate_record_folder
 from runner.record.record import Record
 
 # replicates of the runs looked for; filters, games and chains, which have more, hold all at once
@@ -27,7 +27,7 @@ MOST = 100
 Lines = dict[str, list[dict[str, Any]]]  # of metrics.jsonl, by replicate
 
 
-def finished_elsewhere(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
+def find_finished_replicates(job: Job) -> tuple[Path, dict[str, Any], Lines] | None:
     """The run that holds most of this job's replicates, its facts and their recorded lines.
 
     None if there is no such run.
@@ -67,7 +67,7 @@ def take_over(record: Record, job: Job) -> str | None:
     """
     if record.state != "pending" or job.settings.fresh or job.is_vectorised:
         return None
-    source = finished_elsewhere(job)
+    source = find_finished_replicates(job)
     if source is None:
         return None
     folder, facts, recorded = source
@@ -86,8 +86,8 @@ def take_over(record: Record, job: Job) -> str | None:
 
 
 def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) -> None:
-    """Adds replicates of another record: scores, checks, lines, predictions, outcomes, and the figures, tables and files of
-    the first."""
+    """Adds replicates of another record: scores, checks, lines, predictions, outcomes, and the
+    figures, tables and files of the first."""
     added = [line for lines in recorded.values() for line in lines]
     others = [line for line in read_lines(record.folder) if str(line["replicate"]) not in recorded]
     write_lines(record.folder, sorted([*others, *added], key=lambda line: line["replicate"]))
@@ -96,7 +96,7 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
         for name in ("figures", "tables", "references.bib", *artefacts):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     for r in recorded:
-        for path in (predictions_of, outcomes_file):
+        for path in (predictions_file, outcomes_file):
             _copy(path(folder, int(r)), path(record.folder, int(r)))
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
@@ -108,12 +108,13 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
 
 
 def gather(record: Record, job: Job) -> str | None:
-    """Fills a record with what jobs of single replicates have finished; says so, or None where there is nothing new."""
+    """Fills a record with what jobs of single replicates have finished; says so, or None where
+    there is nothing new."""
     if record.state == "done" or job.is_vectorised or alone() is not None:
         return None
     new = []
     for r in range(job.settings.replicates):
-        folder = record_of(record.folder, r)
+        folder = replicate_record_folder(record.folder, r)
         facts = read(folder) if str(r) not in record.facts["finished"] and folder.is_dir() else None
         recorded = (
             {k: lines for k, lines in _recorded_lines(folder, facts, r + 1).items() if k == str(r)}

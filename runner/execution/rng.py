@@ -1,4 +1,5 @@
-"""One seed, many named random streams: evaluating more often, or attacking, does not change training."""
+"""One seed, many named random streams: evaluating more often, or attacking, does not change
+training."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ import torch
 from components.contracts.streams import STREAMS
 
 
-def derive(*parts: object) -> int:
-    """A 63-bit seed that depends on every part: SHA-256 of their text, so neighbouring seeds give unrelated streams."""
+def derive_seed(*parts: object) -> int:
+    """A 63-bit seed that depends on every part: SHA-256 of their text, so neighbouring seeds give
+    unrelated streams."""
     digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
@@ -38,7 +40,7 @@ class Streams:
         for name in STREAMS:
             where = "cpu" if name in ("data", "init") else self.device
             generator = torch.Generator(device=where)
-            generator.manual_seed(derive(seed, replicate, name))
+            generator.manual_seed(derive_seed(seed, replicate, name))
             setattr(self, name, generator)
 
     def at(self, stream: str, index: int) -> torch.Generator:
@@ -47,7 +49,7 @@ class Streams:
             raise KeyError(f"no stream {stream!r}; streams are {', '.join(STREAMS)}")
         where = "cpu" if stream in ("data", "init") else self.device
         generator = torch.Generator(device=where)
-        generator.manual_seed(derive(self.seed, self.replicate, stream, index))
+        generator.manual_seed(derive_seed(self.seed, self.replicate, stream, index))
         return generator
 
     def of(self, replicate: int) -> Streams:
@@ -69,15 +71,15 @@ class Streams:
         return states | others
 
     def restore(self, state: dict[str, torch.Tensor], step: int = 0) -> bool:
-        """The inverse of ``state``.  A generator of another kind of device cannot be gone on with: its stream begins anew,
-        from the seed and the step.  Returns whether one did."""
+        """The inverse of ``state``.  A generator of another kind of device cannot be gone on with:
+        its stream begins anew, from the seed and the step.  Returns whether one did."""
         moved = False
         for name in STREAMS:
             generator: torch.Generator = getattr(self, name)
             if state[name].shape == generator.get_state().shape:
                 generator.set_state(state[name])
             else:
-                generator.manual_seed(derive(self.seed, self.replicate, name, "moved", step))
+                generator.manual_seed(derive_seed(self.seed, self.replicate, name, "moved", step))
                 moved = True
         for r in {int(key.partition("/")[0]) for key in state if "/" in key}:
             moved |= self.of(r).restore({name: state[f"{r}/{name}"] for name in STREAMS}, step)

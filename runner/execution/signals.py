@@ -1,4 +1,5 @@
-"""How a run is stopped on its way: after Ctrl-C and SIGTERM a step is finished and checkpointed first."""
+"""How a run is stopped on its way: after Ctrl-C and SIGTERM a step is finished and checkpointed
+first."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Interrupted(Exception):
+class RunInterruptedError(Exception):
     """SIGINT or SIGTERM: the run has checkpointed and can be resumed."""
 
     def __init__(self, signum: int, step: int | None):
@@ -20,7 +21,7 @@ class Interrupted(Exception):
         self.code = 128 + signum
 
 
-class Alone(Interrupted):
+class ReplicateDoneError(RunInterruptedError):
     """The one replicate that this process was asked for is done; others do the others."""
 
     def __init__(self, replicate: int, replicates: int):
@@ -30,23 +31,23 @@ class Alone(Interrupted):
         self.code = 0
 
 
-class Pruned(Exception):
+class RunPrunedError(Exception):
     """A sweep gave this run up after an evaluation."""
 
 
-class Received(list[int]):
+class ReceivedSignals(list[int]):
     """The signals noted so far; where nothing would be lost a signal need not wait."""
 
     step: int | None = None  # of the checkpoint that holds all there is to lose, if there is one
 
     @contextmanager
-    def acted_on_at_once(self, step: int) -> Iterator[None]:
+    def interrupt_immediately(self, step: int) -> Iterator[None]:
         """Context in which a signal stops the run immediately.
 
         It is used for a long evaluation of the state in the checkpoint of ``step``.
         """
         if self:
-            raise Interrupted(self[0], step)
+            raise RunInterruptedError(self[0], step)
         self.step = step
         try:
             yield
@@ -55,16 +56,16 @@ class Received(list[int]):
 
 
 @contextmanager
-def noted_signals() -> Iterator[Received]:
+def capture_signals() -> Iterator[ReceivedSignals]:
     """The signals received, so that a step is finished and checkpointed before the run stops."""
-    received = Received()
+    received = ReceivedSignals()
 
     def note(signum: int, _frame: Any) -> None:
         if received and signum == signal.SIGINT:
             raise KeyboardInterrupt
         received.append(signum)
         if received.step is not None:
-            raise Interrupted(signum, received.step)
+            raise RunInterruptedError(signum, received.step)
 
     try:
         before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}

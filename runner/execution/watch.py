@@ -18,7 +18,7 @@ from components.contracts.streams import STREAMS
 from runner.compose.config import Job
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
-from runner.execution.signals import Pruned
+from runner.execution.signals import RunPrunedError
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Watch:
 
     job: Job
     told: Callable[[int, Scores], None] | None = None
-    given_up: Pruned | None = None
+    given_up: RunPrunedError | None = None
 
     def tell(
         self, step: int, of: int, replicate: int, scores: Scores, finished: dict[str, Scores]
@@ -45,10 +45,10 @@ class Watch:
         }
         try:
             self.told(replicate * of + step, shared)
-        except Pruned as error:
+        except RunPrunedError as error:
             self.given_up = error
 
-    def under_attack(
+    def scores_under_attack(
         self, problem: Problem, posterior: Any, rng: Streams, scores: Scores
     ) -> Scores:
         """Intermediate scores including those under attack, if the objective is one of these.
@@ -67,11 +67,11 @@ class Watch:
         ):
             return scores
         from components.evaluation.assess import assess
-        from components.evaluation.replayed import MadeBy
+        from components.evaluation.replayed import PosteriorProvenance
 
         before = {name: state.clone() for name, state in rng.state().items()}
         try:
-            made_by = MadeBy(self.job.model, self.job.inference)
+            made_by = PosteriorProvenance(self.job.model, self.job.inference)
             return plain(
                 assess(problem, posterior, attacker, self.job.threat, rng, False, made_by).scores
             )

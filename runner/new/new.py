@@ -1,6 +1,8 @@
-"""``runner new <role> <name>``: the file, the YAML and the test of a component of one's own, which run as they stand.
+"""``runner new <role> <name>``: the file, the YAML and the test of a component of one's own, which
+run as they stand.
 
-Files go into the present folder: ``<name>.py``, ``conf/<role>/<name>.yaml`` and ``test_<name>.py``; nothing is overwritten."""
+Files go into the present folder: ``<name>.py``, ``conf/<role>/<name>.yaml`` and ``test_<name>.py``;
+nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from runner import conf_folders
 from runner.arguments import Parser
-from runner.mistakes import ConfigError, shown_path
+from runner.mistakes import ConfigError, display_path
 
 # What runs the new thing, after ``PYTHONPATH=. runner --config-dir conf``; none of them takes more than seconds.
 COMMANDS = {
@@ -47,7 +49,7 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv[1:])
     paths = create(args.role, args.name, args.folder)
     for path in paths:
-        print(f"written  {shown_path(path)}")
+        print(f"written  {display_path(path)}")
     command = COMMANDS[args.role].format(name=args.name)
     run = f"runner {command}" if args.role == "study" else f"runner --config-dir conf {command}"
     print(f"run it   PYTHONPATH=. {run}")
@@ -106,7 +108,7 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
     }
     if conflicts := [path for path in templates if path.exists()]:
         raise ConfigError(
-            f"{shown_path(conflicts[0])}: is there already; choose another name, or another folder with --in"
+            f"{display_path(conflicts[0])}: is there already; choose another name, or another folder with --in"
         )
     for path, template in templates.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from runner.mistakes import ConfigError
 from runner.python.result import Result, load
 from runner.record.compare import (
-    Compared,
+    ComparedRecord,
     are_paired,
     config_rows,
     fact_rows,
@@ -24,7 +24,7 @@ from runner.standard_error import mean_se
 if TYPE_CHECKING:
     import pandas as pd
 
-    from runner.report.verdicts import Paired
+    from runner.report.verdicts import PairedDifference
 
 TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
@@ -72,7 +72,7 @@ def compare(
     entries = [*((None, run) for run in runs), *named.items()]
     if len(entries) < 2:
         raise ConfigError(f"compare: give two runs or more, not {len(entries)}")
-    by_label: dict[str, Compared] = {}
+    by_label: dict[str, ComparedRecord] = {}
     for name, run in entries:
         one = (run if isinstance(run, Result) else load(run, output_dir=output_dir)).compared
         label = one.label if name is None else name
@@ -96,7 +96,7 @@ def compare(
     )
 
 
-def _scores(found: dict[str, Compared]) -> pd.DataFrame:
+def _scores(found: dict[str, ComparedRecord]) -> pd.DataFrame:
     import pandas as pd
 
     metrics = metrics_of(found.values())
@@ -110,13 +110,13 @@ def _scores(found: dict[str, Compared]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=metrics)
 
 
-def _tests(found: dict[str, Compared]) -> Iterator[tuple[Any, ...]]:
+def _tests(found: dict[str, ComparedRecord]) -> Iterator[tuple[Any, ...]]:
     """A row for each metric and pair of runs that share replicates."""
     from runner.report.verdicts import compare as paired
     from runner.report.verdicts import holm, scores_by_replicate
 
     for metric in metrics_of(found.values()):
-        pairs: dict[str, tuple[str, str, Paired]] = {}
+        pairs: dict[str, tuple[str, str, PairedDifference]] = {}
         for (a, one), (b, other) in combinations(found.items(), 2):
             if not are_paired(one, other):
                 continue

@@ -12,7 +12,7 @@ from runner.mistakes import ConfigError, RunnerWarning, nearest
 from runner.python.words import flat, refuse_too_large
 from runner.record import record
 from runner.record.compare import last_evaluation
-from runner.record.facts import read_beside, read_config, tell_unreadable
+from runner.record.facts import read_config, read_facts_or_warn, warn_unreadable
 from runner.record.lines import by_replicate, readable_lines
 from runner.standard_error import mean_se
 
@@ -87,13 +87,13 @@ def runs(
     rows = []
     config_keys = set[str]()
     for folder in record.runs(Path(output_dir)):
-        facts = read_beside(folder)
+        facts = read_facts_or_warn(folder)
         if facts is None:
             continue
         try:
             values = _values(folder) if ask_config else {}
         except PermissionError as error:
-            tell_unreadable(folder, error)
+            warn_unreadable(folder, error)
             continue
         except ConfigError as error:
             warn(f"left out: {error}", RunnerWarning, stacklevel=2)
@@ -101,7 +101,9 @@ def runs(
         config_keys |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
         row = {name: row.get(name, facts.get(name)) for name in COLUMNS}
-        if all(_is(row.get(name, values.get(name)), value) for name, value in conditions.items()):
+        if all(
+            _is_wanted(row.get(name, values.get(name)), value) for name, value in conditions.items()
+        ):
             rows.append(
                 row | {key: values.get(key) for key in settings} | _scores(folder, facts, parts)
             )
@@ -119,7 +121,7 @@ def _values(folder: Path) -> dict[str, Any]:
     return dict(flat(read_config(folder)))
 
 
-def _is(value: Any, wanted: Any) -> bool:
+def _is_wanted(value: Any, wanted: Any) -> bool:
     """True if a value equals the requested one, or one in the requested list."""
     return value == wanted or (isinstance(wanted, list | tuple | set | range) and value in wanted)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from runner.compose.config import Job, prepare
-from runner.plugins import refuse_unknown
-from runner.resume import config_of
+from runner.plugins import refuse_unknown_modules
+from runner.resume import read_run_config
 
 
-def job_of(folder: Path, data_dir: str | None) -> Job:
+def rebuild_job(folder: Path, data_dir: str | None) -> Job:
     """Job of a record's run, ready to be loaded again.
 
     Users' code is imported only if the caller has already imported it.
@@ -22,9 +22,9 @@ def job_of(folder: Path, data_dir: str | None) -> Job:
 
     from runner.compose import guard
 
-    cfg, experiment, modules = config_of(folder / "config.yaml")
+    cfg, experiment, modules = read_run_config(folder / "config.yaml")
     unknown = [module for module in modules if module not in sys.modules]
-    refuse_unknown(unknown, f"the record {folder}", f"import {', '.join(unknown)} first,")
+    refuse_unknown_modules(unknown, f"the record {folder}", f"import {', '.join(unknown)} first,")
     cfg.output_dir = str(folder.parent.parent)
     if data_dir is not None:
         cfg.data_dir = data_dir

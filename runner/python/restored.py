@@ -14,7 +14,7 @@ import torch
 from components.contracts.roles import Problem
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.compose.config import Job
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem
@@ -23,7 +23,7 @@ from runner.mistakes import ConfigError, RunFailure
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredRun:
     """A problem and the posterior of it that a run came to."""
 
     problem: Problem
@@ -34,7 +34,8 @@ class Restored:
     step: int
 
     def one(self, replicate: int | None, variant: str | None) -> tuple[Problem, object, Streams]:
-        """The problem and posterior of a replicate and a variant, out of those that were learnt side by side.
+        """The problem and posterior of a replicate and a variant, out of those that were learnt
+        side by side.
 
         Raises:
             ConfigError: several are there and none is named, or one is named that is not there."""
@@ -66,7 +67,7 @@ class Restored:
         return problem, posterior, rng
 
 
-def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
+def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> RestoredRun:
     """Restore the newest checkpoint in a record's folder; its run.json has these facts.
 
     Only checkpoints of the replicate that was computed last are kept.
@@ -94,7 +95,7 @@ def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
         problem = load_problem(job, rng, job.settings.replicates if vectorised else 1)
         model = build_model(job, problem, rng)
         fresh = job.method.init(model, problem, rng)
-    except Misfit as error:
+    except ConfigMismatchError as error:
         raise ConfigError(str(error)) from None
     try:
         state, streams = checkpoint.restore(metadata, tensors, fresh, rng.device)
@@ -103,6 +104,6 @@ def restore_run(job: Job, folder: Path, facts: dict[str, Any]) -> Restored:
         raise RunFailure(
             f"{folder}: its checkpoint does not fit the state that the code of today has ({error!r:.200}); {hint}"
         ) from error
-    return Restored(
+    return RestoredRun(
         problem, model, job.method.posterior(state), rng, metadata["replicate"], metadata["step"]
     )

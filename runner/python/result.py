@@ -1,4 +1,5 @@
-"""``load`` and what it gives: a run that has been recorded, its scores, its posterior and its problem."""
+"""``load`` and what it gives: a run that has been recorded, its scores, its posterior and its
+problem."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from components.contracts.predictive import Predictive
     from components.contracts.roles import Problem
-    from runner.python.restored import Restored
+    from runner.python.restored import RestoredRun
 
 
 class Score(NamedTuple):
@@ -39,12 +40,13 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """A recorded run.  What is read from disk, or rebuilt, is read when it is asked for, and once."""
+    """A recorded run.  What is read from disk, or rebuilt, is read when it is asked for, and
+    once."""
 
     record: Path  # its folder
     was_done: bool  # it was recorded before it was asked for, and nothing was computed
     # facts, settings and scores, as ``runner compare`` reads them
-    compared: records.Compared = field(repr=False)
+    compared: records.ComparedRecord = field(repr=False)
     _data_dir: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -83,7 +85,8 @@ class Result:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """All that was recorded: replicate, step, phase (train, evaluation, final), metric, value."""
+        """All that was recorded: replicate, step, phase (train, evaluation, final), metric,
+        value."""
         from runner.python.frames import recorded_values
 
         return recorded_values(self.record)
@@ -109,21 +112,21 @@ class Result:
 
     # ---- what was learnt ---------------------------------------------------------------------------------------------
     @cached_property
-    def _restore(self) -> Restored:
-        from components.trouble import DataUnavailable, NumericalTrouble
+    def _restore(self) -> RestoredRun:
+        from components.trouble import DataUnavailableError, NumericalError
         from runner import console
-        from runner.python.rebuilding import job_of
+        from runner.python.rebuilding import rebuild_job
 
         try:
             from runner.python.restored import restore_run
 
-            with console.quietly():
+            with console.suppress_output():
                 return restore_run(
-                    job_of(self.record, self._data_dir), self.record, self.compared.facts
+                    rebuild_job(self.record, self._data_dir), self.record, self.compared.facts
                 )
-        except DataUnavailable as error:
+        except DataUnavailableError as error:
             raise ConfigError(str(error)) from None
-        except NumericalTrouble as error:
+        except NumericalError as error:
             raise RunFailure(f"{self.record}: {error}") from error
 
     @property
@@ -187,24 +190,24 @@ class Result:
             )
 
     def inference_data(self) -> DataTree:
-        """ArviZ's InferenceData: of the groups posterior, sample_stats, log_likelihood, observed_data and posterior_predictive
-        those that there are, of the training rows, or of the series seen: with log_likelihood ``az.loo`` and ``az.compare``
-        work on it.
+        """ArviZ's InferenceData: of the groups posterior, sample_stats, log_likelihood,
+        observed_data and posterior_predictive those that there are, of the training rows, or of the
+        series seen: with log_likelihood ``az.loo`` and ``az.compare`` work on it.
 
         Raises:
             ConfigError: the posterior holds no draws of parameters, functions or states; and as ``posterior``."""
         from components.evaluation.inference_groups import inference_groups
-        from components.trouble import Misfit
+        from components.trouble import ConfigMismatchError
 
         try:
             return inference_groups(
                 self.problem, self.posterior, self._restore.rng, self._restore.model
             )
-        except Misfit as error:
+        except ConfigMismatchError as error:
             raise ConfigError(f"inference_data: {error}") from None
 
 
-def result_of(folder: Path, was_done: bool, data_dir: str | None = None) -> Result:
+def load_result(folder: Path, was_done: bool, data_dir: str | None = None) -> Result:
     """Content of the record in a folder.
 
     Raises:
@@ -227,4 +230,4 @@ def load(
         ConfigError: there is no such run, or several begin so, or its record is damaged.
     """
     folder = find(str(record), Path(output_dir))
-    return result_of(folder, was_done=True, data_dir=None if data_dir is None else str(data_dir))
+    return load_result(folder, was_done=True, data_dir=None if data_dir is None else str(data_dir))

@@ -9,12 +9,12 @@ from typing import Any
 from warnings import warn
 
 from runner import conf_folders, console
-from runner.compose.done import find_done
-from runner.compose.resolve import Resolved
+from runner.compose.done import find_finished_run
+from runner.compose.resolve import ResolvedConfig
 from runner.mistakes import ConfigError, RunFailure, RunnerWarning
-from runner.python.result import Result, result_of
+from runner.python.result import Result, load_result
 from runner.python.words import words_of
-from runner.tracking.handover import made_sure
+from runner.tracking.handover import ensure_pushed
 
 
 def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Result:
@@ -43,13 +43,13 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
             ``RunnerError``.
     """
     words = _words(experiment, overrides, keys)
-    with console.quietly(), conf_folders.of_this_command():
+    with console.suppress_output(), conf_folders.restore_folders_on_exit():
         resolved = _compose(words)
-        previous = find_done(resolved)
+        previous = find_finished_run(resolved)
         if previous is not None:
-            _say(previous[0].notes)
-            console.announce_trouble(made_sure(previous[0].settings, previous[0].folder))
-            return result_of(previous[0].folder, was_done=True)
+            _warn_notes(previous[0].notes)
+            console.announce_trouble(ensure_pushed(previous[0].settings, previous[0].folder))
+            return load_result(previous[0].folder, was_done=True)
         with _threads():
             return _run_resolved(resolved, words)
 
@@ -82,7 +82,7 @@ def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, A
     return words
 
 
-def _compose(words: list[str]) -> Resolved:
+def _compose(words: list[str]) -> ResolvedConfig:
     """The config in full.
 
     Raises:
@@ -94,16 +94,16 @@ def _compose(words: list[str]) -> Resolved:
 
     from runner.compose import guard
     from runner.compose.errors import explain, parse_overrides
-    from runner.compose.overrides import compose_in_full, explicit_keys, without_hydra
+    from runner.compose.overrides import compose_in_full, explicit_keys, split_hydra_config
     from runner.compose.resolve import resolve
 
-    argv, folder = conf_folders.taken_from(words)
+    argv, folder = conf_folders.split_config_dir(words)
     conf_folders.use(folder)
     with guard.within():
         try:
             cfg = compose_in_full(argv)
             HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-            config_parts = without_hydra(cfg)
+            config_parts = split_hydra_config(cfg)
         except (HydraException, OmegaConfBaseException, ValueError) as error:
             if type(error) is ValueError and "Config group override" not in str(error):
                 raise
@@ -115,9 +115,9 @@ def _compose(words: list[str]) -> Resolved:
         return resolve(*config_parts, explicit_keys(argv))
 
 
-def _run_resolved(resolved: Resolved, words: list[str]) -> Result:
+def _run_resolved(resolved: ResolvedConfig, words: list[str]) -> Result:
     """Does what is left of it."""
-    from components.trouble import DataUnavailable, NumericalTrouble
+    from components.trouble import DataUnavailableError, NumericalError
     from runner.compose.config import build
     from runner.execution.divergence import explain_divergence
     from runner.execution.execute import Run
@@ -128,19 +128,19 @@ def _run_resolved(resolved: Resolved, words: list[str]) -> Result:
     try:
         job = build(resolved)
         folder = job.folder
-        _say(job.notes)
+        _warn_notes(job.notes)
         execution = Run(job, command=words)
         if execution.was_done:
             execution.record.close()
-            console.announce_trouble(made_sure(job.settings, folder))
+            console.announce_trouble(ensure_pushed(job.settings, folder))
         else:
             execution.go(signals=False)
             console.announce_trouble(execution.handover)
-            _say(execution.announcements.left_out)
-        return result_of(folder, was_done=execution.was_done)
-    except DataUnavailable as error:
+            _warn_notes(execution.announcements.left_out)
+        return load_result(folder, was_done=execution.was_done)
+    except DataUnavailableError as error:
         raise ConfigError(str(error)) from None
-    except NumericalTrouble as error:
+    except NumericalError as error:
         raise RunFailure(explain_divergence(error, folder)) from None
 
 
@@ -156,6 +156,6 @@ def _threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _say(notes: list[str]) -> None:
+def _warn_notes(notes: list[str]) -> None:
     for note in notes:
         warn(note, RunnerWarning, stacklevel=4)

@@ -1,4 +1,5 @@
-"""Keywords of Python as the words of a command line, so that a run has one identity whoever asked for it."""
+"""Keywords of Python as the words of a command line, so that a run has one identity whoever asked
+for it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,14 @@ from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.mistakes import ConfigError
 
 # What Hydra's grammar reads as a string without quotes, and not as a number or a word of its own.
-_PLAIN = re.compile(r"(?!(?:true|false|null|nan|[+-]?inf)$)[A-Za-z_][\w.-]*", re.IGNORECASE)
+_PLAIN_WORD_PATTERN = re.compile(
+    r"(?!(?:true|false|null|nan|[+-]?inf)$)[A-Za-z_][\w.-]*", re.IGNORECASE
+)
 
 
 def words_of(keys: Mapping[str, object]) -> list[str]:
-    """``steps=100``, ``model=bnn`` and ``model.widths=[50]`` of ``{"steps": 100, "model": {"name": "bnn", "widths": [50]}}``.
+    """``steps=100``, ``model=bnn`` and ``model.widths=[50]`` of ``{"steps": 100, "model": {"name":
+    "bnn", "widths": [50]}}``.
 
     Raises:
         ConfigError: a value that no YAML holds, or more of them than a file may hold.
@@ -52,8 +56,9 @@ def chosen_names(keys: Mapping[str, object]) -> dict[str, str]:
 
 
 def is_one_value(path: str, chosen: Mapping[str, str]) -> bool:
-    """True if a key of a component holds a mapping of the user's own: nothing, or an empty one, lies there by default, and no
-    component does.  Below any other mapping single keys can be set."""
+    """True if a key of a component holds a mapping of the user's own: nothing, or an empty one,
+    lies there by default, and no component does.  Below any other mapping single keys can be
+    set."""
     role, *keys = path.split(".")
     if role not in CHOSEN or not keys:
         return False
@@ -126,7 +131,7 @@ def to_override(value: object, key: str) -> str:
 
 
 def _quote(text: str) -> str:
-    if _PLAIN.fullmatch(text):
+    if _PLAIN_WORD_PATTERN.fullmatch(text):
         return text
     # a backslash counts before a quote alone
     escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")

@@ -1,4 +1,5 @@
-"""Small files that are written whole or not at all; free of torch, so that reading a record starts fast."""
+"""Small files that are written whole or not at all; free of torch, so that reading a record starts
+fast."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def orphans(folder: Path, inside: bool = True) -> Iterator[Path]:
     """
     for path in (*folder.glob(".*"), *(folder.glob("*/.*") if inside else ())):
         match = re.fullmatch(r"\..+\.(\d+)", path.name)
-        if match and left_behind(int(match[1])):
+        if match and has_no_owner(int(match[1])):
             yield path
 
 
@@ -43,7 +44,7 @@ def remove_orphans(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def left_behind(process: int) -> bool:
+def has_no_owner(process: int) -> bool:
     """True if a file written by the process with that number has no owner any more.
 
     A file with our own number is left over too: ours has written nothing at this point.

@@ -1,4 +1,5 @@
-"""The checks of a run as its record holds them: ``run.json``, ``checks``, a list for each replicate that is finished."""
+"""The checks of a run as its record holds them: ``run.json``, ``checks``, a list for each replicate
+that is finished."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which entries of references.bib a ``Source:`` line cites: each citation is one key, or none where there is no entry.
+"""Which entries of references.bib a ``Source:`` line cites: each citation is one key, or none where
+there is no entry.
 
-A citation is the authors as the entry has them, and the year: ``Gallego (2021)``, ``Welling & Teh (2011)``,
-``Ma et al. (2015)`` or all of the names."""
+A citation is the authors as the entry has them, and the year: ``Gallego (2021)``, ``Welling & Teh
+(2011)``, ``Ma et al. (2015)`` or all of the names."""
 
 from __future__ import annotations
 
@@ -15,13 +16,16 @@ from components import registry
 
 BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
 # LaTeX's accents, and the marks that Unicode puts behind a letter.
-ACCENTS = dict(zip("'`\"^~uvc", "\u0301\u0300\u0308\u0302\u0303\u0306\u030c\u0327", strict=True))
-ACCENT = re.compile(r"\{?\\(['`\"^~uvc])\{?(\w)\}?\}?")
+COMBINING_ACCENTS = dict(
+    zip("'`\"^~uvc", "\u0301\u0300\u0308\u0302\u0303\u0306\u030c\u0327", strict=True)
+)
+LATEX_ACCENT_PATTERN = re.compile(r"\{?\\(['`\"^~uvc])\{?(\w)\}?\}?")
 
 
 @dataclass(frozen=True)
 class BibEntry:
-    """One entry: its key, its text, the authors' family names and the year; none, and empty where it has no authors."""
+    """One entry: its key, its text, the authors' family names and the year; none, and empty where
+    it has no authors."""
 
     key: str
     body: str
@@ -49,9 +53,10 @@ class BibEntry:
 
 
 def _names(authors: str) -> tuple[str, ...]:
-    """Family names: ``Family, Given and Family, Given``, or the last word of one without a comma."""
-    authors = ACCENT.sub(
-        lambda found: unicodedata.normalize("NFC", found[2] + ACCENTS[found[1]]), authors
+    """Family names: ``Family, Given and Family, Given``, or the last word of one without a
+    comma."""
+    authors = LATEX_ACCENT_PATTERN.sub(
+        lambda found: unicodedata.normalize("NFC", found[2] + COMBINING_ACCENTS[found[1]]), authors
     )
     people = (
         author.strip().replace("{", "").replace("}", "")

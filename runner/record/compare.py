@@ -1,4 +1,5 @@
-"""``runner compare``: what differs between recorded runs, and their results side by side, from the records on disk."""
+"""``runner compare``: what differs between recorded runs, and their results side by side, from the
+records on disk."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ Row = list[str]
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A record as it is compared: facts, flat config, and one value per replicate of every metric."""
+class ComparedRecord:
+    """A record as it is compared: facts, flat config, and one value per replicate of every
+    metric."""
 
     folder: Path
     facts: dict[str, Any]
@@ -69,7 +71,7 @@ def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
     return result, lines[-1]["step"] if lines else None
 
 
-def load(folder: Path) -> Compared:
+def load(folder: Path) -> ComparedRecord:
     """A run's record.
 
     Raises:
@@ -86,7 +88,7 @@ def load(folder: Path) -> Compared:
     if facts is None:
         raise ConfigError(f"{folder}: its run.json is damaged{hint}")
     result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
-    return Compared(folder, facts, flat(config), result, step)
+    return ComparedRecord(folder, facts, flat(config), result, step)
 
 
 # ---- what differs -----------------------------------------------------------------------------------------------------
@@ -112,10 +114,10 @@ FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
         (f.get("hardware") or {}).get("gpu") or (f.get("hardware") or {}).get("cpu") or ""
     ),
 }
-ALWAYS = ("state", "data", "took")
+ALWAYS_SHOWN_FACTS = ("state", "data", "took")
 
 
-def fact_rows(runs: list[Compared]) -> list[Row]:
+def fact_rows(runs: list[ComparedRecord]) -> list[Row]:
     """State, data and duration, and the other facts that differ."""
     table = {name: [getter(run.facts) for run in runs] for name, getter in FACTS.items()}
     versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
@@ -123,11 +125,13 @@ def fact_rows(runs: list[Compared]) -> list[Row]:
         p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions
     }
     return [
-        [name, *values] for name, values in table.items() if name in ALWAYS or len(set(values)) > 1
+        [name, *values]
+        for name, values in table.items()
+        if name in ALWAYS_SHOWN_FACTS or len(set(values)) > 1
     ]
 
 
-def config_rows(runs: list[Compared], everything: bool) -> list[Row]:
+def config_rows(runs: list[ComparedRecord], everything: bool) -> list[Row]:
     """Keys with different values (or all keys), in the order of the first config with them."""
     keys = dict.fromkeys(key for run in runs for key in run.config)
     rows = [[key, *(run.config.get(key, ABSENT) for run in runs)] for key in keys]
@@ -148,7 +152,7 @@ def _cell(values: list[float] | None) -> str:
     )
 
 
-def are_paired(a: Compared, b: Compared) -> bool:
+def are_paired(a: ComparedRecord, b: ComparedRecord) -> bool:
     """True if replicate r of both runs saw the same data and the same random streams."""
     return (a.facts["seed"], a.facts["data"]) == (
         b.facts["seed"],
@@ -166,8 +170,9 @@ def difference(a: list[float], b: list[float], paired: bool) -> str:
     return text if len(a) == 1 or len(b) == 1 else f"{text} ± {_number(math.hypot(se_a, se_b))}"
 
 
-def rows_test(a: Compared, b: Compared, metric: str) -> McNemar | None:
-    """McNemar's test over test labels of two runs of one replicate each that are paired; None: they do not keep them."""
+def rows_test(a: ComparedRecord, b: ComparedRecord, metric: str) -> McNemar | None:
+    """McNemar's test over test labels of two runs of one replicate each that are paired; None: they
+    do not keep them."""
     is_unreplicated = all(len(run.result.get(metric) or ()) == 1 for run in (a, b))
     return (
         compare_outcomes(a.folder, b.folder, metric)
@@ -176,7 +181,7 @@ def rows_test(a: Compared, b: Compared, metric: str) -> McNemar | None:
     )
 
 
-def metrics_of(runs: Iterable[Compared]) -> list[str]:
+def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
     """All metrics that a run has, headline metrics first."""
     return sorted(
         dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name
@@ -189,15 +194,16 @@ def directions(rows: list[Row]) -> list[Row]:
     return [[f"{name}{arrows[better(name)]}", *cells] for name, *cells in rows]
 
 
-def result_rows(runs: list[Compared]) -> list[Row]:
+def result_rows(runs: list[ComparedRecord]) -> list[Row]:
     """Each metric's mean ± SE in every run."""
     return [[name, *(_cell(run.result.get(name)) for run in runs)] for name in metrics_of(runs)]
 
 
-def difference_rows(runs: list[Compared]) -> list[Row]:
-    """Each metric's difference of every run from the first; where replicates are paired and five or more, p of the
-    two-sided signed-rank test, and of several runs also p after Holm's correction for their number; of single replicates
-    p of McNemar's exact test, where the outcomes of test labels are kept."""
+def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
+    """Each metric's difference of every run from the first; where replicates are paired and five or
+    more, p of the two-sided signed-rank test, and of several runs also p after Holm's correction
+    for their number; of single replicates p of McNemar's exact test, where the outcomes of test
+    labels are kept."""
     from runner.report.verdicts import compare, holm, scores_by_replicate
 
     first = runs[0]
@@ -227,7 +233,7 @@ def difference_rows(runs: list[Compared]) -> list[Row]:
     return rows
 
 
-def warnings(runs: list[Compared]) -> list[str]:
+def warnings(runs: list[ComparedRecord]) -> list[str]:
     """Warnings that the results are not directly comparable."""
     messages = []
     data = list(dict.fromkeys(run.facts["data"] for run in runs))
@@ -301,7 +307,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _readable(names: list[str], output_dir: Path) -> list[Compared]:
+def _readable(names: list[str], output_dir: Path) -> list[ComparedRecord]:
     """The runs that this user may read, the others named in a line.
 
     Raises:

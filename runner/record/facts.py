@@ -12,12 +12,18 @@ from typing import Any, Literal, get_args
 
 from runner.disk.plain_file import read_plain
 from runner.disk.yaml_limits import read_yaml
-from runner.mistakes import UNREADABLE, ConfigError, RunnerWarning, shown_path, unreadable
+from runner.mistakes import (
+    YAML_READ_ERRORS,
+    ConfigError,
+    RunnerWarning,
+    describe_read_error,
+    display_path,
+)
 
 NAME = "run.json"
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]
 NUMBER = (int, float)
-HOLDS: dict[str, type | tuple[type, ...]] = {
+REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
     "state": str,
     "experiment": str,
     "signature": str,
@@ -31,7 +37,7 @@ HOLDS: dict[str, type | tuple[type, ...]] = {
     "finished": dict,
     "result": dict,
 }
-SINCE: dict[str, type | tuple[type, ...]] = {  # what some records have
+OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # what some records have
     "git": dict,
     "versions": dict,
     "hardware": dict,
@@ -60,7 +66,9 @@ def _is_valid(facts: Any) -> bool:
     if facts["state"] not in get_args(RunState):
         return False
     if not all(
-        isinstance(facts[key], kind) for key, kind in (HOLDS | SINCE).items() if key in facts
+        isinstance(facts[key], kind)
+        for key, kind in (REQUIRED_KEY_TYPES | OPTIONAL_KEY_TYPES).items()
+        if key in facts
     ):
         return False
     if not all(
@@ -81,11 +89,14 @@ class UnreadableRecordError(ConfigError):
 
     def __init__(self, path: Path, error: OSError):
         hint = "ask its owner for chmod -R u+rwX,g+rX, or give another --output-dir"
-        super().__init__(f"{shown_path(path)}: cannot be read ({error.strerror or error}); {hint}")
+        super().__init__(
+            f"{display_path(path)}: cannot be read ({error.strerror or error}); {hint}"
+        )
 
 
-def tell_unreadable(path: Path, error: OSError) -> None:
-    """Warns of a record, or a folder of records, that is left out because this user may not read it: once for each."""
+def warn_unreadable(path: Path, error: OSError) -> None:
+    """Warns of a record, or a folder of records, that is left out because this user may not read
+    it: once for each."""
     warnings.warn(f"left out: {UnreadableRecordError(path, error)}", RunnerWarning, stacklevel=1)
 
 
@@ -99,7 +110,7 @@ def list_folder(folder: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except PermissionError as error:
-        tell_unreadable(folder, error)
+        warn_unreadable(folder, error)
         return []
 
 
@@ -111,16 +122,16 @@ def read(folder: Path) -> dict[str, Any] | None:
     try:
         return load_facts(folder)
     except PermissionError as error:
-        tell_unreadable(folder, error)
+        warn_unreadable(folder, error)
         return None
 
 
-def read_beside(folder: Path) -> dict[str, Any] | None:
+def read_facts_or_warn(folder: Path) -> dict[str, Any] | None:
     """``read`` of a record shown next to others: a damaged one gives a warning too."""
     try:
         facts = load_facts(folder)
     except PermissionError as error:
-        tell_unreadable(folder, error)
+        warn_unreadable(folder, error)
         return None
     if facts is None and is_there(folder / NAME):
         warnings.warn(f"left out: {folder}: its run.json is damaged", RunnerWarning, stacklevel=1)
@@ -154,20 +165,20 @@ def read_config(folder: Path) -> dict[str, Any]:
         config = read_yaml(file)
     except PermissionError:
         raise
-    except UNREADABLE as error:
-        raise ConfigError(unreadable(file, error)) from None
+    except YAML_READ_ERRORS as error:
+        raise ConfigError(describe_read_error(file, error)) from None
     if not isinstance(config, dict):
-        raise ConfigError(f"{shown_path(file)}: must hold keys and their values")
+        raise ConfigError(f"{display_path(file)}: must hold keys and their values")
     return config
 
 
 def is_there(path: Path) -> bool:
-    """True if there is such a file or folder of a record; of one behind a folder that this user may not enter there is a
-    warning."""
+    """True if there is such a file or folder of a record; of one behind a folder that this user may
+    not enter there is a warning."""
     try:
         return path.exists()
     except PermissionError as error:
-        tell_unreadable(path.parent, error)
+        warn_unreadable(path.parent, error)
         return False
 
 
@@ -175,7 +186,7 @@ def is_readable(path: Path) -> bool:
     """True if this user may read a file of a record; otherwise there is a warning."""
     if os.access(path, os.R_OK):
         return True
-    tell_unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    warn_unreadable(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     return False
 
 
@@ -184,6 +195,10 @@ def complete(facts: dict[str, Any] | None, signature: str) -> bool:
 
     A record marked as done must have a finished replicate.
     """
-    if facts is None or not facts.keys() >= HOLDS.keys() or facts["signature"] != signature:
+    if (
+        facts is None
+        or not facts.keys() >= REQUIRED_KEY_TYPES.keys()
+        or facts["signature"] != signature
+    ):
         return False
     return facts["state"] != "done" or bool(facts["finished"])

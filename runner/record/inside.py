@@ -27,13 +27,14 @@ def inside(folder: Path, name: str, key: str) -> Path:
     return folder / name
 
 
-def lies_inside(folder: Path, path: Path) -> bool:
+def is_inside(folder: Path, path: Path) -> bool:
     """True if a path, links followed, lies in a folder."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuses a folder that is about to be written to and holds a link to elsewhere: what is written there would go there.
+    """Refuses a folder that is about to be written to and holds a link to elsewhere: what is
+    written there would go there.
 
     Raises:
         ConfigError: naming the link.
@@ -44,12 +45,13 @@ def refuse_links(folder: Path) -> None:
 
 
 def real_file(folder: Path, name: str, key: str) -> Path:
-    """``inside``, of a file that is read or sent on: a link that leads out of the folder is refused too.
+    """``inside``, of a file that is read or sent on: a link that leads out of the folder is refused
+    too.
 
     Raises:
         ConfigError: the name, or what it is a link to, lies elsewhere.
     """
     path = inside(folder, name, key)
-    if not lies_inside(folder, path):
+    if not is_inside(folder, path):
         raise ConfigError(f"{key}={name!r}: is a link that leads out of {folder}; remove it")
     return path

@@ -1,13 +1,12 @@
 """Lease of a run, ``<run>/.lock``: the process that works in its folder, on any machine.
 
 It names host, process and the process's start, and its heartbeat touches it every
-``BEAT`` seconds.  On the same machine the process itself is checked, so that a killed
-process is detected immediately; a lease from another machine is valid until it has not
-been touched for ``STALE`` seconds.  Both times are read off the file system (the
-lease's, and the time of a file touched now): clocks of machines may differ.  Only
-operations that are atomic on NFS too are used: ``link`` to make it, ``rename`` to
-replace it, and the file is opened to learn its time, because on NFS its attributes
-without an open may be a minute old.
+``HEARTBEAT_SECONDS`` seconds.  On the same machine the process itself is checked, so that a killed
+process is detected immediately; a lease from another machine is valid until it has not been touched
+for ``HEARTBEAT_TIMEOUT_SECONDS`` seconds.  Both times are read off the file system (the lease's,
+and the time of a file touched now): clocks of machines may differ.  Only operations that are atomic
+on NFS too are used: ``link`` to make it, ``rename`` to replace it, and the file is opened to learn
+its time, because on NFS its attributes without an open may be a minute old.
 
 filelock's SoftFileLease is similar, but takes nothing over on NFS and SMB, which cannot
 exchange two names, and cannot query without taking.  ``flock`` is not seen by other
@@ -32,20 +31,20 @@ from runner.mistakes import ConfigError, RunFailure
 from runner.record.atomic import alive
 
 NAME = ".lock"
-BEAT = 10.0
+HEARTBEAT_SECONDS = 10.0
 # seconds: between touches, and without one after which a lease of another machine is void
-STALE = 60.0
-LOOK = 0.5  # seconds between looks at a lease of another machine that may be void soon
-PAUSE = 0.01  # seconds before another try where somebody else was first
-_live: set[str] = set()  # tokens of the leases that this process holds
+HEARTBEAT_TIMEOUT_SECONDS = 60.0
+POLL_SECONDS = 0.5  # seconds between looks at a lease of another machine that may be void soon
+RETRY_SECONDS = 0.01  # seconds before another try where somebody else was first
+_held_tokens: set[str] = set()  # tokens of the leases that this process holds
 
 
-class LeaseLost(RunFailure):
+class LeaseLostError(RunFailure):
     """Another process has taken the run over: this one must not write any more."""
 
 
 @dataclass(frozen=True)
-class Holder:
+class LeaseHolder:
     """Who holds a lease."""
 
     host: str
@@ -83,14 +82,15 @@ def process_start(process: int) -> str:
     return after_name[19] if len(after_name) > 19 else ""
 
 
-def holder(path: Path) -> tuple[Holder, float] | None:
-    """Who holds a lease, and when it was touched by the file system's clock; None: nobody, or nothing that reads as one.
+def holder(path: Path) -> tuple[LeaseHolder, float] | None:
+    """Who holds a lease, and when it was touched by the file system's clock; None: nobody, or
+    nothing that reads as one.
 
     Raises:
         PermissionError: this user may not read it."""
     try:
         with open_plain(path) as file:
-            owner = Holder(**json.load(file))
+            owner = LeaseHolder(**json.load(file))
             return owner, os.fstat(file.fileno()).st_mtime
     except PermissionError:
         raise
@@ -114,13 +114,13 @@ def clock(folder: Path) -> float:
             probe.unlink(missing_ok=True)
 
 
-def _void(path: Path, of: Holder, touched: float) -> bool:
+def _is_lease_void(path: Path, of: LeaseHolder, touched: float) -> bool:
     """True if the lease's holder is certainly gone, or its heartbeat has expired."""
     if of.place and of.place == place():
         if of.process == os.getpid():
-            return of.token not in _live
+            return of.token not in _held_tokens
         return not alive(of.process) or process_start(of.process) not in ("", of.start)
-    return clock(path.parent) - touched > STALE
+    return clock(path.parent) - touched > HEARTBEAT_TIMEOUT_SECONDS
 
 
 def is_leased(path: Path) -> bool:
@@ -129,31 +129,32 @@ def is_leased(path: Path) -> bool:
         lease = holder(path)
     except PermissionError:
         return False
-    return lease is not None and not _void(path, *lease)
+    return lease is not None and not _is_lease_void(path, *lease)
 
 
 class Lease:
     """A lease that this process holds and keeps alive until ``close``, or until it is dropped.
 
-    Source: Gray & Cheriton (1989), leases; the touching process is the lease's own thread, which a long step does not stop."""
+    Source: Gray & Cheriton (1989), leases; the touching process is the lease's own thread, which a
+    long step does not stop."""
 
-    def __init__(self, path: Path, mine: Holder):
+    def __init__(self, path: Path, mine: LeaseHolder):
         self.path = path
         self.mine = mine
         self._seen = time.time()
         self._done = threading.Event()
-        self._end = weakref.finalize(self, _give_back, path, mine, self._done, os.getpid())
+        self._end = weakref.finalize(self, _release_lease, path, mine, self._done, os.getpid())
         threading.Thread(
-            target=_beat, args=(path, mine, self._done), name="lease", daemon=True
+            target=_send_heartbeats, args=(path, mine, self._done), name="lease", daemon=True
         ).start()
 
     @property
-    def unsure(self) -> bool:
+    def is_unverified(self) -> bool:
         """True if the last check is so old that the lease may be lost.
 
         This includes the case that the machine slept meanwhile.
         """
-        return abs(time.time() - self._seen) > BEAT
+        return abs(time.time() - self._seen) > HEARTBEAT_SECONDS
 
     def check(self) -> None:
         """Called before anything is written.
@@ -166,8 +167,9 @@ class Lease:
         if self._done.is_set() or (lease is not None and lease[0].token == self.mine.token):
             return
         reason = f"{lease[0].words} has taken the run over" if lease else f"{self.path} is gone"
-        raise LeaseLost(
-            f"lease lost: {reason}, after this process had been silent for {STALE:.0f} s; it writes nothing more"
+        raise LeaseLostError(
+            f"lease lost: {reason}, after this process had been silent for "
+            f"{HEARTBEAT_TIMEOUT_SECONDS:.0f} s; it writes nothing more"
         )
 
     def close(self) -> None:
@@ -175,8 +177,8 @@ class Lease:
         self._end()
 
 
-def _beat(path: Path, mine: Holder, done: threading.Event) -> None:
-    while not done.wait(BEAT):
+def _send_heartbeats(path: Path, mine: LeaseHolder, done: threading.Event) -> None:
+    while not done.wait(HEARTBEAT_SECONDS):
         lease = holder(path)
         if lease is not None and lease[0].token != mine.token:
             return
@@ -184,18 +186,18 @@ def _beat(path: Path, mine: Holder, done: threading.Event) -> None:
             os.utime(path)  # no time given: the server's own
 
 
-def _give_back(path: Path, mine: Holder, done: threading.Event, owner: int) -> None:
+def _release_lease(path: Path, mine: LeaseHolder, done: threading.Event, owner: int) -> None:
     if os.getpid() != owner:  # a fork has only inherited it
         return
     done.set()
-    _live.discard(mine.token)
+    _held_tokens.discard(mine.token)
     lease = holder(path)
     if lease is not None and lease[0].token == mine.token:
         with suppress(OSError):
             path.unlink()
 
 
-def _create_lease(path: Path, mine: Holder) -> bool:
+def _create_lease(path: Path, mine: LeaseHolder) -> bool:
     """Create a lease if there is no lease; False if another process was first."""
     temp_path = path.with_name(f"{path.name}.{mine.token}")
     try:
@@ -215,14 +217,14 @@ def _create_lease(path: Path, mine: Holder) -> bool:
         temp_path.unlink(missing_ok=True)
 
 
-def _replace_lease(path: Path, old: str, mine: Holder) -> bool:
+def _replace_lease(path: Path, old: str, mine: LeaseHolder) -> bool:
     """Takes the place of a void lease of token ``old``; False: another waiter was first.
 
     Whoever makes ``.lock.<old>.claim`` may replace it, if it is still there then."""
     claim = path.with_name(f"{path.name}.{old}.claim")
     if not _create_lease(claim, mine):
         claim_lease = holder(claim)
-        if claim_lease is None or _void(
+        if claim_lease is None or _is_lease_void(
             claim, *claim_lease
         ):  # its maker was killed between two operations
             claim.unlink(missing_ok=True)
@@ -249,17 +251,17 @@ def take_lease(folder: Path, signature: str) -> Lease:
     """
     path = folder / NAME
     process = os.getpid()
-    mine = Holder(platform.node(), place(), process, process_start(process), uuid.uuid4().hex)
+    mine = LeaseHolder(platform.node(), place(), process, process_start(process), uuid.uuid4().hex)
     # before it is seen in a file: another thread of ours would take it for one left behind
-    _live.add(mine.token)
+    _held_tokens.add(mine.token)
     try:
         return _finish_claim(path, mine, signature)
     except BaseException:
-        _live.discard(mine.token)
+        _held_tokens.discard(mine.token)
         raise
 
 
-def _finish_claim(path: Path, mine: Holder, signature: str) -> Lease:
+def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
     from runner import console  # rich, only where a run is about to start
 
     folder = path.parent
@@ -271,7 +273,7 @@ def _finish_claim(path: Path, mine: Holder, signature: str) -> Lease:
                 path.exists() and holder(path) is None and _replace_lease(path, "", mine)
             ):
                 break
-        elif _void(path, *lease):
+        elif _is_lease_void(path, *lease):
             if _replace_lease(path, lease[0].token, mine):
                 break
         else:
@@ -287,13 +289,13 @@ def _finish_claim(path: Path, mine: Holder, signature: str) -> Lease:
                     f"note     {owner.words} may still run it: looking whether it does"
                 )
             first[owner.token] = touched
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
             continue
-        time.sleep(PAUSE)
+        time.sleep(RETRY_SECONDS)
     for stale_path in folder.glob(
         f"{NAME}.*"
     ):  # of processes that were killed between two operations
         with suppress(OSError):
-            if clock(folder) - stale_path.stat().st_mtime > STALE:
+            if clock(folder) - stale_path.stat().st_mtime > HEARTBEAT_TIMEOUT_SECONDS:
                 stale_path.unlink()
     return Lease(path, mine)

@@ -1,4 +1,5 @@
-"""metrics.jsonl: one line for each recorded step, evaluation and end of a replicate, in the order in which they came."""
+"""metrics.jsonl: one line for each recorded step, evaluation and end of a replicate, in the order
+in which they came."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from typing import IO, Any
 
 from runner.disk.plain_file import NotPlainFileError, read_plain
 from runner.record.atomic import write_bytes
-from runner.record.facts import tell_unreadable
+from runner.record.facts import warn_unreadable
 
 NAME = "metrics.jsonl"
-HOLDS: dict[str, type | tuple[type, ...]] = {
+REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
     "step": int,
     "replicate": int,
     "time": (int, float),
@@ -31,13 +32,14 @@ def _parse_line(text: bytes) -> Line | None:
     except ValueError:
         return None
     is_complete = isinstance(line, dict) and all(
-        isinstance(line.get(key), kind) for key, kind in HOLDS.items()
+        isinstance(line.get(key), kind) for key, kind in REQUIRED_KEY_TYPES.items()
     )
     return line if is_complete else None
 
 
 def read_lines(folder: Path) -> list[Line]:
-    """The lines of metrics.jsonl, if there are any; one that is broken, or was cut short by a crash, is left out."""
+    """The lines of metrics.jsonl, if there are any; one that is broken, or was cut short by a
+    crash, is left out."""
     try:
         content = read_plain(folder / NAME)
     except (FileNotFoundError, NotPlainFileError):
@@ -53,7 +55,7 @@ def readable_lines(folder: Path) -> list[Line]:
     try:
         return read_lines(folder)
     except PermissionError as error:
-        tell_unreadable(folder / NAME, error)
+        warn_unreadable(folder / NAME, error)
         return []
 
 
@@ -127,8 +129,9 @@ class Lines:
             self._file = None
 
     def rewind(self, replicate: int, step: int, finished: set[int]) -> str | None:
-        """Keeps what a replicate that goes on from a step does not write again: the lines of those that are finished, and
-        its own up to that step but for its last evaluation, which it has still to make.  Returns what was found lost."""
+        """Keeps what a replicate that goes on from a step does not write again: the lines of those
+        that are finished, and its own up to that step but for its last evaluation, which it has
+        still to make.  Returns what was found lost."""
         self.close()  # the file is replaced: lines written on to the old one would be lost
         path = self.folder / NAME
         if not path.exists():

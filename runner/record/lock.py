@@ -15,7 +15,7 @@ from typing import IO
 from runner.disk.plain_file import open_plain
 
 TRIES = 6
-PAUSE = 0.05  # and the seconds between them
+RETRY_SECONDS = 0.05  # and the seconds between them
 
 
 def is_locked(path: Path) -> bool:
@@ -41,11 +41,12 @@ def try_lock(path: Path) -> IO[str] | None:
     return file
 
 
-def grabbed_soon(path: Path) -> IO[str] | None:
-    """``try_lock``, tried again for a moment: whoever holds the lock may only be looking whether it is held."""
+def lock_with_retries(path: Path) -> IO[str] | None:
+    """``try_lock``, tried again for a moment: whoever holds the lock may only be looking whether it
+    is held."""
     for tries_left in reversed(range(TRIES)):
         if (file := try_lock(path)) is not None:
             return file
         if tries_left:
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
     return None

@@ -1,4 +1,5 @@
-"""Which test labels a run predicted rightly, kept with its record, and McNemar's test of two runs on the same labels."""
+"""Which test labels a run predicted rightly, kept with its record, and McNemar's test of two runs
+on the same labels."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from runner.disk.plain_file import read_plain
 from runner.record.atomic import write_text
-from runner.record.facts import tell_unreadable
+from runner.record.facts import warn_unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +40,8 @@ def outcomes_file(folder: Path, replicate: int) -> Path:
 
 
 def write_outcomes(folder: Path, replicate: int, outcomes: Mapping[str, NDArray[np.bool_]]) -> None:
-    """``outcomes/<replicate>.json``: by score a bit for each observed test label, as hexadecimal digits."""
+    """``outcomes/<replicate>.json``: by score a bit for each observed test label, as hexadecimal
+    digits."""
     import numpy as np
 
     path = outcomes_file(folder, replicate)
@@ -64,14 +66,15 @@ def read_outcomes(folder: Path, replicate: int) -> dict[str, NDArray[np.bool_]]:
             name: np.unpackbits(bits, count=labels).astype(bool) for name, bits in packed.items()
         }
     except PermissionError as error:
-        tell_unreadable(folder, error)
+        warn_unreadable(folder, error)
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
 def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
-    """The exact test on the labels on which two classifiers differ: n₁ of n₁ + n₂ is Binomial(n₁ + n₂, ½); p = 1 for none.
+    """The exact test on the labels on which two classifiers differ: n₁ of n₁ + n₂ is Binomial(n₁ +
+    n₂, ½); p = 1 for none.
 
     Source: McNemar (1947); Dietterich (1998), section 3.1."""
     from scipy.stats import binomtest
@@ -82,7 +85,8 @@ def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> McNemar:
 
 
 def compare_outcomes(first: Path, second: Path, metric: str) -> McNemar | None:
-    """McNemar's test of one score between the only replicates of two records; None: one does not keep it."""
+    """McNemar's test of one score between the only replicates of two records; None: one does not
+    keep it."""
     one, other = (read_outcomes(folder, 0).get(metric) for folder in (first, second))
     return (
         mcnemar(one, other)

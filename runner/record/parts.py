@@ -1,4 +1,5 @@
-"""Replicates of a run that are jobs of their own: each has a record inside the run's folder, ``<run>/parts/<r>/…``."""
+"""Replicates of a run that are jobs of their own: each has a record inside the run's folder,
+``<run>/parts/<r>/…``."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ PARTS = "parts"
 ALONE = "RUNNER_REPLICATE"  # the variable of the environment that makes a process one of them
 
 
-def part_of(folder: Path, replicate: int) -> Path:
+def replicate_output_folder(folder: Path, replicate: int) -> Path:
     """The output folder of one replicate of a run."""
     return folder / PARTS / str(replicate)
 
 
-def record_of(folder: Path, replicate: int) -> Path:
+def replicate_record_folder(folder: Path, replicate: int) -> Path:
     """Folder of that replicate's record."""
-    return part_of(folder, replicate) / folder.parent.name / folder.name
+    return replicate_output_folder(folder, replicate) / folder.parent.name / folder.name
 
 
 def alone() -> int | None:

@@ -15,9 +15,9 @@ from runner.record import facts, lines
 from runner.record.lines import read_lines
 
 # What every run may leave in its folder; other files there are its posterior's own.
-KEEP = "keep"  # a user's own mark: `runner clean` leaves the run alone
+KEEP_MARKER_NAME = "keep"  # a user's own mark: `runner clean` leaves the run alone
 OURS = {
-    KEEP,
+    KEEP_MARKER_NAME,
     "config.yaml",
     facts.NAME,
     lines.NAME,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from runner.compose.config import Job
 
 # What a folder that cannot be written answers; any other error has another cause.
-_REFUSALS = (
+_REFUSAL_ERRNOS = (
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -104,7 +104,7 @@ def disk_failure(error: OSError, folder: Path) -> RunFailure | ConfigError:
         return RunFailure(
             f"{type(error).__name__}: {about} ({why}); mend that, then give the same command to go on"
         )
-    if error.errno in _REFUSALS:
+    if error.errno in _REFUSAL_ERRNOS:
         return ConfigError(
             f"output_dir: cannot write to {folder} ({why}); set output_dir=… to a folder you can write"
         )
@@ -154,7 +154,8 @@ class Record:
 
     @classmethod
     def open(cls, job: Job, command: Sequence[str] | None = None) -> Record:
-        """The folder of a job, new or found again, locked; ``command`` is what asks for it (None: this process's words).
+        """The folder of a job, new or found again, locked; ``command`` is what asks for it (None:
+        this process's words).
 
         Raises:
             ConfigError: the folder cannot be written, or another process runs the same job.
@@ -227,8 +228,9 @@ class Record:
         """Identity of the running code."""
         return code.identity(self.facts["git"], self.facts["versions"])
 
-    def works_from(self, replicate: int, step: int) -> str | None:
-        """Lists the code that works from here on in the record; returns how it differs from the one that worked before.
+    def register_code_version(self, replicate: int, step: int) -> str | None:
+        """Lists the code that works from here on in the record; returns how it differs from the one
+        that worked before.
 
         What was listed from a place that is not behind this one did nothing that is left."""
         here = {"replicate": replicate, "step": step}
@@ -265,7 +267,7 @@ class Record:
         Raises:
             LeaseLost: this process had been stopped for a while, and the run is no longer ours.
         """
-        if self._lease is not None and self._lease.unsure:
+        if self._lease is not None and self._lease.is_unverified:
             self.check()
         entry = {
             "step": step,
@@ -286,7 +288,7 @@ class Record:
             return
         try:
             self._lease.check()
-        except lease.LeaseLost:
+        except lease.LeaseLostError:
             self._lines.drop()
             raise
 
@@ -301,7 +303,8 @@ class Record:
         self._lines.sync()
 
     def rewind(self, replicate: int, step: int) -> str | None:
-        """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes again; says what was lost."""
+        """Drops the lines that a replicate which goes on from a checkpoint of ``step`` writes
+        again; says what was lost."""
         return self._lines.rewind(
             replicate, step, {int(r) for r in self.facts["finished"]} - {replicate}
         )
@@ -315,7 +318,8 @@ class Record:
 
 
 def runs(output_dir: Path) -> list[Path]:
-    """Every run folder under an output folder; of one that this user may not read there is a warning."""
+    """Every run folder under an output folder; of one that this user may not read there is a
+    warning."""
     return [folder for folder in _folders(output_dir) if is_there(folder / facts.NAME)]
 
 

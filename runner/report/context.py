@@ -9,16 +9,16 @@ import math
 from collections import Counter
 from typing import Any
 
-from runner.compose.settings import that_count
+from runner.compose.settings import signed_overrides
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
 from runner.report.origin import Origin
-from runner.report.results import Cell, Laid, describe_replicates
+from runner.report.results import Cell, TableLayout, describe_replicates
 from runner.study.definition import CENTRES, StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
-DOUBTED = "†"  # behind a number whose run failed checks
-EARLIER = "of earlier scores: "  # before what is known of them
+FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
+EARLIER_SCORES_PREFIX = "of earlier scores: "  # before what is known of them
 COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse", "differs": "worse"}
 
 
@@ -30,7 +30,7 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     """Values of a cell that the template and Markdown show."""
     summary = cell.summary
     pair = cell.against
-    mark = DOUBTED if cell.doubted else ""
+    mark = FAILED_CHECK_MARK if cell.doubted else ""
     digits = spec.digits
     view = {
         "column": cell.column,
@@ -61,8 +61,9 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     return view
 
 
-def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
-    """A table, row by row; ``differs``: by row, its settings that the reference row has otherwise."""
+def table_view(laid: TableLayout, differs: dict[str, str]) -> dict[str, Any]:
+    """A table, row by row; ``differs``: by row, its settings that the reference row has
+    otherwise."""
     published = laid.published
     previous = None
     rows = []
@@ -103,10 +104,10 @@ def table_view(laid: Laid, differs: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def worse_side(laid: Laid) -> str:
+def worse_side(laid: TableLayout) -> str:
     """The sign of a difference of a row that is worse, in words; by column where columns differ."""
     signs = {"lower": "positive", "higher": "negative", None: "neither sign"}
-    side = {column: signs[laid.spec.better_of(column)] for column in laid.columns}
+    side = {column: signs[laid.spec.column_direction(column)] for column in laid.columns}
     if len(set(side.values())) == 1:
         return next(iter(side.values()))
     return "; ".join(
@@ -173,7 +174,7 @@ def provenance(
             + f"; {hours:.1f} h of computing",
         ),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
-        ("overrides of this launch", " ".join(that_count(snapshot.extra)) or "none"),
+        ("overrides of this launch", " ".join(signed_overrides(snapshot.extra)) or "none"),
         ("code", each(shas)),
         (
             "versions",
@@ -186,17 +187,27 @@ def provenance(
             each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in records),
         ),
         ("threads of a run", each(f.get("threads") for f in records)),
-        *((key if key.startswith(EARLIER) else f"{EARLIER}{key}", value) for key, value in kept),
+        *(
+            (
+                key if key.startswith(EARLIER_SCORES_PREFIX) else f"{EARLIER_SCORES_PREFIX}{key}",
+                value,
+            )
+            for key, value in kept
+        ),
     ]
 
 
 def notes(
-    snapshot: Snapshot | None, tables: list[Laid], runs: list[dict[str, Any]], kept: Origin
+    snapshot: Snapshot | None, tables: list[TableLayout], runs: list[dict[str, Any]], kept: Origin
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
         return kept.notes
-    messages = [f"Of the earlier scores: {line}" for line in kept.notes if line.startswith(DOUBTED)]
+    messages = [
+        f"Of the earlier scores: {line}"
+        for line in kept.notes
+        if line.startswith(FAILED_CHECK_MARK)
+    ]
     if any(run["facts"].get("smoke") for run in runs):
         messages.append(
             "Smoke runs are among these: tiny data, few steps. No number here is a result."
@@ -210,9 +221,9 @@ def notes(
         messages.append("Nothing has been run yet: the published numbers stand alone.")
     apart: dict[tuple[str, str], list[str]] = {}
     for laid in tables:
-        other = [d for d in laid.data if laid.published and not laid.published.is_on(d)]
+        other = [d for d in laid.data if laid.published and not laid.published.is_comparable_on(d)]
         if other and laid.published:
-            apart.setdefault((", ".join(other), laid.published.named_data), []).append(
+            apart.setdefault((", ".join(other), laid.published.data_label), []).append(
                 laid.published.where.split(",")[0]
             )
     for (ours, theirs), where in apart.items():
@@ -225,7 +236,8 @@ def notes(
         counts = Counter(name for lost in doubted for name in lost)
         names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
         messages.append(
-            f"{DOUBTED} {len(doubted)} of {len(runs)} runs failed checks of their own, by which their numbers are not to be "
+            f"{FAILED_CHECK_MARK} {len(doubted)} of {len(runs)} runs failed checks of their "
+            f"own, by which their numbers are not to be "
             f"trusted as they are: {names}."
         )
     bad = [run for run in runs if run["state"] in ("failed", "diverged", "refused")]

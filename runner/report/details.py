@@ -19,24 +19,28 @@ from runner.record.checks import combine_checks
 from runner.record.code import has_changes
 from runner.record.compare import flat
 from runner.record.facts import is_readable, is_there
-from runner.record.inside import lies_inside
+from runner.record.inside import is_inside
 from runner.report.figures.charts import numbers
-from runner.report.results import Laid
+from runner.report.results import TableLayout
 from runner.study.snapshot import FrozenRun, Snapshot
 
-INSIDE = 2_000_000  # bytes: figures of all runs that are written into the page
+MAX_EMBEDDED_BYTES = 2_000_000  # bytes: figures of all runs that are written into the page
 
 
-def details(tables: list[Laid], snapshot: Snapshot | None, folder: Path) -> dict[str, Any]:
-    """``cells`` in the order in which the page shows them, ``runs``, and ``shared`` settings; ``folder``: the page's."""
+def details(tables: list[TableLayout], snapshot: Snapshot | None, folder: Path) -> dict[str, Any]:
+    """``cells`` in the order in which the page shows them, ``runs``, and ``shared`` settings;
+    ``folder``: the page's."""
     runs = list(snapshot.runs) if snapshot else []
     configs = [flat(run.config) for run in runs]
     shared = dict(configs[0]) if configs else {}
     for config in configs:
         shared = {key: value for key, value in shared.items() if config.get(key) == value}
     places = [snapshot.folder(run) if snapshot and run.signature else None for run in runs]
-    pictures = [pictures_of(place) if place else [] for place in places]
-    embed = sum(picture.stat().st_size for images in pictures for picture in images) <= INSIDE
+    pictures = [list_record_figures(place) if place else [] for place in places]
+    embed = (
+        sum(picture.stat().st_size for images in pictures for picture in images)
+        <= MAX_EMBEDDED_BYTES
+    )
     index = {place: i for i, place in enumerate(places) if place}
     cells = [
         {
@@ -125,12 +129,12 @@ def _run(
     }
 
 
-def pictures_of(record: Path) -> list[Path]:
+def list_record_figures(record: Path) -> list[Path]:
     """The figures that lie in a record; a link to a file elsewhere is no figure of it."""
     return [
         path
         for path in sorted(record.glob("figures/*.png"))
-        if path.is_file() and lies_inside(record, path) and is_readable(path)
+        if path.is_file() and is_inside(record, path) and is_readable(path)
     ]
 
 

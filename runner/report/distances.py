@@ -1,4 +1,5 @@
-"""How far what the runs of a study predict lies from what the runs of its gold row predict, replicate by replicate."""
+"""How far what the runs of a study predict lies from what the runs of its gold row predict,
+replicate by replicate."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.metrics.predictive_distance import predictive_distances
-from runner.execution.artefacts import predictions_of
+from runner.execution.artefacts import predictions_file
 from runner.record.facts import is_readable, is_there
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -25,7 +26,7 @@ def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
 
 
 def _draws_by_parameter(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
-    path = predictions_of(folder, replicate)
+    path = predictions_file(folder, replicate)
     return (
         _predictions(path, path.stat().st_mtime_ns)
         if is_there(path) and is_readable(path)

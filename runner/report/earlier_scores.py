@@ -13,7 +13,7 @@ import csv
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runner.csv_cells import as_meant
+from runner.csv_cells import unescape_cell
 from runner.mistakes import ConfigError, nearest
 from runner.study.definition import StudyDefinition
 
@@ -81,7 +81,7 @@ def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             meant = (
-                {k: as_meant(v) if isinstance(v, str) else v for k, v in line.items()}
+                {k: unescape_cell(v) if isinstance(v, str) else v for k, v in line.items()}
                 for line in reader
             )
             lines = list(enumerate(meant, start=2))

@@ -33,7 +33,8 @@ def _plotly() -> str:
 
 
 def embed_figures(figures: list[dict[str, Any]], details: dict[str, Any]) -> dict[str, Any]:
-    """For the template; where no figure has an interactive form the page goes without the library."""
+    """For the template; where no figure has an interactive form the page goes without the
+    library."""
     charts = [figure["chart"] for figure in figures]
     return {
         "plotly": _plotly() if any(charts) else "",

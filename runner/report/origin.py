@@ -19,12 +19,12 @@ from pydantic import TypeAdapter, ValidationError
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
 from runner.report.earlier_scores import EarlierCell, EarlierScores, read_earlier
-from runner.report.results import Laid
+from runner.report.results import TableLayout
 from runner.study.definition import StudyDefinition
 
 
 @dataclass(frozen=True)
-class OfCell:
+class CellFacts:
     """Facts of a cell in addition to its scores."""
 
     table: str
@@ -41,7 +41,7 @@ class Origin:
     provenance: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     differs: dict[str, str] = field(default_factory=dict)
-    cells: list[OfCell] = field(default_factory=list)
+    cells: list[CellFacts] = field(default_factory=list)
     figures: dict[str, str] = field(default_factory=dict)  # file stem -> caption
     rows: dict[str, list[str]] = field(default_factory=dict)  # table -> rows that it shows
     study: str = ""  # whose runs they are, where that is not the name of the file
@@ -54,10 +54,10 @@ def path_of(scores: Path) -> Path:
     )
 
 
-def of_cells(tables: list[Laid]) -> list[OfCell]:
+def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
     """Facts that tables have about their cells."""
     cells = [
-        OfCell(laid.spec.name, row.name, cell.column, cell.doubted, cell.reason)
+        CellFacts(laid.spec.name, row.name, cell.column, cell.doubted, cell.reason)
         for laid in tables
         for row, line in laid.rows
         for cell in line
@@ -90,7 +90,7 @@ class Kept:
         return by_stem
 
 
-def read_kept(scores: list[Path], study: StudyDefinition) -> Kept:
+def read_kept_scores(scores: list[Path], study: StudyDefinition) -> Kept:
     """Files of scores and the files next to them.
 
     If two give the same replicate, the later file takes precedence.

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.record.atomic import write_bytes, write_text
-from runner.report.results import Cell, Laid
+from runner.report.results import Cell, TableLayout
 from runner.study.snapshot import Snapshot
 from runner.terminal.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMN = 3.3  # inches: a column of the usual two-column style
+COLUMN_WIDTH_INCHES = 3.3  # inches: a column of the usual two-column style
 SMALLEST = 6.0  # points, of letters that are made smaller with their figure
-SPECIAL = {
+LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -60,8 +60,8 @@ SPECIAL = {
     "†": r"$\dagger$",
     "–": "--",
 }
-SPECIAL_RE = re.compile(
-    "|".join(re.escape(sign) for sign in sorted(SPECIAL, key=len, reverse=True))
+LATEX_SPECIAL_PATTERN = re.compile(
+    "|".join(re.escape(sign) for sign in sorted(LATEX_ESCAPES, key=len, reverse=True))
 )
 SOFTWARE = {  # package: its entry in components/references.bib; the version goes with it
     "bayes-runner": "bayes_runner",
@@ -80,11 +80,12 @@ TESTS = ("wilcoxon1945", "holm1979")  # what reports themselves use
 
 def latex(text: str) -> str:
     """Text in LaTeX, with any special characters escaped."""
-    return SPECIAL_RE.sub(lambda found: SPECIAL[found.group()], plain(text))
+    return LATEX_SPECIAL_PATTERN.sub(lambda found: LATEX_ESCAPES[found.group()], plain(text))
 
 
-def _entry(cell: Cell, laid: Laid) -> str:
-    """``mean \\pm SE`` for an S column, bold where the report has it so; ``{--}`` where nothing was run."""
+def _entry(cell: Cell, laid: TableLayout) -> str:
+    """``mean \\pm SE`` for an S column, bold where the report has it so; ``{--}`` where nothing was
+    run."""
     estimate = cell.centre(laid.spec)
     digits = laid.spec.digits
     if estimate is None:
@@ -107,7 +108,7 @@ def _format_cell(cell: Cell, digits: int) -> str:
     )
 
 
-def table(laid: Laid, name: str, smoke: bool = False) -> str:
+def table(laid: TableLayout, name: str, smoke: bool = False) -> str:
     """A ``table`` with a row for each of the study's rows that was run.
 
     If the papers print a row, it is below all rows that are compared with it.
@@ -150,11 +151,11 @@ def fit_to_column(figure: Figure) -> Figure:
     from matplotlib.text import Text
 
     width, height = figure.get_size_inches()
-    factor = COLUMN / width
+    factor = COLUMN_WIDTH_INCHES / width
     if factor < 1:
         for text in figure.findobj(Text):
             text.set_fontsize(max(SMALLEST, text.get_fontsize() * max(factor, 0.7)))
-        figure.set_size_inches(COLUMN, height * factor)
+        figure.set_size_inches(COLUMN_WIDTH_INCHES, height * factor)
     return figure
 
 
@@ -186,12 +187,13 @@ def bibliography(snapshot: Snapshot | None) -> str:
 def write_paper(
     name: str,
     folder: Path,
-    tables: list[Laid],
+    tables: list[TableLayout],
     figures: dict[str, Figure],
     snapshot: Snapshot | None,
     smoke: bool = False,
 ) -> list[Path]:
-    """Writes ``table_….tex``, ``….pdf``, ``….svg`` and ``references.bib`` into a folder: what was written."""
+    """Writes ``table_….tex``, ``….pdf``, ``….svg`` and ``references.bib`` into a folder: what was
+    written."""
     import io
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""``runner report <study>``: published | ours | n | difference in SE | verdict, as HTML, Markdown, CSV and PNG."""
+"""``runner report <study>``: published | ours | n | difference in SE | verdict, as HTML, Markdown,
+CSV and PNG."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runner import conf_folders, plugins
 from runner.arguments import Parser
 from runner.console import out
-from runner.csv_cells import as_word
+from runner.csv_cells import escape_cell
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_bytes, write_text
 from runner.record.inside import inside
@@ -27,8 +28,8 @@ from runner.report.figures.picture import Picture, mark_smoke, marked_chart
 from runner.report.figures.ranks import ranks
 from runner.report.figures.spreads import spreads
 from runner.report.interactive import embed_figures
-from runner.report.origin import Kept, Origin, of_cells, read_kept, write_origin
-from runner.report.results import Laid, as_kept, lay
+from runner.report.origin import Kept, Origin, collect_cell_facts, read_kept_scores, write_origin
+from runner.report.results import TableLayout, layout_table, restrict_to_kept_rows
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
 
 
-def _numbers(tables: list[Laid], path: Path) -> None:
+def _numbers(tables: list[TableLayout], path: Path) -> None:
     """Every cell as one line of CSV, with full precision."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -80,7 +81,7 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                     s = c.summary
                     n = c.number
                     pair = c.against
-                    metric = spec.metric_of(c.column)
+                    metric = spec.column_metric(c.column)
                     line = [
                         spec.name,
                         row.name,
@@ -104,10 +105,10 @@ def _numbers(tables: list[Laid], path: Path) -> None:
                         c.by_label.p if c.by_label else "",
                         " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
                     ]
-                    writer.writerow(map(as_word, line))
+                    writer.writerow(map(escape_cell, line))
 
 
-def _replicates(tables: list[Laid], path: Path) -> None:
+def _replicates(tables: list[TableLayout], path: Path) -> None:
     """Every replicate's score as one line of CSV, which ``--with`` reads."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -117,7 +118,7 @@ def _replicates(tables: list[Laid], path: Path) -> None:
                 for c in cells:
                     for (seed, replicate), score in sorted(c.values.items()):
                         line = [laid.spec.name, row.name, c.column, c.data, seed, replicate, score]
-                        writer.writerow(map(as_word, line))
+                        writer.writerow(map(escape_cell, line))
 
 
 def _png(figure: Figure) -> bytes:
@@ -137,7 +138,7 @@ def markdown(text: object) -> str:
 def _figures(
     study: StudyDefinition,
     snapshot: Snapshot | None,
-    tables: list[Laid],
+    tables: list[TableLayout],
     kept: Kept,
     folder: Path,
     smoke: bool,
@@ -185,16 +186,16 @@ def write(
     kept: Kept | None = None,
     paper: bool = False,
     forms: Collection[str] = ("html", "md", "tables"),
-) -> tuple[list[Path], list[Laid]]:
-    """Writes the report into a folder: what was written, the page first, and the tables it shows; ``paper``: and, into
-    ``paper/`` there, what a paper takes from it; ``forms``: which pages, and tables as pictures.
-    Where anything in it is a smoke run, title, files and figures say so."""
+) -> tuple[list[Path], list[TableLayout]]:
+    """Writes the report into a folder: what was written, the page first, and the tables it shows;
+    ``paper``: and, into ``paper/`` there, what a paper takes from it; ``forms``: which pages, and
+    tables as pictures. Where anything in it is a smoke run, title, files and figures say so."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from runner.report.figures.table_figure import table_figure
 
     kept = kept or Kept()
-    tables = lay(study, snapshot, kept.scores)
+    tables = layout_table(study, snapshot, kept.scores)
     runs = run_views(snapshot) if snapshot else []
     smoke = any(run["facts"].get("smoke") for run in runs)
     stem = f"{name}_smoke" if smoke else name
@@ -209,7 +210,9 @@ def write(
     row_changes = kept.origin.differs | differs(snapshot)
     page_tables = tables
     if snapshot is None and kept.origin.rows:
-        page_tables = [as_kept(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables]
+        page_tables = [
+            restrict_to_kept_rows(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables
+        ]
     messages = notes(snapshot, tables, runs, kept.origin)
     came_from = provenance(study, snapshot, runs, kept.origin.provenance)
     context = {
@@ -247,7 +250,7 @@ def write(
         came_from,
         messages,
         row_changes,
-        of_cells(tables),
+        collect_cell_facts(tables),
         {f["file"][:-4]: f["caption"] for f in figures},
     )
     write_origin(origin, folder / f"{stem}_origin.json")
@@ -299,7 +302,7 @@ def main(argv: list[str]) -> int:
     snapshot = snapshots.load(name, output_dir)
     study = snapshot.study if snapshot else load_study(arguments.study)
     folder = arguments.to or inside(output_dir, name, "study") / "report"
-    earlier = read_kept(arguments.earlier, study)
+    earlier = read_kept_scores(arguments.earlier, study)
     try:
         paths, tables = write(name, study, snapshot, folder, earlier, arguments.paper)
     except OSError as error:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from runner.published import Number, Published, format_mean, load_published
+from runner.published import Published, PublishedNumber, format_mean, load_published
 from runner.record.checks import failed_checks
 from runner.record.lines import by_replicate, readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.distances import distances
 from runner.report.earlier_scores import EarlierScores
 from runner.report.verdicts import (
-    Paired,
+    PairedDifference,
     Summary,
     Verdict,
     best,
@@ -27,11 +27,13 @@ from runner.report.verdicts import (
     median_iqr,
     summarise,
 )
-from runner.study.definition import DISTANCES, POOLED, Row, StudyDefinition, TableSpec
+from runner.study.definition import DISTANCES, POOLED_KEY, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
-LATE = "late/"  # before a metric: its mean over the evaluations of the second half of the steps
+LATE_METRIC_PREFIX = (
+    "late/"  # before a metric: its mean over the evaluations of the second half of the steps
+)
 ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
 
 
@@ -47,10 +49,10 @@ class Cell:
     folders: list[Path] = field(default_factory=list)
     earlier: int = 0  # of the values, those that a file of earlier scores gave
     doubted: bool = False  # a run behind it failed checks
-    number: Number | None = None
+    number: PublishedNumber | None = None
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
-    against: Paired | None = None  # ours less the reference row's, replicate by replicate
+    against: PairedDifference | None = None  # ours less the reference row's, replicate by replicate
     # ours against the reference row's on the same test labels, of one replicate each
     by_label: McNemar | None = None
 
@@ -76,7 +78,7 @@ class Cell:
 
 
 @dataclass
-class Laid:
+class TableLayout:
     """A table with its cells, row by row."""
 
     spec: TableSpec
@@ -87,8 +89,8 @@ class Laid:
 
 
 def step_times(folder: Path) -> dict[int, float]:
-    """Median milliseconds of a step by replicate, from the times of recorded training lines (an evaluation or a
-    checkpoint between two lines does not move a median)."""
+    """Median milliseconds of a step by replicate, from the times of recorded training lines (an
+    evaluation or a checkpoint between two lines does not move a median)."""
     times: dict[int, list[float]] = {}
     last: dict[int, tuple[int, float]] = {}
     for line in readable_lines(folder):
@@ -142,8 +144,12 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
     if metric == STEP_TIME:
         seconds = step_times(folder) if facts["state"] == "done" else {}
         return {(seed, r): t for r, t in seconds.items()}
-    if metric.startswith(LATE):
-        means = late_means(folder, metric.removeprefix(LATE)) if facts["state"] == "done" else {}
+    if metric.startswith(LATE_METRIC_PREFIX):
+        means = (
+            late_means(folder, metric.removeprefix(LATE_METRIC_PREFIX))
+            if facts["state"] == "done"
+            else {}
+        )
         return {(seed, r): mean for r, mean in means.items()}
     if metric == ESS_RATE:
         if facts["state"] != "done" or "ess" not in facts["result"]:
@@ -185,7 +191,7 @@ def _belongs(run: FrozenRun, table: TableSpec, row: str, column: str) -> bool:
 
 def _metric(table: TableSpec, row: Row, column: str) -> str:
     """Name of a cell's score in its run's result."""
-    metric = table.metric_of(column)
+    metric = table.column_metric(column)
     return metric if row.part is None else f"{metric}/{row.part}"
 
 
@@ -268,7 +274,7 @@ def _cell(
     return cell
 
 
-def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
+def _set_verdict(cell: Cell, published: Published | None, table: TableSpec) -> None:
     """The verdict on a cell, and why it is what it is."""
     cell.number = (
         published.number(cell.row.published_label, table.published_column or cell.column)
@@ -277,14 +283,15 @@ def _judge(cell: Cell, published: Published | None, table: TableSpec) -> None:
     )
     reason = cell.reason
     if cell.values and published:
-        if not published.is_on(cell.data):
+        if not published.is_comparable_on(cell.data):
             reason = f"other data: {cell.data}"
         reason = table.not_comparable or published.not_comparable or reason
-    cell.verdict = judge(cell.number, cell.summary, table.better_of(cell.column), reason)
+    cell.verdict = judge(cell.number, cell.summary, table.column_direction(cell.column), reason)
 
 
 def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
-    """McNemar's test of a cell against the reference's; None: not of the same one replicate, or outcomes are not kept."""
+    """McNemar's test of a cell against the reference's; None: not of the same one replicate, or
+    outcomes are not kept."""
     is_one_each = (
         len(cell.values) == len(reference.values) == 1
         and cell.values.keys() == reference.values.keys()
@@ -296,8 +303,8 @@ def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
 
 def _compare(cells: dict[str, Cell], reference: Cell, table: TableSpec, column: str) -> None:
     """Compare the cells of a column with the reference row's cell."""
-    better = table.better_of(column)
-    metric = table.metric_of(column)
+    better = table.column_direction(column)
+    metric = table.column_metric(column)
     others = {name: cell for name, cell in cells.items() if cell.values and cell is not reference}
     pairs = {name: compare(cell.values, reference.values, better) for name, cell in others.items()}
     for name, pair in holm(pairs).items():
@@ -305,10 +312,11 @@ def _compare(cells: dict[str, Cell], reference: Cell, table: TableSpec, column: 
         others[name].by_label = _test_by_label(others[name], reference, metric)
 
 
-def lay(
+def layout_table(
     study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None
-) -> list[Laid]:
-    """Every table of a study: cells with verdicts, bold type by column, and comparisons with the reference row."""
+) -> list[TableLayout]:
+    """Every table of a study: cells with verdicts, bold type by column, and comparisons with the
+    reference row."""
     laid = []
     for table in study.tables:
         published = load_published(table.published) if table.published else None
@@ -321,9 +329,9 @@ def lay(
         for i, column in enumerate(columns):
             cells = {row.name: line[i] for row, line in rows}
             for cell in cells.values():
-                _judge(cell, published, table)
+                _set_verdict(cell, published, table)
             scored = {name: c.values for name, c in cells.items() if c.values}
-            better = table.better_of(column)
+            better = table.column_direction(column)
             same_data = len({cells[name].data for name in scored}) == 1
             for name in best(scored, better) if same_data else ():
                 cells[name].bold = True
@@ -331,13 +339,13 @@ def lay(
             if reference is not None and reference.values:
                 _compare(cells, reference, table, column)
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
-        laid.append(Laid(table, published, columns, rows, data))
+        laid.append(TableLayout(table, published, columns, rows, data))
     return laid
 
 
-def as_kept(laid: Laid, rows: list[str]) -> Laid:
-    """The table with the rows that it had when its scores were kept and those that have scores: others came into the study
-    since, or are of no use in this table, and were never run."""
+def restrict_to_kept_rows(laid: TableLayout, rows: list[str]) -> TableLayout:
+    """The table with the rows that it had when its scores were kept and those that have scores:
+    others came into the study since, or are of no use in this table, and were never run."""
     table_rows = [
         (row, cells) for row, cells in laid.rows if row.name in rows or any(c.values for c in cells)
     ]
@@ -347,5 +355,5 @@ def as_kept(laid: Laid, rows: list[str]) -> Laid:
 def describe_replicates(study: StudyDefinition, replicates: list[int]) -> str:
     """How replicates came about, in words."""
     counts = " or ".join(str(n) for n in sorted(set(replicates)))
-    seeds = study.grid.get(POOLED)
+    seeds = study.grid.get(POOLED_KEY)
     return f"{counts} a run" + (f", seeds {', '.join(map(str, seeds))} pooled" if seeds else "")

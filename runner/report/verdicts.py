@@ -17,13 +17,13 @@ from typing import Literal
 import numpy as np
 from scipy.stats import wilcoxon
 
-from components.metrics.names import Better
-from runner.published import Number
+from components.metrics.names import ScoreDirection
+from runner.published import PublishedNumber
 from runner.standard_error import mean_se
 
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
-FEWEST_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing could be told apart
+MIN_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing could be told apart
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided Wilcoxon), or, where neither
-    side is the better one, of "a differs" (two-sided)."""
+class PairedDifference:
+    """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided
+    Wilcoxon), or, where neither side is the better one, of "a differs" (two-sided)."""
 
     difference: float
     se: float | None
@@ -94,7 +94,7 @@ def scores_by_replicate(values: Iterable[float]) -> dict[tuple[int, int], float]
     return {(0, r): value for r, value in enumerate(values)}
 
 
-def compare(a: Values, b: Values, better: Better | None) -> Paired:
+def compare(a: Values, b: Values, better: ScoreDirection | None) -> PairedDifference:
     """Differences a − b over the replicates that both have.
 
     ``better`` None: neither side is, and the test has two sides.
@@ -106,15 +106,15 @@ def compare(a: Values, b: Values, better: Better | None) -> Paired:
     d = np.array([a[k] - b[k] for k in keys])
     summary = summarise(d)
     p = math.nan
-    if d.size >= FEWEST_PAIRS:
+    if d.size >= MIN_PAIRS:
         worse = "two-sided" if better is None else "greater" if better == "lower" else "less"
         p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0], alternative=worse).pvalue)
-    return Paired(summary.mean, summary.se, summary.n, p)
+    return PairedDifference(summary.mean, summary.se, summary.n, p)
 
 
-def holm(pairs: Mapping[str, Paired]) -> dict[str, Paired]:
-    """The same comparisons with p corrected for how many they are, those that have a p: the i-th smallest of m,
-    i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
+def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
+    """The same comparisons with p corrected for how many they are, those that have a p: the i-th
+    smallest of m, i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
 
     Source: Holm (1979)."""
     tested = sorted(
@@ -128,16 +128,20 @@ def holm(pairs: Mapping[str, Paired]) -> dict[str, Paired]:
     return corrected
 
 
-def best(rows: Mapping[str, Values], better: Better | None, level: float = LEVEL) -> set[str]:
-    """The row with the best mean and every row not significantly worse than it: what the papers print in bold.
+def best(
+    rows: Mapping[str, Values], better: ScoreDirection | None, level: float = LEVEL
+) -> set[str]:
+    """The row with the best mean and every row not significantly worse than it: what the papers
+    print in bold.
 
-    The tests of a column are corrected for their number (Holm): of m rows none is told from the best by chance in more
-    than ``level`` of all columns.  Rows of fewer than 5 replicates, which nothing can be told apart from, stay out of it.
-    Empty where neither side is better, when fewer than two rows are left, when one of them shares too few replicates with the
-    best, and when none has enough for so many tests (n pairs have no p below 2⁻ⁿ: five can tell one row from the best, not
-    two)."""
+    The tests of a column are corrected for their number (Holm): of m rows none is told from the
+    best by chance in more than ``level`` of all columns.  Rows of fewer than 5 replicates, which
+    nothing can be told apart from, stay out of it. Empty where neither side is better, when fewer
+    than two rows are left, when one of them shares too few replicates with the best, and when none
+    has enough for so many tests (n pairs have no p below 2⁻ⁿ: five can tell one row from the best,
+    not two)."""
     summaries = {name: summarise(v.values()) for name, v in rows.items()}
-    means = {name: s.mean for name, s in summaries.items() if s.n >= FEWEST_PAIRS}
+    means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS}
     if len(means) < 2 or better is None:
         return set()
     top = (min if better == "lower" else max)(means, key=lambda name: means[name])
@@ -151,7 +155,8 @@ def best(rows: Mapping[str, Values], better: Better | None, level: float = LEVEL
 
 @dataclass(frozen=True)
 class Verdict:
-    """Ours against the published value: a word, the difference in SE, and why where the word needs it."""
+    """Ours against the published value: a word, the difference in SE, and why where the word needs
+    it."""
 
     word: Literal[
         "agrees", "better", "worse", "differs", "not comparable", "not run", "not published"
@@ -164,14 +169,18 @@ class Verdict:
 
 
 def judge(
-    published: Number | None, ours: Summary | None, better: Better | None, reason: str = ""
+    published: PublishedNumber | None,
+    ours: Summary | None,
+    better: ScoreDirection | None,
+    reason: str = "",
 ) -> Verdict:
-    """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason`` is why the two cannot be
-    compared (or why ours is missing).
+    """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason``
+    is why the two cannot be compared (or why ours is missing).
 
-    A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A number of a single run agrees
-    where it lies among ours, however they are spread: of n + 1 alike it is the least or the largest with probability
-    2/(n + 1).  Where the table says ``within``, it also agrees if our mean is as near as that."""
+    A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A
+    number of a single run agrees where it lies among ours, however they are spread: of n + 1 alike
+    it is the least or the largest with probability 2/(n + 1).  Where the table says ``within``, it
+    also agrees if our mean is as near as that."""
     if ours is None:
         return Verdict("not run", why=reason)
     if published is None:

@@ -19,15 +19,15 @@ from typing import Any
 
 from runner.record import lease
 from runner.record.facts import read
-from runner.record.parts import record_of
-from runner.study.job_pool import GRACE, STOPPED, THREADS
+from runner.record.parts import replicate_record_folder
+from runner.study.job_pool import GRACE_SECONDS, STOPPED_EXIT_CODES, THREAD_VARIABLES
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
-LOOK = 0.2  # seconds between looks at the process
+POLL_SECONDS = 0.2  # seconds between looks at the process
 # seconds that a job which was killed from outside waits for the engine to say what is to become of
 # it
-TOLD = 30.0
-PASSED_ON = (
+REQUEUE_SECONDS = 30.0
+PASSED_ENV_PREFIXES = (
     "RUNNER_",
     "MLFLOW_",
     "OPTUNA_",
@@ -79,7 +79,7 @@ class ClusterJob:
         while True:
             # By a job of before that has not noticed yet that it is over, or by somebody who started it by hand.
             while lease.is_leased(path):
-                time.sleep(LOOK)
+                time.sleep(POLL_SECONDS)
             with open(self.log, "ab") as log:
                 self.process = process = subprocess.Popen(
                     command,
@@ -90,26 +90,30 @@ class ClusterJob:
                 )
             try:
                 while (code := process.poll()) is None:
-                    time.sleep(LOOK)
+                    time.sleep(POLL_SECONDS)
             finally:
                 if process.stdin is not None:
                     process.stdin.close()  # stops it, if it goes on
             if code == 2 and lease.is_leased(path):
                 continue  # somebody was a little faster
-            if code in STOPPED and not self.told and _facts(folder).get("state") != "done":
+            if (
+                code in STOPPED_EXIT_CODES
+                and not self.told
+                and _facts(folder).get("state") != "done"
+            ):
                 # a cluster that wants its node kills the process too: the job is about to be
                 # requeued
-                time.sleep(TOLD)
+                time.sleep(REQUEUE_SECONDS)
             return int(code)
 
     def stop(self) -> None:
-        """Lets the process finish its step and write a checkpoint; called inside a signal handler, where ``poll`` and
-        ``wait`` may be under way below."""
+        """Lets the process finish its step and write a checkpoint; called inside a signal handler,
+        where ``poll`` and ``wait`` may be under way below."""
         self.told = True
         if self.process is None:
             return
         self.process.terminate()
-        deadline = time.monotonic() + GRACE
+        deadline = time.monotonic() + GRACE_SECONDS
         try:
             while time.monotonic() < deadline:
                 if (
@@ -117,7 +121,7 @@ class ClusterJob:
                     is not None
                 ):
                     return
-                time.sleep(LOOK)
+                time.sleep(POLL_SECONDS)
         except ChildProcessError:
             return
 
@@ -131,13 +135,13 @@ class ClusterJob:
         return DelayedSubmission(self)
 
 
-def jobs_of(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[ClusterJob]:
+def create_cluster_jobs(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[ClusterJob]:
     """The jobs of a run: one, or one for each replicate where these come one after the other."""
     folder = snapshot.folder(run)
     replicates = int(run.config["replicates"])
-    environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
+    environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ENV_PREFIXES)}
     environment |= {
-        **dict.fromkeys(THREADS, str(run.config.get("threads", 1))),
+        **dict.fromkeys(THREAD_VARIABLES, str(run.config.get("threads", 1))),
         "RUNNER_STUDY": snapshot.name,
     }
     logs = location(snapshot.name, snapshot.output_dir).parent / "logs"
@@ -149,7 +153,7 @@ def jobs_of(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) -> list[Clus
                 file, run.name, run.signature, str(folder), str(folder), None, [], log, environment
             )
         ]
-    parts = [str(record_of(folder, r)) for r in range(replicates)]
+    parts = [str(replicate_record_folder(folder, r)) for r in range(replicates)]
     names = [f"{run.signature}-{r}" for r in range(replicates)]
     return [
         ClusterJob(

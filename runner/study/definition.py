@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
-from components.metrics.names import Better, better
+from components.metrics.names import ScoreDirection, better
 from runner import conf_folders
 from runner.disk.yaml_limits import read_yaml
 from runner.mistakes import ConfigError, nearest, reading
@@ -37,24 +37,24 @@ from runner.study.figure_specs import (
     FileName,
     RankSpec,
     SpreadSpec,
-    Strict,
-    keys_at,
+    StrictModel,
+    allowed_keys_at,
 )
 
 # metrics of predictions that two runs have kept
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})
-POOLED = "seed"  # a grid key whose runs are more replicates of the same cell
+POOLED_KEY = "seed"  # a grid key whose runs are more replicates of the same cell
 
-MAPPING = "must hold keys and their values"
+NOT_A_MAPPING_MESSAGE = "must hold keys and their values"
 WRONG = {  # by pydantic's type of a mistake
     "too_short": "there is none; give at least one",
     "missing": "missing; give it a value",
-    "model_type": MAPPING,
-    "dict_type": MAPPING,
+    "model_type": NOT_A_MAPPING_MESSAGE,
+    "dict_type": NOT_A_MAPPING_MESSAGE,
 }
 
 
-class Row(Strict):
+class Row(StrictModel):
     """One line of the tables."""
 
     label: str  # as printed
@@ -85,13 +85,13 @@ class Row(Strict):
 CENTRES = {"mean": "mean(SE)", "median": "median(interquartile range)"}
 
 
-class TableSpec(Strict):
+class TableSpec(StrictModel):
     """One table of the report."""
 
     name: FileName
     title: str
     # of scores that have no direction of their own (components.metrics.names)
-    better: Better | None = None
+    better: ScoreDirection | None = None
     columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
     metric: str | None = None  # with a grid key: the metric of every cell
     published: str | None = None
@@ -107,7 +107,7 @@ class TableSpec(Strict):
     digits: NonNegativeInt = 2
 
     @model_validator(mode="after")
-    def _consistent(self) -> TableSpec:
+    def _check_consistency(self) -> TableSpec:
         if isinstance(self.columns, str) == (self.metric is None):
             raise ValueError(
                 f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics"
@@ -129,25 +129,25 @@ class TableSpec(Strict):
         """All metrics that it shows."""
         return list(self.columns.values()) if isinstance(self.columns, dict) else [str(self.metric)]
 
-    def better_of(self, column: str) -> Better | None:
+    def column_direction(self, column: str) -> ScoreDirection | None:
         """Direction of a column's score; None if neither side is better.
 
         ``better`` applies to tables in which no score has a direction of its own; if some score
         has one, ``better`` refers to that score.
         """
-        direction = better(self.metric_of(column))
+        direction = better(self.column_metric(column))
         return (
             direction
             if direction is not None or any(better(metric) for metric in self.metrics)
             else self.better
         )
 
-    def metric_of(self, column: str) -> str:
+    def column_metric(self, column: str) -> str:
         """The metric of a column."""
         return self.columns[column] if isinstance(self.columns, dict) else str(self.metric)
 
 
-class StudyDefinition(Strict):
+class StudyDefinition(StrictModel):
     """The whole of ``conf/study/<name>.yaml``."""
 
     name: FileName
@@ -178,7 +178,7 @@ class StudyDefinition(Strict):
         return self
 
     @model_validator(mode="after")
-    def _consistent(self) -> StudyDefinition:
+    def _check_consistency(self) -> StudyDefinition:
         names = [row.name for row in self.rows]
         if len(set(names)) < len(names):
             raise ValueError(f"rows: {next(n for n in names if names.count(n) > 1)} occurs twice")
@@ -198,10 +198,10 @@ class StudyDefinition(Strict):
                 raise ValueError(
                     f"table {table.name}: distances are from a row; say which one with gold"
                 )
-            extra = [k for k in self.grid if k not in (POOLED, table.columns)]
+            extra = [k for k in self.grid if k not in (POOLED_KEY, table.columns)]
             if extra:
                 raise ValueError(
-                    f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED}"
+                    f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED_KEY}"
                 )
         metrics = [metric for table in self.tables for metric in table.metrics]
         for spread in self.spreads:
@@ -221,8 +221,8 @@ class StudyDefinition(Strict):
                     f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}"
                 )
             for column in self.columns(ranked) if ranks.column is None else [ranks.column]:
-                if ranked.better_of(column) is None:
-                    metric = ranked.metric_of(column)
+                if ranked.column_direction(column) is None:
+                    metric = ranked.column_metric(column)
                     raise ValueError(
                         f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
                     )
@@ -286,7 +286,7 @@ class StudyDefinition(Strict):
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """One run of a study before it is composed."""
 
     row: str
@@ -299,9 +299,9 @@ class Planned:
         return " ".join([self.row, *(f"{k.split('.')[-1]}={v}" for k, v in self.cell.items())])
 
 
-def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
-    """Every run of a study, column by column, so that a whole column is there before the next begins; ``extra`` are
-    overrides of this launch, which have the last word."""
+def plan(study: StudyDefinition, extra: list[str]) -> Iterator[PlannedRun]:
+    """Every run of a study, column by column, so that a whole column is there before the next
+    begins; ``extra`` are overrides of this launch, which have the last word."""
     runs = []
     for row in study.rows:
         grid = study.grid if row.grid is None else row.grid
@@ -320,7 +320,7 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[Planned]:
                 *cell_overrides,
                 *extra,
             ]
-            runs.append((position, Planned(row.name, cell, overrides)))
+            runs.append((position, PlannedRun(row.name, cell, overrides)))
     yield from (run for _, run in sorted(runs, key=lambda r: r[0]))
 
 
@@ -346,11 +346,11 @@ def load_study(name: str) -> StudyDefinition:
         message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
         if first["type"] == "extra_forbidden":
             message = "unknown key" + nearest(
-                str(first["loc"][-1]), keys_at(StudyDefinition, first["loc"][:-1])
+                str(first["loc"][-1]), allowed_keys_at(StudyDefinition, first["loc"][:-1])
             )
         raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{message}") from None
     except TypeError:
-        raise ConfigError(f"{path.name}: {MAPPING}") from None
+        raise ConfigError(f"{path.name}: {NOT_A_MAPPING_MESSAGE}") from None
     printed = {
         row
         for table in study.tables

@@ -15,22 +15,23 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.console import out
-from runner.study.forecast import Forecast, progress_of, words
-from runner.study.job_pool import STOPPED, Going
-from runner.study.left_going import LeftGoing
+from runner.study.forecast import Forecast, read_progress, words
+from runner.study.job_pool import STOPPED_EXIT_CODES, RunningProcess
+from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot
 
 FAILED = ("failed", "diverged", "crashed")
 
 
 def state(snapshot: Snapshot, run: FrozenRun) -> str:
-    """The record's state, but ``running`` for a run that a process holds, and ``crashed`` for one that only says so."""
+    """The record's state, but ``running`` for a run that a process holds, and ``crashed`` for one
+    that only says so."""
     if run.refused:
         return snapshot.state(run)
     recorded = snapshot.state(run)
     if recorded in ("done", "failed", "diverged"):
         return recorded
-    if LeftGoing(snapshot, run).going():
+    if DetachedRun(snapshot, run).going():
         return "running"
     return "crashed" if recorded in ("running", "pending") else recorded
 
@@ -47,7 +48,7 @@ def _state(_: FrozenRun, state: str) -> str:
     return state
 
 
-def states_of(
+def describe_states(
     snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state
 ) -> list[dict[str, str]]:
     """States of a study's runs, a line each: what machines read; ``words`` as in ``status``."""
@@ -64,7 +65,8 @@ def states_of(
 
 
 def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> Table:
-    """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state where a queue has the run."""
+    """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state
+    where a queue has the run."""
     in_order = sorted(
         runs, key=lambda run: [v if isinstance(v, int | float) else 0 for v in run.cell.values()]
     )
@@ -85,9 +87,9 @@ def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> 
     return table
 
 
-def _progress(snapshot: Snapshot, going: Going) -> str:
+def _progress(snapshot: Snapshot, going: RunningProcess) -> str:
     """The last step that a run has written down, or what its last evaluation is at."""
-    progress = progress_of(snapshot.folder(going.run))
+    progress = read_progress(snapshot.folder(going.run))
     if progress is None:
         return "starting"
     text = (
@@ -104,14 +106,15 @@ def _progress(snapshot: Snapshot, going: Going) -> str:
 
 
 def _reason(code: int, log: Path) -> str:
-    """Why a process ended that left no reason in its record: who killed it, or what it said last."""
+    """Why a process ended that left no reason in its record: who killed it, or what it said
+    last."""
     if code == -signal.SIGKILL:
         return f"killed from outside (exit code {code}), perhaps because memory ran out; the study's command goes on with it"
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return f"exit code {code}: {lines[-1].strip()[:200] if lines else 'it said nothing'}"
 
 
-class Display:
+class StudyDisplay:
     """Progress of the whole study and a line per run under way; plain lines when not a terminal."""
 
     def __init__(self, snapshot: Snapshot, total: int, forecast: Forecast | None = None):
@@ -131,9 +134,9 @@ class Display:
             Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
         )
         self.drawn = 0.0
-        self.going: list[Going] = []  # when they were last looked at
+        self.going: list[RunningProcess] = []  # when they were last looked at
 
-    def poll(self, going: list[Going]) -> None:
+    def poll(self, going: list[RunningProcess]) -> None:
         """Draws the runs under way, twice a second."""
         self.going = list(going)
         if self.live is None or time.monotonic() - self.drawn < 0.5:
@@ -154,10 +157,11 @@ class Display:
     def report_end(
         self, run: FrozenRun, code: int, seconds: float, log: Path, stopped: bool
     ) -> None:
-        """One line per run that ended, with the reason and the log of one that failed; ``stopped``: the study was."""
+        """One line per run that ended, with the reason and the log of one that failed; ``stopped``:
+        the study was."""
         now = state(self.snapshot, run)
         # perhaps before it had a record, or could write one
-        if stopped and code in STOPPED and now != "done":
+        if stopped and code in STOPPED_EXIT_CODES and now != "done":
             self.counts["interrupted"] += 1
             out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
             return

@@ -23,13 +23,13 @@ def _file_name(name: str) -> str:
 FileName = Annotated[str, AfterValidator(_file_name)]
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A part of a study, which knows its keys and no others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
+def allowed_keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
     """Keys that a study's YAML may have at a path.
 
     They are the keys of the whole study, or of one of its rows, tables or figures.
@@ -48,7 +48,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for inner in get_args(annotation) for model in _models_in(inner)]
 
 
-class FigureSpec(Strict):
+class FigureSpec(StrictModel):
     """A curve of some metrics over a grid key, or of one over the columns of a table.
 
     The headings of the columns are then numbers.
@@ -61,8 +61,9 @@ class FigureSpec(Strict):
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
 
 
-class EvolutionSpec(Strict):
-    """Metrics of the runs of one cell from evaluation to evaluation: a line for each replicate, or their mean in a band."""
+class EvolutionSpec(StrictModel):
+    """Metrics of the runs of one cell from evaluation to evaluation: a line for each replicate, or
+    their mean in a band."""
 
     name: FileName
     title: str
@@ -81,7 +82,7 @@ class EvolutionSpec(Strict):
     less: str | None = None
 
     @model_validator(mode="after")
-    def _consistent(self) -> EvolutionSpec:
+    def _check_consistency(self) -> EvolutionSpec:
         if self.less is not None and self.against == "seconds":
             raise ValueError(
                 f"figure {self.name}: less is taken step by step; leave out against: seconds"
@@ -95,9 +96,10 @@ class EvolutionSpec(Strict):
         return self
 
 
-class SpreadSpec(Strict):
-    """Scores of every replicate that tables of the study lay out: a panel for each metric, in it a violin or a box for each
-    row, side by side for each value of the grid key that is the table's columns."""
+class SpreadSpec(StrictModel):
+    """Scores of every replicate that tables of the study lay out: a panel for each metric, in it a
+    violin or a box for each row, side by side for each value of the grid key that is the table's
+    columns."""
 
     name: FileName
     title: str
@@ -109,8 +111,9 @@ class SpreadSpec(Strict):
     label: str | None = None  # of the horizontal axis; None: the grid key's last word
 
 
-class RankSpec(Strict):
-    """Mean ranks of the rows of a table over its columns, or over the replicates of one of them, and which differ."""
+class RankSpec(StrictModel):
+    """Mean ranks of the rows of a table over its columns, or over the replicates of one of them,
+    and which differ."""
 
     name: FileName
     title: str
@@ -123,7 +126,7 @@ class RankSpec(Strict):
     rows: list[str] | None = None
 
     @model_validator(mode="after")
-    def _consistent(self) -> RankSpec:
+    def _check_consistency(self) -> RankSpec:
         if (self.blocks == "replicates") == (self.column is None):
             raise ValueError(
                 f"figure {self.name}: column goes with blocks: replicates, and they with it"

@@ -1,8 +1,9 @@
-"""How long a study will take: from records of runs like its own before it starts, from the steps of those under way after.
+"""How long a study will take: from records of runs like its own before it starts, from the steps of
+those under way after.
 
-A run is like another of the same experiment and components (smoke runs are like smoke runs); its seconds grow with steps times
-replicates.  What is going is judged by its own steps, on the machine as busy as it is now; what waits by the records, then by
-what is going."""
+A run is like another of the same experiment and components (smoke runs are like smoke runs); its
+seconds grow with steps times replicates.  What is going is judged by its own steps, on the machine
+as busy as it is now; what waits by the records, then by what is going."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.record.facts import read
-from runner.study.job_pool import Going
+from runner.study.job_pool import RunningProcess
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STEPS = re.compile(r"^steps: (\d+)$", re.MULTILINE)
@@ -25,7 +26,7 @@ Kind = tuple[Any, ...]  # what runs that take alike have in common
 
 
 @dataclass(frozen=True)
-class Reached:
+class LastRecordedLine:
     """The last line that a run has written down."""
 
     replicate: int
@@ -33,7 +34,7 @@ class Reached:
     seconds: float  # of this replicate
 
 
-def progress_of(folder: Path) -> Reached | None:
+def read_progress(folder: Path) -> LastRecordedLine | None:
     """How far a run has come; None: it has not said."""
     path = folder / "metrics.jsonl"
     try:
@@ -44,7 +45,7 @@ def progress_of(folder: Path) -> Reached | None:
             key: float(last.split(f'"{key}": ', 1)[1].split(",", 1)[0])
             for key in ("replicate", "step", "time")
         }
-        return Reached(int(fields["replicate"]), int(fields["step"]), fields["time"])
+        return LastRecordedLine(int(fields["replicate"]), int(fields["step"]), fields["time"])
     except (OSError, IndexError, ValueError):
         return None
 
@@ -59,7 +60,7 @@ def kind(config: dict[str, Any]) -> Kind:
     return (*names, bool(config.get("smoke")), bool(config.get("steps")))
 
 
-def of_records(folder: Path) -> dict[Kind, list[float]]:
+def rates_from_records(folder: Path) -> dict[Kind, list[float]]:
     """Seconds for each unit of size of the runs that are done in an experiment's folder."""
     rates: dict[Kind, list[float]] = {}
     for path in folder.glob("*/run.json"):
@@ -92,7 +93,7 @@ class Forecast:
         self.waiting = {run.signature: run for run in runs}
         self.rates: dict[Kind, list[float]] = {}  # seconds for each unit of size
         for experiment in {run.experiment for run in runs}:
-            for like, rates in of_records(snapshot.output_dir / experiment).items():
+            for like, rates in rates_from_records(snapshot.output_dir / experiment).items():
                 self.rates.setdefault((experiment, *like), []).extend(rates)
 
     def _like(self, run: FrozenRun) -> Kind:
@@ -110,7 +111,7 @@ class Forecast:
         number = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
         if not durations:
             return f"{number}; how long they take is told after their first steps"
-        total = finish(
+        total = makespan(
             [],
             [
                 seconds if (seconds := self.seconds(run)) else statistics.mean(durations)
@@ -132,11 +133,11 @@ class Forecast:
         if facts and facts["state"] == "done" and facts.get("seconds"):
             self.rates.setdefault(self._like(run), []).append(facts["seconds"] / size(run.config))
 
-    def _remaining_of_run(self, going: Going) -> tuple[float | None, float | None]:
+    def _remaining_of_run(self, going: RunningProcess) -> tuple[float | None, float | None]:
         """Seconds that are left of a run under way, and all that it takes; None: not known yet."""
         config = going.run.config
         total = self.seconds(going.run)
-        progress = progress_of(self.snapshot.folder(going.run))
+        progress = read_progress(self.snapshot.folder(going.run))
         steps = config.get("steps")
         replicates = (
             1
@@ -152,7 +153,7 @@ class Forecast:
             return max(remaining, by_record or 0.0), max(each * replicates, total or 0.0)
         return by_record, total
 
-    def remaining_seconds(self, going: Iterable[Going]) -> float | None:
+    def remaining_seconds(self, going: Iterable[RunningProcess]) -> float | None:
         """Seconds until all is done; None: nothing is known yet."""
         under_way = {job.run.signature: self._remaining_of_run(job) for job in going}
         wholes = {self._like(job.run): under_way[job.run.signature][1] for job in going}
@@ -167,13 +168,14 @@ class Forecast:
             return None
         usual = statistics.mean(durations)
         now = [usual if remaining is None else remaining for remaining, _ in under_way.values()]
-        return finish(
+        return makespan(
             now, [usual if seconds is None else seconds for seconds in estimates], self.jobs
         )
 
 
-def finish(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float:
-    """Seconds until the last is done, where each that waits takes the place of the first that ends."""
+def makespan(now: Iterable[float], waiting: Iterable[float], jobs: int) -> float:
+    """Seconds until the last is done, where each that waits takes the place of the first that
+    ends."""
     busy = [*now]
     busy += [0.0] * (jobs - len(busy))
     heapq.heapify(busy)

@@ -1,4 +1,5 @@
-"""Which GPU each run of a study sees: those with device=cuda share out the machine's, ``per_gpu`` runs to each."""
+"""Which GPU each run of a study sees: those with device=cuda share out the machine's, ``per_gpu``
+runs to each."""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ import os
 from collections import Counter
 from typing import Any
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE_GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible() -> list[str]:
     """The GPUs of this machine that we may use, as CUDA names them."""
-    value = os.environ.get(VISIBLE)
+    value = os.environ.get(VISIBLE_GPUS_VARIABLE)
     if value is not None:
         return [name.strip() for name in value.split(",") if name.strip()]
     import torch  # seconds, and only where a run wants a GPU
@@ -19,8 +20,9 @@ def visible() -> list[str]:
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
-class Gpus:
-    """Places for runs; a run with device=cuda takes one, a run that names its GPU (cuda:1) or needs none takes none."""
+class GpuSlots:
+    """Places for runs; a run with device=cuda takes one, a run that names its GPU (cuda:1) or needs
+    none takes none."""
 
     def __init__(self, per_gpu: int = 1, names: list[str] | None = None):
         self.per_gpu = per_gpu
@@ -44,12 +46,13 @@ class Gpus:
         )
 
     def take(self, config: dict[str, Any]) -> dict[str, str]:
-        """The variable that shows a run its GPU, the one with the fewest runs; empty where it takes none."""
+        """The variable that shows a run its GPU, the one with the fewest runs; empty where it takes
+        none."""
         if not self._wants_gpu(config):
             return {}
         name = min(self.names, key=lambda name: self.taken[name])
         self.taken[name] += 1
-        return {VISIBLE: name}
+        return {VISIBLE_GPUS_VARIABLE: name}
 
     def give(self, taken: dict[str, str]) -> None:
         """A run has ended."""

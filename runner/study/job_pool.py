@@ -1,4 +1,5 @@
-"""Runs of a study as processes of their own, a few at a time: one that crashes takes no other with it."""
+"""Runs of a study as processes of their own, a few at a time: one that crashes takes no other with
+it."""
 
 from __future__ import annotations
 
@@ -13,29 +14,29 @@ from pathlib import Path
 from typing import Any
 
 from runner.record.inside import inside
-from runner.study.gpus import Gpus
-from runner.study.left_going import LeftGoing, take_run_lock
+from runner.study.gpus import GpuSlots
+from runner.study.left_going import DetachedRun, take_run_lock
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
-POLL = 0.2  # seconds between looks at the processes
-GRACE = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
+POLL_INTERVAL_SECONDS = 0.2  # seconds between looks at the processes
+GRACE_SECONDS = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
 # Exit codes of a run that was asked to stop: by itself, by a signal before it could catch one, by a second Ctrl-C.
-STOPPED = (
+STOPPED_EXIT_CODES = (
     128 + signal.SIGTERM,
     128 + signal.SIGINT,
     -signal.SIGTERM,
     -signal.SIGINT,
     -signal.SIGKILL,
 )
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass
-class Going:
+class RunningProcess:
     """A process and what it runs."""
 
     run: FrozenRun
-    process: subprocess.Popen[bytes] | LeftGoing
+    process: subprocess.Popen[bytes] | DetachedRun
     started: float
     log: Path
     gpu: dict[str, str] = field(default_factory=dict)  # the variable that shows it its GPU
@@ -64,17 +65,17 @@ class JobPool:
         snapshot: Snapshot,
         jobs: int,
         on_end: Callable[[FrozenRun, int, float, Path, bool], None],
-        on_poll: Callable[[list[Going]], None] = lambda going: None,
+        on_poll: Callable[[list[RunningProcess]], None] = lambda going: None,
         command: Callable[[Snapshot, FrozenRun], list[str]] = command,
         per_gpu: int = 1,
     ):
-        self.gpus = Gpus(per_gpu)
+        self.gpus = GpuSlots(per_gpu)
         self.snapshot = snapshot
         self.jobs = jobs
         self.on_end = on_end
         self.on_poll = on_poll
         self.command = command
-        self.going: list[Going] = []
+        self.going: list[RunningProcess] = []
         self.waiting: list[FrozenRun] = []
         self.stopped_by: int | None = None
         self._hard = False
@@ -89,17 +90,17 @@ class JobPool:
 
     def _start(self, run: FrozenRun) -> None:
         log = self._log(run)
-        leftover = LeftGoing(self.snapshot, run)
+        leftover = DetachedRun(self.snapshot, run)
         lock = None if leftover.going() else take_run_lock(self.snapshot, run)
         if lock is None:
-            self.going.append(Going(run, leftover, time.monotonic(), log))
+            self.going.append(RunningProcess(run, leftover, time.monotonic(), log))
             return
         log.parent.mkdir(parents=True, exist_ok=True)
         threads = str(run.config.get("threads", 1))
         gpu = self.gpus.take(run.config)
         environment = {
             **os.environ,
-            **dict.fromkeys(THREADS, threads),
+            **dict.fromkeys(THREAD_VARIABLES, threads),
             "RUNNER_STUDY": self.snapshot.name,
             **gpu,
         }
@@ -115,9 +116,9 @@ class JobPool:
                 pass_fds=[lock.fileno()],
             )
             lock.write(f"{process.pid} {os.getpid()}")
-        self.going.append(Going(run, process, time.monotonic(), log, gpu))
+        self.going.append(RunningProcess(run, process, time.monotonic(), log, gpu))
 
-    def _next(self) -> FrozenRun | None:
+    def _pop_next_run(self) -> FrozenRun | None:
         """The first that waits and for whom there is a place, on a GPU where it wants one."""
         for run in self.waiting if len(self.going) < self.jobs else []:
             if self.gpus.free(run.config):
@@ -131,7 +132,7 @@ class JobPool:
             self.gpus.give(job.gpu)
             if (
                 self.stopped_by is None
-                and isinstance(job.process, LeftGoing)
+                and isinstance(job.process, DetachedRun)
                 and not job.process.has_ended()
             ):
                 # it was stopped on its way: now it is ours to go on with
@@ -146,9 +147,9 @@ class JobPool:
         self.going = [
             g
             for g in self.going
-            if not isinstance(g.process, LeftGoing) or g.process.number() is not None
+            if not isinstance(g.process, DetachedRun) or g.process.number() is not None
         ]
-        deadline = time.monotonic() + GRACE
+        deadline = time.monotonic() + GRACE_SECONDS
         for job in self.going:
             job.process.terminate()
         while self.going:
@@ -157,7 +158,7 @@ class JobPool:
                     job.process.kill()
             self._reap()
             self.on_poll(self.going)
-            time.sleep(POLL)
+            time.sleep(POLL_INTERVAL_SECONDS)
 
     def go(self, runs: list[FrozenRun]) -> None:
         """Runs them all, in order, ``jobs`` at a time, unless a signal stops it."""
@@ -165,10 +166,10 @@ class JobPool:
         self.waiting = list(runs)
         try:
             while (self.waiting or self.going) and self.stopped_by is None:
-                while (run := self._next()) is not None:
+                while (run := self._pop_next_run()) is not None:
                     self._start(run)
                 self.on_poll(self.going)
-                time.sleep(POLL)
+                time.sleep(POLL_INTERVAL_SECONDS)
                 self._reap()
         finally:
             self._stop()

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.record.atomic import write_text
-from runner.study.cluster_job import ClusterJob, jobs_of
-from runner.study.job_pool import GRACE, Going
+from runner.study.cluster_job import ClusterJob, create_cluster_jobs
+from runner.study.job_pool import GRACE_SECONDS, RunningProcess
 from runner.study.launcher import Launcher, engine
-from runner.study.left_going import LeftGoing
+from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot, location
 from runner.study.submitit_engine import ENDED
 
-POLL = 0.5  # seconds between looks at the jobs
-GONE = ENDED | {"UNKNOWN"}
+POLL_INTERVAL_SECONDS = 0.5  # seconds between looks at the jobs
+FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
 
 
-class Waited(Protocol):
+class PollableJob(Protocol):
     """A job that was submitted, or a run that goes on elsewhere."""
 
     def poll(self) -> int | None: ...
@@ -38,11 +38,11 @@ class Waited(Protocol):
 
 
 @dataclass
-class Submitted:
+class SubmittedRun:
     """A run, its jobs, and how those that have ended did."""
 
     run: FrozenRun
-    jobs: list[tuple[str, Waited]]
+    jobs: list[tuple[str, PollableJob]]
     started: float
     log: Path
     code: int = 0
@@ -68,7 +68,7 @@ def _folder(snapshot: Snapshot) -> Path:
     return location(snapshot.name, snapshot.output_dir).parent / "submitit"
 
 
-def in_queue(
+def find_queued_jobs(
     snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]
 ) -> list[tuple[str, str, str]]:
     """(engine, number, state) of a run's jobs that have not ended, as the engine says."""
@@ -79,14 +79,14 @@ def in_queue(
             "slurm_local",
         ):
             ticket = engine(Launcher(entry["engine"]), _folder(snapshot)).find_job(entry["job"])
-            if (state := ticket.state()) not in GONE:
+            if (state := ticket.state()) not in FINISHED_JOB_STATES:
                 queued_jobs.append((entry["engine"], entry["job"], state))
     return queued_jobs
 
 
 def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[str, str]]) -> str:
     """Text of ``--status`` for a run: its state, and the state of its jobs in a queue."""
-    waiting = [] if run.refused or state == "done" else in_queue(snapshot, run, jobs)
+    waiting = [] if run.refused or state == "done" else find_queued_jobs(snapshot, run, jobs)
     if not waiting:
         return state
     if len(waiting) > 1:
@@ -102,14 +102,15 @@ def words(snapshot: Snapshot, run: FrozenRun, state: str, jobs: dict[str, dict[s
 class JobQueue:
     """Submits runs and waits for them; as ``JobPool`` for processes of this machine.
 
-    Ctrl-C and SIGTERM end the waiting: jobs of a queue go on, and tasks of Ray are stopped after a checkpoint."""
+    Ctrl-C and SIGTERM end the waiting: jobs of a queue go on, and tasks of Ray are stopped after a
+    checkpoint."""
 
     def __init__(
         self,
         snapshot: Snapshot,
         launcher: Launcher,
         on_end: Callable[[FrozenRun, int, float, Path, bool], None],
-        on_poll: Callable[[list[Going]], None] = lambda going: None,
+        on_poll: Callable[[list[RunningProcess]], None] = lambda going: None,
     ):
         self.snapshot = snapshot
         self.launcher = launcher
@@ -122,24 +123,26 @@ class JobQueue:
     def _note(self, signum: int, _frame: Any) -> None:
         self.stopped_by = self.stopped_by or signum
 
-    def _submit(self, runs: list[FrozenRun]) -> list[Submitted]:
+    def _submit(self, runs: list[FrozenRun]) -> list[SubmittedRun]:
         """All of them: found in the queue, going elsewhere, or submitted now."""
         before = submitted_jobs(self.snapshot)
         all_jobs: list[tuple[FrozenRun, list[ClusterJob]]] = []
-        existing_jobs: dict[str, list[tuple[str, Waited]]] = {}
+        existing_jobs: dict[str, list[tuple[str, PollableJob]]] = {}
         for run in runs:
             queued = [
                 number
-                for name, number, _ in in_queue(self.snapshot, run, before)
+                for name, number, _ in find_queued_jobs(self.snapshot, run, before)
                 if name == self.engine.name
             ]
             if queued:
                 existing_jobs[run.signature] = [
                     (number, self.engine.find_job(number)) for number in queued
                 ]
-            elif (leftover := LeftGoing(self.snapshot, run)).going():
+            elif (leftover := DetachedRun(self.snapshot, run)).going():
                 existing_jobs[run.signature] = [("", leftover)]
-            all_jobs.append((run, jobs_of(self.snapshot, run, self.launcher.by_replicate)))
+            all_jobs.append(
+                (run, create_cluster_jobs(self.snapshot, run, self.launcher.by_replicate))
+            )
         new = [job for run, jobs in all_jobs if run.signature not in existing_jobs for job in jobs]
         tickets = (
             dict(zip((job.key for job in new), self.engine.submit(new), strict=True)) if new else {}
@@ -150,7 +153,7 @@ class JobQueue:
         write_text(_file(self.snapshot), json.dumps(before | entries, indent=1))
         now = time.monotonic()
         return [
-            Submitted(
+            SubmittedRun(
                 run,
                 existing_jobs.get(run.signature) or [(job.key, tickets[job.key]) for job in jobs],
                 now,
@@ -162,21 +165,21 @@ class JobQueue:
     def go(self, runs: list[FrozenRun]) -> None:
         """Runs them all, unless a signal stops the waiting."""
         before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
-        jobs: list[Submitted] = []
+        jobs: list[SubmittedRun] = []
         try:
             jobs = self._submit(runs)
             while jobs and self.stopped_by is None:
                 self._look(jobs)
                 if not jobs:
                     break
-                self.on_poll([Going(g.run, g.process, g.started, g.log) for g in jobs])
-                time.sleep(POLL)
+                self.on_poll([RunningProcess(g.run, g.process, g.started, g.log) for g in jobs])
+                time.sleep(POLL_INTERVAL_SECONDS)
             self._stop(jobs)
         finally:
             for s, handler in before.items():
                 signal.signal(s, handler)
 
-    def _look(self, going: list[Submitted]) -> None:
+    def _look(self, going: list[SubmittedRun]) -> None:
         for one in list(going):
             pending = []
             for key, job in one.jobs:
@@ -195,19 +198,19 @@ class JobQueue:
                     self.stopped_by is not None,
                 )
 
-    def _stop(self, going: list[Submitted]) -> None:
+    def _stop(self, going: list[SubmittedRun]) -> None:
         if self.engine.outlives:
             self.left = len(going)
             return
         for one in going:
             for _, job in one.jobs:
                 job.stop()
-        deadline = time.monotonic() + GRACE
+        deadline = time.monotonic() + GRACE_SECONDS
         while (
-            any(LeftGoing(self.snapshot, one.run).going() for one in going)
+            any(DetachedRun(self.snapshot, one.run).going() for one in going)
             and time.monotonic() < deadline
         ):
-            time.sleep(POLL)
+            time.sleep(POLL_INTERVAL_SECONDS)
         for one in going:
             self.on_end(
                 one.run,

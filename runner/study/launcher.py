@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from runner.mistakes import ConfigError, nearest
 
 KEY = "hydra/launcher"
-BELOW = "hydra.launcher."
+LAUNCHER_KEY_PREFIX = "hydra.launcher."
 SPLIT = "split"
 # by class of the preset
 ENGINES = {"SlurmLauncher": "slurm", "LocalLauncher": "slurm_local", "RayLauncher": "ray"}
@@ -40,12 +40,15 @@ class Launcher:
 
 
 def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
-    """The launcher that the overrides of a study name, and the overrides that are left for its runs.
+    """The launcher that the overrides of a study name, and the overrides that are left for its
+    runs.
 
     Raises:
         ConfigError: no such launcher or key, one that is not installed, or a split that it cannot do.
     """
-    launcher_words = [w for w in words if w.lstrip("+").startswith((f"{KEY}=", BELOW))]
+    launcher_words = [
+        w for w in words if w.lstrip("+").startswith((f"{KEY}=", LAUNCHER_KEY_PREFIX))
+    ]
     splits = [w for w in words if w.startswith(f"{SPLIT}=")]
     remaining = [w for w in words if w not in launcher_words and w not in splits]
     for word in splits:
@@ -71,7 +74,7 @@ def _preset(words: list[str]) -> Launcher:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from runner.compose.command_line import wrong_jobs
+    from runner.compose.command_line import wrong_jobs_message
     from runner.compose.errors import explain
     from runner.compose.overrides import compose_in_full
 
@@ -84,7 +87,7 @@ def _preset(words: list[str]) -> Launcher:
         raise ConfigError(explain(error, words).splitlines()[0]) from None
     kind = str(node.get("_target_")).rpartition(".")[2]
     if kind in HERE:
-        if "n_jobs" in keys and (wrong := wrong_jobs(keys["n_jobs"])):
+        if "n_jobs" in keys and (wrong := wrong_jobs_message(keys["n_jobs"])):
             raise ConfigError(wrong)
         jobs = keys.get("n_jobs", 1)
         return Launcher(jobs=jobs if jobs > 0 else (os.cpu_count() or 1))

@@ -1,7 +1,9 @@
-"""Runs that a study has left going: the study was killed, its runs, which are processes of their own, were not.
+"""Runs that a study has left going: the study was killed, its runs, which are processes of their
+own, were not.
 
-Each run of a study holds a lock as long as it lives, ``<output_dir>/studies/<study>/going/<signature>``, from before its
-process has begun: the file is open in it, and the lock goes with the file.  It holds the numbers of the process and of the
+Each run of a study holds a lock as long as it lives,
+``<output_dir>/studies/<study>/going/<signature>``, from before its process has begun: the file is
+open in it, and the lock goes with the file.  It holds the numbers of the process and of the
 study's, for the runs of a study that lives are not another's to stop."""
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def take_run_lock(snapshot: Snapshot, run: FrozenRun) -> IO[str] | None:
     return file
 
 
-class LeftGoing:
+class DetachedRun:
     """A run that goes on without us, to be waited for as one waits for a process of one's own."""
 
     def __init__(self, snapshot: Snapshot, run: FrozenRun):
@@ -88,7 +90,7 @@ class LeftGoing:
 def left_going(snapshot: Snapshot) -> list[FrozenRun]:
     """The runs of a study that are going now, each signature once."""
     runs = {run.signature: run for run in snapshot.runs if not run.refused}
-    return [run for run in runs.values() if LeftGoing(snapshot, run).going()]
+    return [run for run in runs.values() if DetachedRun(snapshot, run).going()]
 
 
 def runs_to_await(snapshot: Snapshot, asked: Container[str]) -> list[FrozenRun]:
@@ -101,5 +103,5 @@ def runs_to_await(snapshot: Snapshot, asked: Container[str]) -> list[FrozenRun]:
     return [
         run
         for run in left_going(snapshot)
-        if run.signature in asked or LeftGoing(snapshot, run).number() is not None
+        if run.signature in asked or DetachedRun(snapshot, run).number() is not None
     ]

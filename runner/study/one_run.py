@@ -1,5 +1,6 @@
-"""``python -m runner.study.one_run <snapshot> <run> [--replicate R] [--watched]``: one run of a study, or one replicate of it,
-from the config that was frozen.  Watched, it stops as after SIGTERM when whoever holds its standard input is gone."""
+"""``python -m runner.study.one_run <snapshot> <run> [--replicate R] [--watched]``: one run of a
+study, or one replicate of it, from the config that was frozen.  Watched, it stops as after SIGTERM
+when whoever holds its standard input is gone."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def main(argv: list[str]) -> int:
     from runner.compose.config import prepare
     from runner.console import complain
     from runner.mistakes import ConfigError
-    from runner.record.parts import ALONE, part_of
+    from runner.record.parts import ALONE, replicate_output_folder
     from runner.study import snapshot
 
     if "--watched" in argv:
@@ -58,7 +59,7 @@ def main(argv: list[str]) -> int:
             return 0
     elif replicate is not None:
         os.environ[ALONE] = str(replicate)
-        cfg.output_dir = str(part_of(job.folder, replicate))
+        cfg.output_dir = str(replicate_output_folder(job.folder, replicate))
         cfg.tracking = False
     outcome = attempt(cfg, run.experiment, None)
     if outcome.message:

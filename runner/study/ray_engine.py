@@ -39,7 +39,8 @@ class RayTask:
             return 1
 
     def stop(self) -> None:
-        """Its process notices that nobody holds its input any more, writes a checkpoint and ends."""
+        """Its process notices that nobody holds its input any more, writes a checkpoint and
+        ends."""
         import ray
 
         ray.cancel(self.ref)

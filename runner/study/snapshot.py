@@ -19,17 +19,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from components.metrics.names import PREFIXES, base_name, score_names
 from runner.disk.yaml_comments import Dumper
-from runner.disk.yaml_limits import MOST_OF_SNAPSHOT, read_yaml
+from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
 from runner.mistakes import ConfigError, nearest, reading
-from runner.plugins import module_name, refuse_unknown
+from runner.plugins import module_name, refuse_unknown_modules
 from runner.record.atomic import write_text
-from runner.record.facts import read_beside
+from runner.record.facts import read_facts_or_warn
 from runner.record.inside import inside
 from runner.record.record import now
-from runner.study.definition import DISTANCES, Planned, Row, StudyDefinition, plan
+from runner.study.definition import DISTANCES, PlannedRun, Row, StudyDefinition, plan
 from runner.study.figure_specs import EvolutionSpec, FigureSpec, SpreadSpec
 
-OF_TIMES = frozenset({"milliseconds_per_step"})  # what reports read from the record of any run
+TIMING_METRICS = frozenset(
+    {"milliseconds_per_step"}
+)  # what reports read from the record of any run
 ESS_RATE = "ess_per_second"  # what they read of runs that have an ess
 
 
@@ -68,10 +70,11 @@ class Snapshot:
 
     def facts(self, run: FrozenRun) -> dict[str, Any] | None:
         """run.json of a run; None: not started."""
-        return None if run.refused else read_beside(self.folder(run))
+        return None if run.refused else read_facts_or_warn(self.folder(run))
 
     def state(self, run: FrozenRun) -> str:
-        """refused | not started | pending | running | done | failed | diverged | interrupted | pruned."""
+        """refused | not started | pending | running | done | failed | diverged | interrupted |
+        pruned."""
         if run.refused:
             return "refused"
         facts = self.facts(run)
@@ -83,28 +86,29 @@ def location(name: str, output_dir: Path) -> Path:
     return inside(output_dir / "studies", name, "study") / "snapshot.yaml"
 
 
-def refuse_unnamed(modules: set[str], name: str) -> None:
+def refuse_unnamed_plugins(modules: set[str], name: str) -> None:
     """Refuses plug-ins of a study that its user did not name.
 
     Raises:
         ConfigError: with what to give to have them imported.
     """
-    refuse_unknown(
+    refuse_unknown_modules(
         sorted(modules),
         f"study {name}",
         f"give {' '.join(f'--plugin {m}' for m in sorted(modules))}",
     )
 
 
-def _frozen(
-    planned: Planned, name: str, output_dir: Path, plugins: list[str], told: dict[str, str]
+def _freeze_run(
+    planned: PlannedRun, name: str, output_dir: Path, plugins: list[str], told: dict[str, str]
 ) -> FrozenRun:
-    """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named, and none but these; one
-    without an experiment is recorded under the study's.  ``told`` are Hydra's complaints and what they mean, for all runs."""
+    """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named,
+    and none but these; one without an experiment is recorded under the study's.  ``told`` are
+    Hydra's complaints and what they mean, for all runs."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from components.trouble import DataUnavailable
+    from components.trouble import DataUnavailableError
     from runner.compose.config import prepare
     from runner.compose.errors import explain
     from runner.compose.overrides import compose
@@ -114,14 +118,14 @@ def _frozen(
         cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
         named = OmegaConf.to_container(cfg, resolve=True).get("plugins")  # type: ignore[union-attr]
         if isinstance(named, list):
-            refuse_unnamed({module_name(m) for m in named} - set(plugins), name)
+            refuse_unnamed_plugins({module_name(m) for m in named} - set(plugins), name)
             cfg.plugins = [*named, *(m for m in plugins if m not in named)]
         job = prepare(cfg, experiment or name, explicit)
     except (HydraException, OmegaConfBaseException) as error:
         if str(error) not in told:  # to find out takes another composition
             told[str(error)] = explain(error, planned.overrides)
         return FrozenRun(*facts, refused=told[str(error)].splitlines()[0])
-    except (ConfigError, DataUnavailable) as error:
+    except (ConfigError, DataUnavailableError) as error:
         return FrozenRun(*facts, refused=str(error).strip().splitlines()[0])
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
 
@@ -132,7 +136,7 @@ def take(
     extra: list[str],
     output_dir: Path,
     plugins: list[str],
-    watch: Callable[[list[Planned]], Any] = lambda runs: runs,
+    watch: Callable[[list[PlannedRun]], Any] = lambda runs: runs,
 ) -> Snapshot:
     """Composes every run; ``plugins`` are the modules that the user named.
 
@@ -143,7 +147,7 @@ def take(
 
     explanations: dict[str, str] = {}
     runs = [
-        _frozen(planned, study.name, output_dir, plugins, explanations)
+        _freeze_run(planned, study.name, output_dir, plugins, explanations)
         for planned in watch(list(plan(study, extra)))
     ]
     if all(run.refused for run in runs):
@@ -184,7 +188,7 @@ def load(name: str, output_dir: Path) -> Snapshot | None:
         return None
     try:
         with reading(path, "; take a new one with --fresh"):
-            content = read_yaml(path, MOST_OF_SNAPSHOT)
+            content = read_yaml(path, MAX_SNAPSHOT_VALUES)
         runs = TypeAdapter(list[FrozenRun]).validate_python(content["runs"])
         study = StudyDefinition(**content["study"])
         return Snapshot(
@@ -247,4 +251,4 @@ def _scores_of(run: FrozenRun) -> frozenset[str]:
     names = score_names(
         dataset.poses(), run.config.get("attacker") is not None, dataset.target_kind()
     )
-    return names | OF_TIMES | DISTANCES | ({ESS_RATE} if "ess" in names else set())
+    return names | TIMING_METRICS | DISTANCES | ({ESS_RATE} if "ess" in names else set())

@@ -1,4 +1,5 @@
-"""``runner study <name>`` and ``runner rerun --failed <study>``: every run of a table or figure, in parallel, until done."""
+"""``runner study <name>`` and ``runner rerun --failed <study>``: every run of a table or figure, in
+parallel, until done."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from runner.record.inside import inside
 from runner.study import snapshot as snapshots
 from runner.study.choice import refused_among, select_runs
 from runner.study.definition import load_study
-from runner.study.display import FAILED, Display, state, states_of, status
+from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
 from runner.study.forecast import Forecast
 from runner.study.job_pool import JobPool
 from runner.study.job_queue import JobQueue, submitted_jobs, words
@@ -41,7 +42,7 @@ def launch(
     forecast = Forecast(snapshot, runs, jobs) if launcher.engine is None else None
     if forecast:
         out.print(f"ahead    {forecast.before()}")
-    display = Display(snapshot, len(runs), forecast)
+    display = StudyDisplay(snapshot, len(runs), forecast)
     executor: JobPool | JobQueue
     if launcher.engine is None:
         executor = JobPool(snapshot, jobs, display.report_end, display.poll, per_gpu=per_gpu)
@@ -76,7 +77,8 @@ def _flags(given: argparse.Namespace) -> str:
 
 
 def _named_plugins(given: argparse.Namespace) -> list[str]:
-    """The plug-ins that the command line names itself: by --plugin, or as an override of every run."""
+    """The plug-ins that the command line names itself: by --plugin, or as an override of every
+    run."""
     typed = [
         text.partition("=")[2].strip("[]").split(",")
         for text in given.overrides
@@ -115,7 +117,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             module for run in old_snapshot.runs for module in run.config.get("plugins", ())
         } - set(_named_plugins(given))
         if not given.status:
-            snapshots.refuse_unnamed(foreign, name)
+            snapshots.refuse_unnamed_plugins(foreign, name)
         return old_snapshot
     study = load_study(given.study)
 
@@ -233,7 +235,7 @@ def main(argv: list[str]) -> int:
             return words(snapshot, run, state, jobs)
 
         if arguments.json:
-            print_json(states_of(snapshot, visible_runs, state_in_words))
+            print_json(describe_states(snapshot, visible_runs, state_in_words))
         elif out.is_terminal:
             out.print(status(snapshot, visible_runs, state_in_words))
         else:
@@ -242,7 +244,7 @@ def main(argv: list[str]) -> int:
                 (),
                 [
                     [str(word) for word in line.values()]
-                    for line in states_of(snapshot, visible_runs, state_in_words)
+                    for line in describe_states(snapshot, visible_runs, state_in_words)
                 ],
             )
         return 0

@@ -1,4 +1,5 @@
-"""Jobs of a study through submitit: an array of Slurm, or processes of this machine in its place."""
+"""Jobs of a study through submitit: an array of Slurm, or processes of this machine in its
+place."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class QueuedJob:
         """In the engine's words: PENDING, RUNNING, …"""
         if self.job.paths.result_pickle.exists():
             return "FINISHED"
-        if self.local and self.job._process is None:  # submitted by a command of before
+        if self.local and self.job._dominant_process is None:  # submitted by a command of before
             return "RUNNING" if alive(int(self.id)) else "INTERRUPTED"
         words: str = (
             self.job.get_info(mode="force").get("jobState" if self.local else "State", "")

@@ -14,11 +14,11 @@ from omegaconf import OmegaConf
 from rich.table import Table
 
 from runner.console import number, out
-from runner.csv_cells import table_as_words
-from runner.mistakes import shown_path
+from runner.csv_cells import escape_table
+from runner.mistakes import display_path
 from runner.sweep.optuna_report import write_report
-from runner.sweep.search_space import overrides_of
-from runner.sweep.trials import completed_trials, describe_savings, metrics, on_front, several
+from runner.sweep.search_space import params_to_overrides
+from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -51,11 +51,12 @@ def show_trial(study: Study, trial: int, params: dict[str, Any]) -> None:
 
 
 def show_best(study: Study, folder: Path) -> float | None:
-    """Prints the best trials and writes what is left of the sweep; the best value of one objective, if any trial has one."""
+    """Prints the best trials and writes what is left of the sweep; the best value of one objective,
+    if any trial has one."""
     folder.mkdir(parents=True, exist_ok=True)
     trials = study.get_trials(deepcopy=False)
     done = completed_trials(study)
-    front = on_front(study)
+    front = pareto_front(study)
     _write_trials(study, front, folder / "trials.csv")
     counts = {name: sum(t.state.name == state for t in trials) for state, name in ENDINGS.items()}
     others = "".join(f", {n} {name}" for name, n in counts.items() if n)
@@ -87,10 +88,12 @@ def show_best(study: Study, folder: Path) -> float | None:
             "direction": study.direction.name.lower(),
         }
         facts |= {"value": best.values[0], **_facts(best)}
-        out.print(f"best     {number(best.values[0])} with {' '.join(overrides_of(best.params))}")
+        out.print(
+            f"best     {number(best.values[0])} with {' '.join(params_to_overrides(best.params))}"
+        )
     OmegaConf.save(OmegaConf.create(facts), folder / "best.yaml")
     paths = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
-    out.print(f"written  {', '.join([shown_path(paths[0]), *(path.name for path in paths[1:])])}")
+    out.print(f"written  {', '.join([display_path(paths[0]), *(path.name for path in paths[1:])])}")
     return None if several(study) else best.values[0]
 
 
@@ -98,7 +101,7 @@ def _facts(trial: FrozenTrial) -> dict[str, Any]:
     return {
         "trial": trial.number,
         "run": trial.user_attrs.get("run"),
-        "overrides": overrides_of(trial.params),
+        "overrides": params_to_overrides(trial.params),
     }
 
 
@@ -112,7 +115,7 @@ def _write_trials(study: Study, front: Sequence[int], file: Path) -> None:
         columns={f"values_{k}": name for k, name in enumerate(names)} if several(study) else {}
     )
     table["best"] = table["number"].isin(front) if "number" in table else []
-    table_as_words(table).to_csv(file, index=False)
+    escape_table(table).to_csv(file, index=False)
 
 
 def _table(done: Sequence[FrozenTrial], names: Sequence[str], front: Sequence[int]) -> Table:

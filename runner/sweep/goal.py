@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from components.metrics.names import base_name, score_names
-from runner.compose.overrides import explicit_keys, without_hydra
+from runner.compose.overrides import explicit_keys, split_hydra_config
 from runner.mistakes import ConfigError, nearest
 from runner.sweep.objectives import Objective
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from components.contracts.problems import Kind, Target, Values
 
 # kinds of problems of which ``validation`` can hold rows out
-WITH_TEST_ROWS = ("supervised", "unlabelled")
+KINDS_WITH_TEST_ROWS = ("supervised", "unlabelled")
 MEND = "validation=0.2 searches on training rows held out instead"
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchProperties:
     """Properties that the trials of a search share, from the composition of one of them."""
 
     kind: Kind
@@ -66,14 +66,14 @@ class Searched:
         """The rows that scores are of, where a search should be told from a test."""
         if self.kind == "sequence" and "forecasts" in self.gives:
             return "scored on the times put aside for testing, which no search should look at"
-        if self.kind not in WITH_TEST_ROWS:
+        if self.kind not in KINDS_WITH_TEST_ROWS:
             return ""
         if self.validation is None:
             return f"scored on the TEST rows, which no search should look at: {MEND}"
         return f"scored on {self.validation:g} of the training rows, held out"
 
 
-def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
+def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> SearchProperties | None:
     """The facts of a trial composed as ``cfg``; None: it is no run of the runner's.
 
     Raises:
@@ -86,14 +86,14 @@ def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
 
     if "dataset" not in cfg:
         return None
-    resolved = resolve(*without_hydra(cfg), explicit_keys(list(overrides)))
+    resolved = resolve(*split_hydra_config(cfg), explicit_keys(list(overrides)))
     dataset = build_component("dataset", resolved.config["dataset"], "dataset")
     method = registry.get("inference", resolved.config["inference"]["name"])
     assert isinstance(dataset, Dataset)
     assert issubclass(method, Inference)
     settings = resolved.settings
     scores = frozenset[str]() if settings.plugins else score_names(dataset.poses(), attacked=True)
-    return Searched(
+    return SearchProperties(
         dataset.poses(),
         dataset.target_kind(),
         dataset.holds(),
@@ -103,8 +103,8 @@ def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> Searched | None:
     )
 
 
-def first_lines(
-    objectives: Sequence[Objective], is_default: bool, of: Searched | None
+def describe_objectives(
+    objectives: Sequence[Objective], is_default: bool, of: SearchProperties | None
 ) -> list[str]:
     """Objective, direction and rows of the search; then each contradictory direction.
 

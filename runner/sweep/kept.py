@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
-from runner.sweep.outcomes import SWEEP
+from runner.sweep.outcomes import SWEEP_VARIABLE
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.storages import BaseStorage, JournalStorage
 
-COPY = "trials.journal"
+JOURNAL_COPY_NAME = "trials.journal"
 LINK = "optuna.json"
 
 
@@ -37,13 +37,13 @@ def keep(study: Study, store: BaseStorage, folder: Path) -> None:
     import optuna
 
     folder.mkdir(parents=True, exist_ok=True)
-    half = folder / f"{COPY}.new"
+    half = folder / f"{JOURNAL_COPY_NAME}.new"
     half.unlink(missing_ok=True)
     optuna.copy_study(
         from_study_name=study.study_name, from_storage=store, to_storage=_journal(half)
     )
-    half.replace(folder / COPY)
-    if os.environ.get(SWEEP) and (sweep := Path(os.environ[SWEEP])).is_dir():
+    half.replace(folder / JOURNAL_COPY_NAME)
+    if os.environ.get(SWEEP_VARIABLE) and (sweep := Path(os.environ[SWEEP_VARIABLE])).is_dir():
         write_text(sweep / LINK, json.dumps({"folder": os.path.relpath(folder, sweep)}))
 
 
@@ -67,9 +67,9 @@ def load(folder: Path) -> Study | None:
     """The study with its trials kept in a folder; None if there is no complete copy."""
     import optuna
 
-    if not (folder / COPY).is_file():
+    if not (folder / JOURNAL_COPY_NAME).is_file():
         return None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    store = _journal(folder / COPY)
+    store = _journal(folder / JOURNAL_COPY_NAME)
     names = [study.study_name for study in store.get_all_studies()]
     return optuna.load_study(study_name=names[0], storage=store) if names else None

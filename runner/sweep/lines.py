@@ -9,7 +9,7 @@ from io import TextIOBase
 from typing import TextIO
 
 
-class Numbered(TextIOBase):
+class NumberedStream(TextIOBase):
     """A stream on which every line begins with the number of a job, and is written whole."""
 
     def __init__(self, stream: TextIO, number: int):
@@ -39,7 +39,7 @@ class Numbered(TextIOBase):
 @contextmanager
 def number_lines(number: int) -> Iterator[None]:
     """Both streams of this process carry a job's number in here."""
-    streams = Numbered(sys.stdout, number), Numbered(sys.stderr, number)
+    streams = NumberedStream(sys.stdout, number), NumberedStream(sys.stderr, number)
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):  # type: ignore[type-var]
         try:
             yield

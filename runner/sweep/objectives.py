@@ -17,14 +17,23 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from components.metrics.names import HIGHER, LOWER, NEITHER, Better, base_name, better
+from components.metrics.names import (
+    HIGHER_IS_BETTER,
+    LOWER_IS_BETTER,
+    UNDIRECTED_SCORES,
+    ScoreDirection,
+    base_name,
+    better,
+)
 from runner.mistakes import ConfigError, nearest
 
 DIRECTIONS = ("minimize", "maximize")
-METRICS = "RUNNER_OBJECTIVES"  # metrics of several objectives, for the job: separated by |
+OBJECTIVES_VARIABLE = (
+    "RUNNER_OBJECTIVES"  # metrics of several objectives, for the job: separated by |
+)
 KEY = "hydra.sweeper.objectives"
 DIRECTION_KEY = "hydra.sweeper.direction"
-TOWARDS: dict[Better, str] = {"lower": "minimize", "higher": "maximize"}
+TOWARDS: dict[ScoreDirection, str] = {"lower": "minimize", "higher": "maximize"}
 
 
 @dataclass(frozen=True)
@@ -39,14 +48,15 @@ class Objective:
 
     @property
     def contradiction(self) -> str | None:
-        """A line about a direction that is not the score's own; None: it is, or the score has none."""
+        """A line about a direction that is not the score's own; None: it is, or the score has
+        none."""
         better_side = better(self.metric)
         if better_side is None or TOWARDS[better_side] == self.direction:
             return None
         return f"{self.metric} is better the {better_side} it is, and the search is told to {self.direction} it"
 
 
-def with_direction(metric: str, direction: str | None, where: str, how: str) -> Objective:
+def resolve_direction(metric: str, direction: str | None, where: str, how: str) -> Objective:
     """A metric with the direction that the user gives, or else with its own.
 
     Raises:
@@ -58,11 +68,11 @@ def with_direction(metric: str, direction: str | None, where: str, how: str) -> 
     if better_side is not None:
         return Objective(metric, TOWARDS[better_side])
     name = base_name(metric)
-    if name in NEITHER:
+    if name in UNDIRECTED_SCORES:
         raise ConfigError(
             f"{where}: neither a higher nor a lower {name} is better in itself; say where it should go, {how}"
         )
-    near = nearest(name, HIGHER | LOWER | NEITHER)
+    near = nearest(name, HIGHER_IS_BETTER | LOWER_IS_BETTER | UNDIRECTED_SCORES)
     near = near if "did you mean" in near else ";"
     raise ConfigError(
         f"{where}: no score of the runner's{near} of one of your own say where it should go, {how}"
@@ -75,7 +85,7 @@ def single(objective: str, direction: str | None) -> Objective:
     Raises:
         ConfigError: nobody knows whether more of it is better.
     """
-    return with_direction(
+    return resolve_direction(
         objective, direction, f"objective={objective}", f"{DIRECTION_KEY}={' or '.join(DIRECTIONS)}"
     )
 
@@ -114,14 +124,14 @@ def several(given: Any, objective: str | None) -> list[Objective]:
         )
     hint = f"direction: {' or '.join(DIRECTIONS)}"
     return [
-        with_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", hint)
+        resolve_direction(str(one["metric"]), one.get("direction"), f"{KEY}: {one['metric']}", hint)
         for one in entries
     ]
 
 
 def asked_for() -> list[str]:
     """The metrics of several objectives that a sweep wants of this job."""
-    value = os.environ.get(METRICS)
+    value = os.environ.get(OBJECTIVES_VARIABLE)
     return value.split("|") if value else []
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.record.atomic import write_text
-from runner.sweep.search_space import overrides_of
-from runner.sweep.trials import completed_trials, describe_savings, metrics, on_front, several
+from runner.sweep.search_space import params_to_overrides
+from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.plain import plain_value
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ HEIGHT = 440  # pixels
 
 
 def importances(study: Study) -> pd.DataFrame:
-    """A row for each objective and key, the one that matters most first; none of too few trials, or where all are alike."""
+    """A row for each objective and key, the one that matters most first; none of too few trials, or
+    where all are alike."""
     import pandas as pd
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
@@ -108,7 +109,7 @@ def _front(study: Study, names: list[str]) -> go.Figure:
     """Two objectives against each other: those on the front joined, the others behind them."""
     import plotly.graph_objects as go
 
-    front = set(on_front(study))
+    front = set(pareto_front(study))
     figure = go.Figure(layout={"xaxis": {"title": names[0]}, "yaxis": {"title": names[1]}})
     for best, label, color in (
         (False, "other trials", "#9aa5b1"),
@@ -118,7 +119,9 @@ def _front(study: Study, names: list[str]) -> go.Figure:
             (t for t in completed_trials(study) if (t.number in front) is best),
             key=lambda t: t.values[0],
         )
-        hover_texts = ["<br>".join([f"trial {t.number}", *overrides_of(t.params)]) for t in trials]
+        hover_texts = [
+            "<br>".join([f"trial {t.number}", *params_to_overrides(t.params)]) for t in trials
+        ]
         figure.add_scatter(
             x=[t.values[0] for t in trials],
             y=[t.values[1] for t in trials],
@@ -165,12 +168,12 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     import pandas as pd
 
     from runner.console import number
-    from runner.csv_cells import table_as_words
+    from runner.csv_cells import escape_table
 
     shares = importances(study)
-    table_as_words(shares).to_csv(folder / "importances.csv", index=False)
+    escape_table(shares).to_csv(folder / "importances.csv", index=False)
     names = metrics(study)
-    front = on_front(study)
+    front = pareto_front(study)
     trials = completed_trials(study)
     paths = [folder / "report.html", folder / "importances.csv"]
     if several(study):
@@ -179,7 +182,7 @@ def write_report(study: Study, folder: Path) -> list[Path]:
             for t in trials
             if t.number in front
         ]
-        table_as_words(pd.DataFrame(rows)).to_csv(folder / "front.csv", index=False)
+        escape_table(pd.DataFrame(rows)).to_csv(folder / "front.csv", index=False)
         paths.append(folder / "front.csv")
     ended = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("PRUNED", "FAIL")]
     templates = jinja2.Environment(

@@ -1,21 +1,25 @@
-"""A Hydra sweeper on Optuna: ``hydra/sweeper=optuna 'inference.lr=tag(log, interval(1e-4, 1e-1))'``.
+"""A Hydra sweeper on Optuna: ``hydra/sweeper=optuna 'inference.lr=tag(log, interval(1e-4,
+1e-1))'``.
 
-Search spaces are written in Hydra's own grammar (on the command line, or in ``hydra.sweeper.params``):
-``interval(a, b)`` a real, ``int(interval(a, b))`` an integer, ``tag(log, …)`` a logarithmic scale,
-``range(a, b, step)`` and ``choice(a, b)`` (or ``a,b``) the values listed.  Everything else is fixed for all trials.
+Search spaces are written in Hydra's own grammar (on the command line, or in
+``hydra.sweeper.params``): ``interval(a, b)`` a real, ``int(interval(a, b))`` an integer, ``tag(log,
+…)`` a logarithmic scale, ``range(a, b, step)`` and ``choice(a, b)`` (or ``a,b``) the values listed.
+Everything else is fixed for all trials.
 
-A search follows ``objective``, or the score of its kind of problem, where that score is better: its first line says so, and on
-which rows.
+A search follows ``objective``, or the score of its kind of problem, where that score is better: its
+first line says so, and on which rows.
 
-Trials live in ``<output_dir>/optuna.db`` under ``study_name``.  The same command goes on with a study up to
-``n_trials`` in total: trials that were under way when a sweep was stopped are launched again with the same values, so
-their runs resume from their checkpoints, and the values proposed next are those that an undisturbed sweep would have
-proposed (the sampler of trial k is seeded by (seed, k)).
+Trials live in ``<output_dir>/optuna.db`` under ``study_name``.  The same command goes on with a
+study up to ``n_trials`` in total: trials that were under way when a sweep was stopped are launched
+again with the same values, so their runs resume from their checkpoints, and the values proposed
+next are those that an undisturbed sweep would have proposed (the sampler of trial k is seeded by
+(seed, k)).
 
-Pruning crosses processes, and machines that share the disk, through that database.  Each job is launched with the
-environment variable RUNNER_TRIAL = ``storage|study|trial number`` (``hydra.job.env_set``, which every launcher
-honours).  In the job, ``report_to_trial`` stores the objective after every evaluation, of one replicate after the
-other, as an intermediate value and asks the study's pruner; if it says stop, the run is checkpointed and ends as ``pruned``.
+Pruning crosses processes, and machines that share the disk, through that database.  Each job is
+launched with the environment variable RUNNER_TRIAL = ``storage|study|trial number``
+(``hydra.job.env_set``, which every launcher honours).  In the job, ``report_to_trial`` stores the
+objective after every evaluation, of one replicate after the other, as an intermediate value and
+asks the study's pruner; if it says stop, the run is checkpointed and ends as ``pruned``.
 
 Source: Akiba et al. (2019); Bergstra et al. (2011) for TPE.
 """
@@ -37,42 +41,44 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from runner.compose.guard import OWN_SWEEPER
+from runner.compose.guard import SWEEPER_TARGET
 from runner.console import out
 from runner.mistakes import ConfigError
 from runner.record.atomic import alive
 from runner.record.inside import inside
-from runner.sweep.goal import first_lines, search_facts
-from runner.sweep.objectives import DIRECTION_KEY, DIRECTIONS, METRICS, several, single
+from runner.sweep.goal import describe_objectives, search_facts
+from runner.sweep.objectives import DIRECTION_KEY, DIRECTIONS, OBJECTIVES_VARIABLE, several, single
 from runner.sweep.search_space import (
     PRUNERS,
     SAMPLERS,
     absolute,
     distribution,
     grid,
-    overrides_of,
+    params_to_overrides,
     pruner,
     sampler,
     storage,
 )
-from runner.sweep.study_facts import apart, facts_before, facts_of, name_of
-from runner.sweep.trial import VARIABLE, failure, note_failure
+from runner.sweep.study_facts import apart, build_study_facts, name_of, upgrade_study_facts
+from runner.sweep.trial import ENV_VARIABLE, failure, note_failure
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
 
-HOPELESS = 3  # trials that all break on the user's own mistake before the sweep is given up
+MAX_USER_ERROR_TRIALS = (
+    3  # trials that all break on the user's own mistake before the sweep is given up
+)
 
 
 def register() -> None:
-    """Makes ``hydra/sweeper=optuna`` known to Hydra (Optuna itself is imported when a sweep starts), which builds only what
-    bears a name inside hydra_plugins."""
+    """Makes ``hydra/sweeper=optuna`` known to Hydra (Optuna itself is imported when a sweep
+    starts), which builds only what bears a name inside hydra_plugins."""
     from hydra.core.plugins import Plugins
 
     plugins = Plugins.instance()
     plugins.register(OptunaSweeper)
-    plugins.class_name_to_class[OWN_SWEEPER] = OptunaSweeper
+    plugins.class_name_to_class[SWEEPER_TARGET] = OptunaSweeper
 
 
 class OptunaSweeper(Sweeper):
@@ -181,7 +187,7 @@ class OptunaSweeper(Sweeper):
             )
         return space, list(fixed.values())
 
-    def _aim(self, overrides: list[str]) -> list[str]:
+    def _set_objectives(self, overrides: list[str]) -> list[str]:
         """Settles what is optimised, given the overrides of a trial; the lines that say so.
 
         Raises:
@@ -207,7 +213,7 @@ class OptunaSweeper(Sweeper):
             self.objectives = [single(metric or "objective", self.direction)]
         if facts is not None:
             facts.check(self.objectives)
-        return first_lines(self.objectives, self.default_objective is not None, facts)
+        return describe_objectives(self.objectives, self.default_objective is not None, facts)
 
     def _open(self, space: dict[str, BaseDistribution], fixed: list[str]) -> Study:
         import optuna
@@ -215,7 +221,7 @@ class OptunaSweeper(Sweeper):
         from optuna.trial import TrialState
 
         choice = self.config.hydra.runtime.choices.get("experiment")
-        facts = facts_of(fixed, space, self.objectives)
+        facts = build_study_facts(fixed, space, self.objectives)
         self.name = self.study_name or choice or name_of(facts)
         if not re.fullmatch(r"[\w.\-]+", self.name):
             raise ConfigError(
@@ -230,7 +236,7 @@ class OptunaSweeper(Sweeper):
             directions=[StudyDirection[one.direction.upper()] for one in self.objectives],
             pruner=pruner(self.pruner, self.startup_trials, self.warmup_steps, self.reduction),
         )
-        before = facts_before(study.user_attrs, facts)
+        before = upgrade_study_facts(study.user_attrs, facts)
         if before != facts and all(
             t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)
         ):
@@ -243,7 +249,7 @@ class OptunaSweeper(Sweeper):
             )
         holder = study.user_attrs.get("held by")
         me = f"{socket.gethostname()}:{os.getpid()}"
-        if holder and holder != me and _alive(holder):
+        if holder and holder != me and _is_process_alive(holder):
             raise ConfigError(
                 f"study {self.name} is already being swept (process {holder}); wait for it, or give another name"
             )
@@ -258,7 +264,8 @@ class OptunaSweeper(Sweeper):
 
     # -- the sweep -----------------------------------------------------------------------------------------------------
     def sweep(self, arguments: list[str]) -> float | None:
-        """Runs trials until there are ``n_trials``, or all of a grid; returns the best value, of one objective."""
+        """Runs trials until there are ``n_trials``, or all of a grid; returns the best value, of
+        one objective."""
         import optuna
         from optuna.trial import TrialState
 
@@ -268,9 +275,9 @@ class OptunaSweeper(Sweeper):
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         space, fixed = self._space(arguments)
         guess = optuna.create_study(sampler=sampler("random", self.seed, 0, 1)).ask(space)
-        trial = [*fixed, *overrides_of(guess.params)]
+        trial = [*fixed, *params_to_overrides(guess.params)]
         self.validate_batch_is_legal([trial])  # a wrong key stops here, before any trial
-        aim = self._aim(trial)
+        aim = self._set_objectives(trial)
         study = self._open(space, fixed)
         for line in aim:
             out.print(line)
@@ -304,7 +311,7 @@ class OptunaSweeper(Sweeper):
     ) -> None:
         from optuna.trial import TrialState
 
-        from runner.execution.signals import Interrupted
+        from runner.execution.signals import RunInterruptedError
         from runner.sweep.best import show_trial
 
         jobs = []
@@ -312,15 +319,15 @@ class OptunaSweeper(Sweeper):
             link = QuotedString(
                 f"{self.storage_url}|{self.name}|{number}", Quote.single
             ).with_quotes()
-            extra_overrides = [f"+hydra.job.env_set.{VARIABLE}={link}"]
+            extra_overrides = [f"+hydra.job.env_set.{ENV_VARIABLE}={link}"]
             if self.default_objective is not None:
                 extra_overrides.append(f"objective={self.default_objective}")
             if len(self.objectives) > 1:
                 names = QuotedString(
                     "|".join(one.metric for one in self.objectives), Quote.single
                 ).with_quotes()
-                extra_overrides.append(f"+hydra.job.env_set.{METRICS}={names}")
-            jobs.append([*fixed, *overrides_of(params), *extra_overrides])
+                extra_overrides.append(f"+hydra.job.env_set.{OBJECTIVES_VARIABLE}={names}")
+            jobs.append([*fixed, *params_to_overrides(params), *extra_overrides])
         try:
             returns = self.launcher.launch(jobs, initial_job_idx=batch[0][0])
         except Exception as error:
@@ -340,11 +347,13 @@ class OptunaSweeper(Sweeper):
                 study.tell(number, scores)
             elif "pruned at" in study.get_trials(deepcopy=False)[number].user_attrs:
                 study.tell(number, state=TrialState.PRUNED)
-            elif isinstance(value, Interrupted):
+            elif isinstance(value, RunInterruptedError):
                 stopped = value  # its trial stays open: the next sweep goes on with it
                 continue
             else:
-                note_failure(self.store, self.name, number, failure(value, overrides_of(params)))
+                note_failure(
+                    self.store, self.name, number, failure(value, params_to_overrides(params))
+                )
                 study.tell(number, state=TrialState.FAIL)
             show_trial(study, number, params)
         if stopped is not None:
@@ -352,7 +361,7 @@ class OptunaSweeper(Sweeper):
         trials = study.get_trials(deepcopy=False)
         failures = {t.user_attrs.get("failure") for t in trials if t.state == TrialState.FAIL}
         if (
-            len(trials) >= HOPELESS
+            len(trials) >= MAX_USER_ERROR_TRIALS
             and all(t.state == TrialState.FAIL for t in trials)
             and len(failures) == 1
         ):
@@ -366,7 +375,7 @@ def _finite(value: Any) -> list[float]:
     return [float(one) for one in scores] if numbers else []
 
 
-def _alive(holder: str) -> bool:
+def _is_process_alive(holder: str) -> bool:
     """True if ``host:process`` is a living process of this machine.
 
     A process of another machine is assumed to be alive.

@@ -15,19 +15,20 @@ from pathlib import Path
 
 from runner.mistakes import ConfigError
 from runner.record.atomic import write_text
-from runner.record.facts import list_folder, tell_unreadable
+from runner.record.facts import list_folder, warn_unreadable
 from runner.record.lease import process_start
 
-SWEEP = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
-SWEPT = "RUNNER_SWEPT"  # and the keys in which they differ
-PROCESS = "RUNNER_SWEEP_PROCESS"  # and the process of the sweep, number:start
-OF_JOBS = "jobs"  # the folder of these files inside it
-STAMP = "%Y-%m-%d_%H-%M-%S"
+SWEEP_VARIABLE = "RUNNER_SWEEP"  # names the folder to the jobs, which every launcher hands on
+SWEPT_KEYS_VARIABLE = "RUNNER_SWEPT"  # and the keys in which they differ
+SWEEP_PROCESS_VARIABLE = "RUNNER_SWEEP_PROCESS"  # and the process of the sweep, number:start
+JOBS_FOLDER = "jobs"  # the folder of these files inside it
+TIMESTAMP_FORMAT = "%Y-%m-%d_%H-%M-%S"
 
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """One job: what was overridden for it, what its process would exit with, what went wrong, where its record is."""
+    """One job: what was overridden for it, what its process would exit with, what went wrong, where
+    its record is."""
 
     number: int
     overrides: list[str]
@@ -54,13 +55,13 @@ class JobOutcome:
 
 def note(outcome: JobOutcome) -> None:
     """Writes down how a job ended, if a sweep asked for it."""
-    if not os.environ.get(SWEEP):
+    if not os.environ.get(SWEEP_VARIABLE):
         return
-    sweep = Path(os.environ[SWEEP])
-    (sweep / OF_JOBS).mkdir(parents=True, exist_ok=True)
+    sweep = Path(os.environ[SWEEP_VARIABLE])
+    (sweep / JOBS_FOLDER).mkdir(parents=True, exist_ok=True)
     where = None if outcome.folder is None else os.path.relpath(outcome.folder, sweep)
     facts = vars(outcome) | {"folder": where}
-    write_text(sweep / OF_JOBS / f"{outcome.number}.json", json.dumps(facts, indent=1))
+    write_text(sweep / JOBS_FOLDER / f"{outcome.number}.json", json.dumps(facts, indent=1))
 
 
 def read_outcomes(sweep: Path) -> list[JobOutcome]:
@@ -70,7 +71,7 @@ def read_outcomes(sweep: Path) -> list[JobOutcome]:
         ConfigError: a file is damaged.
     """
     outcomes = []
-    for path in list_folder(sweep / OF_JOBS):
+    for path in list_folder(sweep / JOBS_FOLDER):
         if path.suffix != ".json":
             continue
         try:
@@ -80,7 +81,7 @@ def read_outcomes(sweep: Path) -> list[JobOutcome]:
             )
             outcomes.append(JobOutcome(**facts | {"folder": folder}))
         except PermissionError as error:
-            tell_unreadable(path, error)
+            warn_unreadable(path, error)
         except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(
                 f"{path}: not what a job of a sweep writes; remove it, or give the sweep again"
@@ -89,8 +90,9 @@ def read_outcomes(sweep: Path) -> list[JobOutcome]:
 
 
 @contextmanager
-def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
-    """The command line with the sweep's folder in it, and that folder, told to the jobs by an environment variable.
+def announce_sweep_folder(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
+    """The command line with the sweep's folder in it, and that folder, told to the jobs by an
+    environment variable.
 
     (as it was, None) where the command line is a mistake that Hydra will tell."""
     location = _sweep(argv)
@@ -100,9 +102,9 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
     sweep, keys = location
     quoted = str(sweep).replace("\\", "\\\\").replace("'", "\\'")
     environment = {
-        SWEEP: str(sweep.resolve()),
-        SWEPT: ",".join(keys),
-        PROCESS: f"{os.getpid()}:{process_start(os.getpid())}",
+        SWEEP_VARIABLE: str(sweep.resolve()),
+        SWEPT_KEYS_VARIABLE: ",".join(keys),
+        SWEEP_PROCESS_VARIABLE: f"{os.getpid()}:{process_start(os.getpid())}",
     }
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
@@ -117,7 +119,7 @@ def noting(argv: list[str]) -> Iterator[tuple[list[str], Path | None]]:
 
 def title(number: int, overrides: list[str]) -> str:
     """Title of a sweep's job: its number and its distinguishing overrides, in full."""
-    keys = set(filter(None, os.environ.get(SWEPT, "").split(",")))
+    keys = set(filter(None, os.environ.get(SWEPT_KEYS_VARIABLE, "").split(",")))
     apart = [word for word in overrides if word.partition("=")[0].lstrip("+~") in keys]
     return f"job {number}: {', '.join(apart or overrides)}"
 
@@ -147,6 +149,8 @@ def _sweep(argv: list[str]) -> tuple[Path, list[str]] | None:
     except (HydraException, OmegaConfBaseException, ConfigError, ValueError):
         return None
     folder = Path(
-        str(sweep_dirs[-1]) if sweep_dirs else output_dir / "multirun" / time.strftime(STAMP)
+        str(sweep_dirs[-1])
+        if sweep_dirs
+        else output_dir / "multirun" / time.strftime(TIMESTAMP_FORMAT)
     ).resolve()
     return folder, [o.key_or_group for o in overrides if o.is_sweep_override()]

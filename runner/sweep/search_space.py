@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Sweep
 
 from runner.mistakes import ConfigError
-from runner.tracking.store import SQLITE, database_file, mask_secrets, sqlite_uri
+from runner.tracking.store import SQLITE_SCHEME, database_file, mask_secrets, sqlite_uri
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-JOURNAL = "journal:///"
-FILES = (SQLITE, JOURNAL)  # storages that are a file
+JOURNAL_SCHEME = "journal:///"
+FILES = (SQLITE_SCHEME, JOURNAL_SCHEME)  # storages that are a file
 SAMPLERS = ("tpe", "random", "grid")
 PRUNERS = ("none", "median", "halving", "hyperband")
 
@@ -97,7 +97,7 @@ def grid(space: Mapping[str, BaseDistribution]) -> dict[str, list[Any]]:
     return values
 
 
-def overrides_of(params: Mapping[str, Any]) -> list[str]:
+def params_to_overrides(params: Mapping[str, Any]) -> list[str]:
     """The values of a trial as overrides."""
     return [f"{key}={to_override(value)}" for key, value in params.items()]
 
@@ -145,13 +145,16 @@ def pruner(
 
 
 def absolute(url: str) -> str:
-    """The address of a storage as it reads from any folder: jobs of a sweep may be started in another.
+    """The address of a storage as it reads from any folder: jobs of a sweep may be started in
+    another.
 
     The path of a file is taken as it is written, percent signs and question marks too."""
     for kind in FILES:
         head, separator, path = url.partition(kind)
         if separator and not head:
-            return sqlite_uri(Path(path)) if kind == SQLITE else f"{kind}{Path(path).resolve()}"
+            return (
+                sqlite_uri(Path(path)) if kind == SQLITE_SCHEME else f"{kind}{Path(path).resolve()}"
+            )
     return url
 
 
@@ -169,10 +172,12 @@ def storage(url: str) -> Any:
 
     try:
         if url.startswith(FILES):
-            file = database_file(url) or Path(url.removeprefix(JOURNAL))
+            file = database_file(url) or Path(url.removeprefix(JOURNAL_SCHEME))
             file.parent.mkdir(parents=True, exist_ok=True)
-        if url.startswith(JOURNAL):  # its lock is a symbolic link, which NFS makes in one step
-            return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL)))
+        if url.startswith(
+            JOURNAL_SCHEME
+        ):  # its lock is a symbolic link, which NFS makes in one step
+            return JournalStorage(JournalFileBackend(url.removeprefix(JOURNAL_SCHEME)))
         return RDBStorage(
             url, engine_kwargs={"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
         )

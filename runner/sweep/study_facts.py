@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runner.compose.settings import that_count
+from runner.compose.settings import signed_overrides
 from runner.sweep.objectives import Objective
 
 if TYPE_CHECKING:
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 
 
-def facts_of(
+def build_study_facts(
     fixed: list[str], space: Mapping[str, BaseDistribution], objectives: Sequence[Objective]
 ) -> Facts:
     """Overrides of all trials, what is searched, and where to."""
     return {
-        "fixed": sorted(that_count(fixed)),
+        "fixed": sorted(signed_overrides(fixed)),
         "space": {key: str(value) for key, value in sorted(space.items())},
         "direction": [str(one) for one in objectives],
     }
 
 
-def facts_before(attributes: Mapping[str, Any], default: Facts) -> Facts:
+def upgrade_study_facts(attributes: Mapping[str, Any], default: Facts) -> Facts:
     """Facts that a study began with, in today's format.
 
     Older facts of a single objective had only the direction.

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from runner.arguments import Parser, add_json
 from runner.console import mean_and_se, out
-from runner.mistakes import ConfigError, shown_path
-from runner.record.facts import read_beside
+from runner.mistakes import ConfigError, display_path
+from runner.record.facts import read_facts_or_warn
 from runner.standard_error import mean_se
-from runner.sweep.outcomes import OF_JOBS, JobOutcome, read_outcomes
+from runner.sweep.outcomes import JOBS_FOLDER, JobOutcome, read_outcomes
 from runner.tables import print_json, print_table
 from runner.terminal.plain import plain_value
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # scores on the terminal
 ROWS = 40  # rows on the terminal
-REASON = 300  # characters of why a job failed
+MAX_REASON_CHARACTERS = 300  # characters of why a job failed
 # tell no row from another
 OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")
 
@@ -91,7 +91,7 @@ def _scores(jobs: list[JobOutcome]) -> dict[str, list[float]]:
     for folder in dict.fromkeys(
         job.folder for job in jobs if job.state == "done" and job.folder is not None
     ):
-        for name, values in ((read_beside(folder) or {}).get("result") or {}).items():
+        for name, values in ((read_facts_or_warn(folder) or {}).get("result") or {}).items():
             if "/" not in name:
                 scores.setdefault(name, []).extend(values)
     return scores
@@ -126,7 +126,8 @@ def cell(values: list[float] | None) -> str:
 
 
 def show(sweep: Path, best_is_shown: bool = False) -> int:
-    """Writes and prints the table; how many jobs failed.  ``best_is_shown``: the sweeper has printed a table of its own."""
+    """Writes and prints the table; how many jobs failed.  ``best_is_shown``: the sweeper has
+    printed a table of its own."""
     from rich.table import Table
     from rich.text import Text
 
@@ -183,17 +184,21 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
             for k, v in job.values().items()
             if k in sweep_rows[0].overrides or k == "seed"
         )
-        out.print(f"failed   job {job.number} ({settings}): {job.message[:REASON]}", style="red")
+        out.print(
+            f"failed   job {job.number} ({settings}): {job.message[:MAX_REASON_CHARACTERS]}",
+            style="red",
+        )
     if (logs := sweep / ".submitit").is_dir():
-        out.print(f"logs     of each job: {shown_path(logs)}")
+        out.print(f"logs     of each job: {display_path(logs)}")
     out.print(
-        f"written  {shown_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {shown_path(sweep)}"
+        f"written  {display_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {display_path(sweep)}"
     )
     return len(failed)
 
 
 def _study(sweep: Path, is_shown: bool) -> Study | None:
-    """The study of Optuna's that a sweep was, shown unless it is; None: it was none, or its trials are not there."""
+    """The study of Optuna's that a sweep was, shown unless it is; None: it was none, or its trials
+    are not there."""
     from runner.sweep import kept
 
     folder = kept.folder_of(sweep)
@@ -201,7 +206,9 @@ def _study(sweep: Path, is_shown: bool) -> Study | None:
         return None
     study = kept.load(folder)
     if study is None:
-        out.print(f"trials   were in {shown_path(folder)}, and are there no longer", style="yellow")
+        out.print(
+            f"trials   were in {display_path(folder)}, and are there no longer", style="yellow"
+        )
     elif not is_shown:
         from runner.sweep.best import show_best
 
@@ -211,11 +218,13 @@ def _study(sweep: Path, is_shown: bool) -> Study | None:
 
 def mark_best(found: Sequence[SweepRow], study: Study) -> list[SweepRow]:
     """The rows of the best trials for one objective, or of the Pareto front."""
-    from runner.sweep.search_space import overrides_of
-    from runner.sweep.trials import completed_trials, on_front
+    from runner.sweep.search_space import params_to_overrides
+    from runner.sweep.trials import completed_trials, pareto_front
 
-    front = on_front(study)
-    best = [set(overrides_of(t.params)) for t in completed_trials(study) if t.number in front]
+    front = pareto_front(study)
+    best = [
+        set(params_to_overrides(t.params)) for t in completed_trials(study) if t.number in front
+    ]
     return [
         row
         for row in found
@@ -229,9 +238,9 @@ def _write(
     """``sweep.csv`` with all scores, and ``sweep.html`` to be read, with Optuna's figures."""
     import jinja2
 
-    from runner.csv_cells import table_as_words
+    from runner.csv_cells import escape_table
 
-    table_as_words(frame(found, best)).to_csv(sweep / "sweep.csv", index=False)
+    escape_table(frame(found, best)).to_csv(sweep / "sweep.csv", index=False)
     figures: list[tuple[str, str]] = []
     if study is not None and best:
         from runner.sweep.optuna_report import fragment, importances
@@ -257,10 +266,10 @@ def main(argv: list[str]) -> int:
     add_json(parser)
     arguments = parser.parse_args(argv[1:])
     sweep = arguments.folder
-    if not (sweep / OF_JOBS).is_dir():
-        sweeps = sorted(path.parent.name for path in sweep.glob(f"*/{OF_JOBS}"))
+    if not (sweep / JOBS_FOLDER).is_dir():
+        sweeps = sorted(path.parent.name for path in sweep.glob(f"*/{JOBS_FOLDER}"))
         near = f"; of this folder are: {', '.join(sweeps[-5:])}" if sweeps else ""
-        raise ConfigError(f"{sweep}: no folder of a sweep, it has no {OF_JOBS}/{near}")
+        raise ConfigError(f"{sweep}: no folder of a sweep, it has no {JOBS_FOLDER}/{near}")
     if arguments.json:
         lines = frame(rows(read_outcomes(sweep.resolve()))).to_dict("records")
         print_json({str(name): value for name, value in line.items()} for line in lines)

@@ -1,4 +1,5 @@
-"""A sweep's trial, seen from the process that runs it: intermediate values into the trials' database, and pruning."""
+"""A sweep's trial, seen from the process that runs it: intermediate values into the trials'
+database, and pruning."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.mistakes import ConfigError
-from runner.sweep.outcomes import SWEEP, read_outcomes
+from runner.sweep.outcomes import SWEEP_VARIABLE, read_outcomes
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-VARIABLE = "RUNNER_TRIAL"  # storage|study|trial number
+ENV_VARIABLE = "RUNNER_TRIAL"  # storage|study|trial number
 
 
 def identity(store: BaseStorage, study: str, number: int) -> int:
@@ -27,7 +28,7 @@ def failure(value: Any, overrides: list[str]) -> str:
     """Cause of a job's failure: its exception, or the application's note on its overrides."""
     if isinstance(value, BaseException):
         return str(value) if isinstance(value, ConfigError) else f"{type(value).__name__}: {value}"
-    for outcome in reversed(read_outcomes(Path(os.environ.get(SWEEP) or os.devnull))):
+    for outcome in reversed(read_outcomes(Path(os.environ.get(SWEEP_VARIABLE) or os.devnull))):
         if outcome.message and set(overrides) <= set(outcome.overrides):
             return outcome.message
     return "no finite objective"
@@ -48,15 +49,15 @@ def report_to_trial(
     ``of``: steps of all replicates, if known.  A run's last evaluation is reported but
     never pruned on.
     """
-    if not os.environ.get(VARIABLE):
+    if not os.environ.get(ENV_VARIABLE):
         return None
     import optuna
 
-    from runner.execution.signals import Pruned
+    from runner.execution.signals import RunPrunedError
     from runner.sweep.search_space import pruner, storage
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    url, name, number = os.environ[VARIABLE].rsplit("|", 2)
+    url, name, number = os.environ[ENV_VARIABLE].rsplit("|", 2)
     store = storage(url)
     study = optuna.load_study(study_name=name, storage=store)
     trial_id = identity(store, name, int(number))
@@ -79,6 +80,6 @@ def report_to_trial(
         if (of is None or step < of) and study.pruner.prune(study, store.get_trial(trial_id)):
             # how the sweeper knows, whatever the job returns
             store.set_trial_user_attr(trial_id, "pruned at", step)
-            raise Pruned(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
+            raise RunPrunedError(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
 
     return report

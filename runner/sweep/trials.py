@@ -25,7 +25,7 @@ def completed_trials(study: Study) -> list[FrozenTrial]:
 
     trials = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     signs = [-1 if direction.name == "MAXIMIZE" else 1 for direction in study.directions]
-    front = set(on_front(study))
+    front = set(pareto_front(study))
     return sorted(
         trials,
         key=lambda t: (
@@ -35,7 +35,7 @@ def completed_trials(study: Study) -> list[FrozenTrial]:
     )
 
 
-def on_front(study: Study) -> list[int]:
+def pareto_front(study: Study) -> list[int]:
     """Numbers of the trials that no other beats: of one objective the best, and its equals."""
     return (
         [t.number for t in study.best_trials]

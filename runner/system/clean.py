@@ -22,9 +22,9 @@ from pathlib import Path
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.atomic import orphans
-from runner.record.facts import list_folder, load_facts, tell_unreadable
+from runner.record.facts import list_folder, load_facts, warn_unreadable
 from runner.record.lease import NAME, is_leased, take_lease
-from runner.record.rebuild import KEEP, traces
+from runner.record.rebuild import KEEP_MARKER_NAME, traces
 from runner.system.workers import orphaned_workers
 from runner.tables import print_table
 
@@ -34,12 +34,12 @@ KINDS = {
     "checkpoints": "checkpoints of runs that are done",
     "workers": "workers of sweeps that were killed",
 }
-ARTEFACTS = "artefacts"  # MLflow's, which no command of ours writes piece by piece
+MLFLOW_ARTEFACT_FOLDER = "artefacts"  # MLflow's, which no command of ours writes piece by piece
 SHOWN = 12  # of each kind, on a terminal
 
 
 @dataclass(frozen=True)
-class Litter:
+class Leftover:
     """Something to remove: its kind, its path, and the run to lock for it."""
 
     kind: str
@@ -53,37 +53,37 @@ class Litter:
         return sum(path.lstat().st_size for path in inside if path.is_symlink() or path.is_file())
 
 
-def find_litter(output_dir: Path) -> Iterator[Litter]:
+def find_leftovers(output_dir: Path) -> Iterator[Leftover]:
     """Files under an output folder that are not results, of runs neither kept nor going."""
     for run in runs(output_dir):
         try:
-            yield from _found_in(run)
+            yield from _find_leftovers_in_run(run)
         except PermissionError as error:
-            tell_unreadable(run, error)
+            warn_unreadable(run, error)
 
 
-def _found_in(run: Path) -> Iterator[Litter]:
+def _find_leftovers_in_run(run: Path) -> Iterator[Leftover]:
     """Litter in the folder of one run.
 
     Raises:
         PermissionError: this user may not read it.
     """
-    if (run / KEEP).exists() or is_leased(run / NAME):
+    if (run / KEEP_MARKER_NAME).exists() or is_leased(run / NAME):
         return
     facts = load_facts(run)
     if facts is not None and facts.get("smoke") is True:
-        yield Litter("smoke", run, run)
+        yield Leftover("smoke", run, run)
         return
     if facts is None and not traces(run):
         list(run.iterdir())  # nothing of a run's, as far as this user may look
-        yield Litter("orphans", run, run)
+        yield Leftover("orphans", run, run)
         return
-    yield from (Litter("orphans", path, run) for path in orphans(run))
+    yield from (Leftover("orphans", path, run) for path in orphans(run))
     if facts is not None and facts["state"] == "done" and (run / "checkpoints").is_dir():
-        yield Litter("checkpoints", run / "checkpoints", run)
+        yield Leftover("checkpoints", run / "checkpoints", run)
 
 
-def is_run(path: Path) -> bool:
+def is_run_folder(path: Path) -> bool:
     """True for a folder that has the name of a run's."""
     return bool(re.fullmatch(r"[0-9a-f]{12}", path.name)) and path.is_dir()
 
@@ -97,35 +97,39 @@ def runs(output_dir: Path) -> list[Path]:
     for folder in experiments:
         try:
             run_folders += [
-                run for run in list_folder(folder) if is_run(run) and not run.is_symlink()
+                run for run in list_folder(folder) if is_run_folder(run) and not run.is_symlink()
             ]
         except PermissionError as error:
-            tell_unreadable(folder, error)
+            warn_unreadable(folder, error)
     return run_folders
 
 
-def unfinished_files(output_dir: Path) -> Iterator[Litter]:
+def unfinished_files(output_dir: Path) -> Iterator[Leftover]:
     """Unfinished files of killed reports, studies and sweeps, outside the folders of runs."""
     for place, folders, _ in os.walk(output_dir):  # links are not followed
         folder = Path(place)
-        folders[:] = [name for name in folders if not is_run(folder / name) and name != ARTEFACTS]
+        folders[:] = [
+            name
+            for name in folders
+            if not is_run_folder(folder / name) and name != MLFLOW_ARTEFACT_FOLDER
+        ]
         yield from (
-            Litter("orphans", path, None)
+            Leftover("orphans", path, None)
             for path in orphans(folder, inside=False)
             if not path.is_symlink()
         )
 
 
-def remove(litter: Litter) -> bool:
+def remove(litter: Leftover) -> bool:
     """Removes it, unless its run has begun to go in the meantime, or this user may not."""
     try:
         return _remove(litter)
     except PermissionError as error:
-        tell_unreadable(litter.run or litter.path, error)
+        warn_unreadable(litter.run or litter.path, error)
         return False
 
 
-def _remove(litter: Litter) -> bool:
+def _remove(litter: Leftover) -> bool:
     if not litter.path.exists():
         return False
     if litter.run is None:
@@ -143,25 +147,28 @@ def _remove(litter: Litter) -> bool:
     return True
 
 
-def mb(size: int) -> str:
+def format_megabytes(size: int) -> str:
     """Bytes as MB."""
     return f"{size / 1e6:,.1f} MB"
 
 
-def _list(litters: Iterable[Litter], output_dir: Path) -> None:
-    by: dict[str, list[Litter]] = {}
+def _list(litters: Iterable[Leftover], output_dir: Path) -> None:
+    by: dict[str, list[Leftover]] = {}
     for litter in litters:
         by.setdefault(litter.kind, []).append(litter)
     for kind, members in by.items():
         largest = sorted(members, key=lambda litter: -litter.size)
         largest = largest[:SHOWN] if sys.stdout.isatty() else largest
         lines = [
-            (kind, str(litter.path.relative_to(output_dir)), mb(litter.size)) for litter in largest
+            (kind, str(litter.path.relative_to(output_dir)), format_megabytes(litter.size))
+            for litter in largest
         ]
         print_table("", ("kind", "what", "size"), lines)
         if more := len(members) - len(largest):
             print(f"… and {more} more")
-        print(f"{KINDS[kind]}: {len(members)}, {mb(sum(litter.size for litter in members))}")
+        print(
+            f"{KINDS[kind]}: {len(members)}, {format_megabytes(sum(litter.size for litter in members))}"
+        )
 
 
 def _confirm() -> bool:
@@ -199,7 +206,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
     output_dir = Path(arguments.output_dir)
     kinds = arguments.kind or list(KINDS)
-    everything = chain(find_litter(output_dir), unfinished_files(output_dir))
+    everything = chain(find_leftovers(output_dir), unfinished_files(output_dir))
     litters = [litter for litter in everything if litter.kind in kinds]
     workers = list(orphaned_workers(output_dir)) if "workers" in kinds else []
     if not litters and not workers:
@@ -214,7 +221,7 @@ def main(argv: list[str]) -> int:
     sizes = [litter.size for litter in litters]
     gone = [size for litter, size in zip(litters, sizes, strict=True) if remove(litter)]
     if litters:
-        print(f"removed  {len(gone)} of {len(litters)}, {mb(sum(gone))}")
+        print(f"removed  {len(gone)} of {len(litters)}, {format_megabytes(sum(gone))}")
     if workers:
         n_asked = sum(worker.stop() for worker in workers)
         print(

@@ -1,4 +1,5 @@
-"""``runner data list|fetch|verify``: which data files there are, where they lie, and whether they are genuine."""
+"""``runner data list|fetch|verify``: which data files there are, where they lie, and whether they
+are genuine."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from rich.table import Table
 
 from components.datasets import files
 from components.datasets.files import DataFile
-from components.trouble import DamagedFile, DataUnavailable
+from components.trouble import DamagedFileError, DataUnavailableError
 from runner.arguments import Parser
 from runner.console import complain, out
 from runner.mistakes import ConfigError, nearest
 
 
-class _Bar:
+class _FileProgressBar:
     """One file's progress, in the form that ``files.fetch`` reports it."""
 
     def __init__(self, progress: Progress, name: str):
@@ -100,7 +101,7 @@ def _verify(chosen: list[DataFile], data_dir: Path) -> int:
             if path is not None:
                 files.verify(path, file)
             state = "genuine" if path else f"not here: runner data fetch {file.dataset}"
-        except DamagedFile as error:
+        except DamagedFileError as error:
             state = "DAMAGED"
             damaged.append(str(error))
         lines.append((file.path, state, str(_folder(path, file)) if path else ""))
@@ -127,14 +128,14 @@ def _fetch(chosen: list[DataFile], data_dir: Path) -> int:
                     files.verify(path, file)
                     out.print(f"{file.path}: already in {path.parent}", soft_wrap=True)
                     continue
-            except DamagedFile:
+            except DamagedFileError:
                 out.print(f"{file.path}: {path} is damaged and will be replaced", soft_wrap=True)
             try:
-                where = files.fetch(data_dir, file, _Bar(progress, file.path))
+                where = files.fetch(data_dir, file, _FileProgressBar(progress, file.path))
                 out.print(
                     f"{file.path}: downloaded to {where.parent}, checksum fits", soft_wrap=True
                 )
-            except DataUnavailable as error:
+            except DataUnavailableError as error:
                 complain(str(error))
                 failed += 1
     return 1 if failed else 0

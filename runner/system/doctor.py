@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.trouble import DamagedFile
+from components.trouble import DamagedFileError
 from runner import CONF
 from runner.arguments import Parser, add_json
 from runner.system.machine import (
@@ -100,8 +100,9 @@ def _sqlite(file: Path) -> str:
 
 # ---- data -------------------------------------------------------------------------------------------------------------
 def data(data_dir: Path, every_file: bool = False) -> Findings:
-    """The files of each data set, a line for all of them or for every one: how many are there with the right checksum, which
-    are damaged; then what would be used.  One that is absent is no cause for alarm: the run that needs it downloads it."""
+    """The files of each data set, a line for all of them or for every one: how many are there with
+    the right checksum, which are damaged; then what would be used.  One that is absent is no cause
+    for alarm: the run that needs it downloads it."""
     from components.datasets import files
 
     origin = "RUNNER_DATA_DIR" if os.environ.get("RUNNER_DATA_DIR") == str(data_dir) else "data_dir"
@@ -112,15 +113,15 @@ def data(data_dir: Path, every_file: bool = False) -> Findings:
             "ok", "data", f"{data_dir} ({origin}) does not exist; the first download makes it"
         )
     for dataset, members in groupby(files.catalogue(), key=lambda file: file.dataset):
-        findings = [_looked_at(data_dir, file) for file in members]
-        yield from findings if every_file else _together(dataset, findings)
-    yield from identities(data_dir)
+        findings = [_check_data_file(data_dir, file) for file in members]
+        yield from findings if every_file else _summarise_findings(dataset, findings)
+    yield from dataset_identities(data_dir)
 
 
 ABSENT = "absent"
 
 
-def _looked_at(data_dir: Path, file: DataFile) -> Finding:
+def _check_data_file(data_dir: Path, file: DataFile) -> Finding:
     from components.datasets import files
 
     path = files.find(data_dir, file.path)
@@ -134,12 +135,12 @@ def _looked_at(data_dir: Path, file: DataFile) -> Finding:
         return Finding("ok", file.path, detail)
     try:
         files.verify(path, file)
-    except DamagedFile as error:
+    except DamagedFileError as error:
         return Finding("problem", file.path, str(error).split(";")[0], fetch)
     return Finding("ok", file.path, f"{path}, {path.stat().st_size:,} bytes, checksum fits")
 
 
-def _together(dataset: str, found: list[Finding]) -> Findings:
+def _summarise_findings(dataset: str, found: list[Finding]) -> Findings:
     """One line for all files of a data set, and one more for each that is damaged."""
     damaged = [finding for finding in found if finding.level == "problem"]
     absent = [finding for finding in found if finding.found.startswith(ABSENT)]
@@ -159,12 +160,13 @@ def _together(dataset: str, found: list[Finding]) -> Findings:
     yield Finding("ok", f"data/{dataset}", files + later)
 
 
-def identities(data_dir: Path) -> Findings:
-    """The name under which each dataset with files would record its results now, without downloading anything."""
+def dataset_identities(data_dir: Path) -> Findings:
+    """The name under which each dataset with files would record its results now, without
+    downloading anything."""
     import yaml
 
     from components import registry
-    from components.trouble import DataUnavailable
+    from components.trouble import DataUnavailableError
 
     for name in registry.names("dataset"):
         path = CONF / "dataset" / f"{name}.yaml"
@@ -176,12 +178,12 @@ def identities(data_dir: Path) -> Findings:
             continue
         try:
             used = cls(**values).identity(data_dir, offline=True)
-        except DataUnavailable as error:
+        except DataUnavailableError as error:
             yield Finding(
                 "problem", f"dataset={name}", str(error).split(";")[0], f"runner data fetch {name}"
             )
             continue
-        if _stands_in(cls, values, data_dir):
+        if _has_substitute_data(cls, values, data_dir):
             mend = "results would carry that name and compare with no published number"
             detail = f"would use {used}, unless its files are downloaded"
             yield Finding("warning", f"dataset={name}", detail, mend)
@@ -189,15 +191,15 @@ def identities(data_dir: Path) -> Findings:
             yield Finding("ok", f"dataset={name}", f"would use {used}")
 
 
-def _stands_in(cls: Any, values: dict[str, Any], data_dir: Path) -> bool:
+def _has_substitute_data(cls: Any, values: dict[str, Any], data_dir: Path) -> bool:
     """True if other data would replace missing files; with ``offline: error`` none may."""
-    from components.trouble import DataUnavailable
+    from components.trouble import DataUnavailableError
 
     if "offline" not in cls.model_fields:
         return False
     try:
         cls(**values | {"offline": "error"}).identity(data_dir, offline=True)
-    except DataUnavailable:
+    except DataUnavailableError:
         return True
     return False
 

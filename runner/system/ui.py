@@ -15,7 +15,13 @@ from types import FrameType
 from runner.arguments import Parser
 from runner.mistakes import ConfigError
 from runner.record.facts import UnreadableRecordError
-from runner.tracking.store import database_file, fault, mask_secrets, tracking_uri, without_strays
+from runner.tracking.store import (
+    database_file,
+    fault,
+    mask_secrets,
+    remove_stray_folders,
+    tracking_uri,
+)
 
 HOST = "127.0.0.1"
 PORT = 5000
@@ -118,5 +124,5 @@ def main(argv: list[str]) -> int:
         flush=True,
     )
     print(f"store   {mask_secrets(uri)}", flush=True)
-    with without_strays(uri):
+    with remove_stray_folders(uri):
         return serve(command(uri, arguments.port, output_dir))

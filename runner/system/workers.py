@@ -1,4 +1,5 @@
-"""Workers of sweeps that go on though the sweep was killed: found by what the sweep has put in their environment."""
+"""Workers of sweeps that go on though the sweep was killed: found by what the sweep has put in
+their environment."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.record.lease import process_start
-from runner.sweep.outcomes import PROCESS, SWEEP
+from runner.sweep.outcomes import SWEEP_PROCESS_VARIABLE, SWEEP_VARIABLE
 
-PROCESSES = Path("/proc")
+PROC_FOLDER = Path("/proc")
 WORKER, TRACKER = (
     b"loky",
     b"resource_tracker",
@@ -28,7 +29,8 @@ class OrphanedWorker:
     sweep: Path
 
     def stop(self) -> bool:
-        """Asks it to finish its step, write a checkpoint and end its job, or to end where it has none; False: it is no more."""
+        """Asks it to finish its step, write a checkpoint and end its job, or to end where it has
+        none; False: it is no more."""
         if process_start(self.process) != self.start:
             return False
         with suppress(ProcessLookupError, PermissionError):
@@ -39,10 +41,10 @@ class OrphanedWorker:
 
 def orphaned_workers(output_dir: Path) -> Iterator[OrphanedWorker]:
     """Orphaned workers of sweeps under an output folder, on this machine."""
-    for folder in sorted(PROCESSES.glob("[0-9]*")):
+    for folder in sorted(PROC_FOLDER.glob("[0-9]*")):
         environment = _environment(folder)
-        holder = environment.get(PROCESS, "")
-        sweep = Path(environment.get(SWEEP, ""))
+        holder = environment.get(SWEEP_PROCESS_VARIABLE, "")
+        sweep = Path(environment.get(SWEEP_VARIABLE, ""))
         process, _, start = holder.partition(":")
         if not process.isdecimal() or process_start(int(process)) == start:
             continue

@@ -1,1 +1,2 @@
-"""Standard output and error as the runner finds them: any encoding, a closed pipe, a full disk, words of strangers."""
+"""Standard output and error as the runner finds them: any encoding, a closed pipe, a full disk,
+words of strangers."""

@@ -1,7 +1,9 @@
-"""Words of strangers (a path, a column, a foreign record's description) as a terminal or a page may have them.
+"""Words of strangers (a path, a column, a foreign record's description) as a terminal or a page may
+have them.
 
-A control character could move the cursor, change the title or the clipboard (ANSI, OSC), or turn what follows from right to
-left: each is replaced by its picture (␛ for escape).  Line breaks and tabs stay."""
+A control character could move the cursor, change the title or the clipboard (ANSI, OSC), or turn
+what follows from right to left: each is replaced by its picture (␛ for escape).  Line breaks and
+tabs stay."""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import re
 import unicodedata
 from typing import TypeVar
 
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 T = TypeVar("T")
 UNKNOWN = "\ufffd"
 HANDLER = "runner.ascii"  # name of the codec error handler that ``register`` adds
@@ -51,7 +55,7 @@ ASCII = {
 
 def plain(text: str) -> str:
     """The text with a picture in place of every control character but line breaks and tabs."""
-    return CONTROLS.sub(_picture, text) if CONTROLS.search(text) else text
+    return CONTROL_CHARACTERS.sub(_picture, text) if CONTROL_CHARACTERS.search(text) else text
 
 
 def plain_value(value: T) -> T | str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAMES = {1: "standard output", 2: "standard error"}
 
 
-class EnduringFile(io.FileIO):
+class FaultTolerantFile(io.FileIO):
     """A file descriptor; once it cannot be written to, what is written goes nowhere."""
 
     names_pipes: ClassVar[bool] = (
@@ -39,10 +39,10 @@ class EnduringFile(io.FileIO):
         except BlockingIOError:
             raise
         except OSError as error:
-            self._lose(error)
+            self._redirect_to_null(error)
             return memoryview(data).nbytes
 
-    def _lose(self, error: OSError) -> None:
+    def _redirect_to_null(self, error: OSError) -> None:
         """Turns the descriptor to the null device, once; on standard error a line says so."""
         if self.lost is not None:
             return
@@ -59,8 +59,9 @@ class EnduringFile(io.FileIO):
 
 
 class PlainStream(io.TextIOBase):
-    """Text on a descriptor, without control characters.  ``rich_proxied_file`` is where rich looks for a stream to write to,
-    which takes its colours and cleans what it is given itself (``runner.console``)."""
+    """Text on a descriptor, without control characters.  ``rich_proxied_file`` is where rich looks
+    for a stream to write to, which takes its colours and cleans what it is given itself
+    (``runner.console``)."""
 
     def __init__(self, styled: io.TextIOWrapper):
         self.rich_proxied_file = styled
@@ -91,7 +92,7 @@ class PlainStream(io.TextIOBase):
         return True
 
 
-_files: dict[int, EnduringFile] = {}  # by descriptor, of this process
+_files: dict[int, FaultTolerantFile] = {}  # by descriptor, of this process
 
 
 def install() -> None:
@@ -107,18 +108,18 @@ def install() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     if sys.stdout is sys.__stdout__:
-        sys.stdout = _enduring(1, sys.stdout)
+        sys.stdout = _open_fault_tolerant(1, sys.stdout)
     if sys.stderr is sys.__stderr__:
-        sys.stderr = _enduring(2, sys.stderr)
+        sys.stderr = _open_fault_tolerant(2, sys.stderr)
 
 
-def _enduring(fd: int, before: TextIO | None) -> Any:
+def _open_fault_tolerant(fd: int, before: TextIO | None) -> Any:
     encoding = "utf-8" if before is None else before.encoding
     lines = fd == 2 or os.isatty(fd)
     if before is not None:
         with suppress(OSError, ValueError):
             before.flush()
-    _files[fd] = EnduringFile(fd)
+    _files[fd] = FaultTolerantFile(fd)
     buffer: io.BufferedWriter = io.BufferedWriter(_files[fd])
     styled = io.TextIOWrapper(
         buffer, encoding, register(), line_buffering=lines, write_through=fd == 2
@@ -127,7 +128,8 @@ def _enduring(fd: int, before: TextIO | None) -> Any:
 
 
 def has_lost_output() -> bool:
-    """True if something that was written to standard output went nowhere, though there was somebody to read it."""
+    """True if something that was written to standard output went nowhere, though there was somebody
+    to read it."""
     sys.stdout.flush()
     error = _files[1].lost if 1 in _files else None
     return error is not None and not isinstance(error, BrokenPipeError)

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from runner.compose.settings import that_count
+from runner.compose.settings import signed_overrides
 from runner.disk.yaml_limits import read_yaml
 from runner.record.checks import verdict
 from runner.record.facts import load_facts
@@ -34,15 +34,15 @@ from runner.record.lines import read_lines
 from runner.standard_error import mean_se
 from runner.tracking.store import mask_secrets
 
-LONGEST_NAME = 120  # characters of what was overridden
-LONGEST_VALUE = 500
-LONGEST_TAG = 5000  # characters that every server takes
-LONGEST_KEY = 230  # and what stands before it, of 250
-CUT = " … (cut: the record's {} has it whole)"
+MAX_NAME_CHARACTERS = 120  # characters of what was overridden
+MAX_VALUE_CHARACTERS = 500
+MAX_TAG_CHARACTERS = 5000  # characters that every server takes
+MAX_KEY_CHARACTERS = 230  # and what stands before it, of 250
+TRUNCATION_SUFFIX = " … (cut: the record's {} has it whole)"
 Line = dict[str, Any]  # of metrics.jsonl
 
 
-class BadRecord(Exception):
+class InvalidRecordError(Exception):
     """A record that cannot be read, or that leads out of its folder."""
 
 
@@ -63,12 +63,16 @@ def key(name: str) -> str:
             re.sub(r"^\.*$", lambda dots: "_" * max(1, len(dots.group())), part)
             for part in text.split("/")
         )
-    return text if len(text) <= LONGEST_KEY else f"{text[: LONGEST_KEY - 9]} {_digest(name)}"
+    return (
+        text
+        if len(text) <= MAX_KEY_CHARACTERS
+        else f"{text[: MAX_KEY_CHARACTERS - 9]} {_digest(name)}"
+    )
 
 
 def keys(names: Iterable[str]) -> dict[str, str]:
-    """A name of MLflow's for each, no two alike: the first of those that would be keeps it, and the others have the code points
-    of the signs that it lacks (``a_ x25`` for ``a%``)."""
+    """A name of MLflow's for each, no two alike: the first of those that would be keeps it, and the
+    others have the code points of the signs that it lacks (``a_ x25`` for ``a%``)."""
     by_name: dict[str, str] = {}
     used_keys: set[str] = set()
     for name in names:
@@ -78,8 +82,8 @@ def keys(names: Iterable[str]) -> dict[str, str]:
         if candidate in used_keys:
             signs = "-".join(f"x{ord(sign):x}" for sign in re.findall(r"[^\w\-./ :]", name))
             candidate = f"{candidate} {signs if 0 < len(signs) < 40 else _digest(name)}"
-        if candidate in used_keys or len(candidate) > LONGEST_KEY:
-            candidate = f"{key(name)[: LONGEST_KEY - 9]} {_digest(name)}"
+        if candidate in used_keys or len(candidate) > MAX_KEY_CHARACTERS:
+            candidate = f"{key(name)[: MAX_KEY_CHARACTERS - 9]} {_digest(name)}"
         by_name[name] = candidate
         used_keys.add(candidate)
     return by_name
@@ -90,13 +94,14 @@ def _digest(name: str) -> str:
 
 
 def cut(text: str, longest: int, file: str) -> str:
-    """A text that MLflow would not take whole, with a mark where it ends and the file that has the rest."""
-    mark = CUT.format(file)
+    """A text that MLflow would not take whole, with a mark where it ends and the file that has the
+    rest."""
+    mark = TRUNCATION_SUFFIX.format(file)
     return text if len(text) <= longest else text[: longest - len(mark)] + mark
 
 
 @dataclass(frozen=True)
-class Content:
+class RecordContent:
     """A record as it is read, once."""
 
     facts: dict[str, Any]
@@ -104,7 +109,7 @@ class Content:
     lines: list[Line]
 
     @classmethod
-    def of(cls, folder: Path) -> Content:
+    def of(cls, folder: Path) -> RecordContent:
         """Reads a record.
 
         Raises:
@@ -113,20 +118,20 @@ class Content:
         try:
             facts = load_facts(folder)
             if facts is None:
-                raise BadRecord("run.json is damaged")
+                raise InvalidRecordError("run.json is damaged")
             config = read_yaml(folder / "config.yaml")
             lines = read_lines(folder)
         except OSError as error:
-            raise BadRecord(f"cannot be read ({error.strerror or error})") from None
+            raise InvalidRecordError(f"cannot be read ({error.strerror or error})") from None
         except (ValueError, yaml.YAMLError) as error:
-            raise BadRecord(f"cannot be read ({str(error).splitlines()[0]})") from None
+            raise InvalidRecordError(f"cannot be read ({str(error).splitlines()[0]})") from None
         content = cls(facts, config, lines)
         try:
             content.tags(), content.parameters, content.run_name, content.result, content.ends
             for line in lines:
                 list(content.points([line]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadRecord(
+            raise InvalidRecordError(
                 f"run.json, config.yaml or metrics.jsonl is damaged ({error!r})"
             ) from None
         return content
@@ -143,9 +148,11 @@ class Content:
     @property
     def run_name(self) -> str:
         """Experiment, what was overridden, and the beginning of the signature."""
-        overrides = self._overridden
+        overrides = self._overrides_text
         overrides = (
-            overrides if len(overrides) <= LONGEST_NAME else f"{overrides[: LONGEST_NAME - 1]}…"
+            overrides
+            if len(overrides) <= MAX_NAME_CHARACTERS
+            else f"{overrides[: MAX_NAME_CHARACTERS - 1]}…"
         )
         return mask_secrets(
             " ".join(
@@ -156,7 +163,7 @@ class Content:
         )
 
     @property
-    def _overridden(self) -> str:
+    def _overrides_text(self) -> str:
         if self.facts.get("overrides"):
             return " ".join(self.facts["overrides"])
         command: Sequence[str] = self.facts.get("command") or []
@@ -165,9 +172,9 @@ class Content:
         overrides = [
             word for word in command if "=" in word and not word.startswith(("-", "+experiment"))
         ]
-        return " ".join(that_count(overrides))
+        return " ".join(signed_overrides(overrides))
 
-    def birth_tags(self) -> dict[str, str]:
+    def creation_tags(self) -> dict[str, str]:
         """Tags set when a run is created, and never again: users may change them."""
         command = shlex.join(["runner", *(self.facts.get("command") or [])])
         tags = {
@@ -178,7 +185,9 @@ class Content:
             "mlflow.note.content": self.config.get("description") or "",
         }
         return {
-            name: cut(value, LONGEST_TAG, "config.yaml") for name, value in tags.items() if value
+            name: cut(value, MAX_TAG_CHARACTERS, "config.yaml")
+            for name, value in tags.items()
+            if value
         }
 
     def tags(self) -> dict[str, str]:
@@ -193,11 +202,11 @@ class Content:
             "state": facts["state"],
             "ended": facts.get("ended") or "",
             "checks": verdict(facts),
-            "error": cut(facts.get("error") or "", LONGEST_VALUE, "run.json"),
+            "error": cut(facts.get("error") or "", MAX_VALUE_CHARACTERS, "run.json"),
         }
         values |= {role: name or "" for role, name in facts["choice"].items()}
         return {
-            name: cut(mask_secrets(str(value)), LONGEST_TAG, "run.json")
+            name: cut(mask_secrets(str(value)), MAX_TAG_CHARACTERS, "run.json")
             for name, value in values.items()
         }
 
@@ -206,7 +215,7 @@ class Content:
         """The config, key by dotted key."""
         values = dict(_flat(self.config))
         return {
-            mlflow_key: cut(mask_secrets(values[name]), LONGEST_VALUE, "config.yaml")
+            mlflow_key: cut(mask_secrets(values[name]), MAX_VALUE_CHARACTERS, "config.yaml")
             for name, mlflow_key in keys(values).items()
         }
 
@@ -266,8 +275,8 @@ class Content:
 
     @cached_property
     def _keys(self) -> dict[str, str]:
-        """The name in MLflow of every score, settled in the order in which they appear in the record; of those that appear
-        together the ones that stay as they are come first."""
+        """The name in MLflow of every score, settled in the order in which they appear in the
+        record; of those that appear together the ones that stay as they are come first."""
         groups = [*(line["metrics"] for line in self.lines), self.facts["result"]]
         names = [
             name for group in groups for name in sorted(group, key=lambda name: key(name) != name)

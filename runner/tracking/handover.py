@@ -25,10 +25,12 @@ from runner.tracking.request import Request, queue
 from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 
 PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
-SILENCE = 5.0  # seconds after which a server that has not answered once is not waited for at all
-LOOK = 0.02  # seconds between looks at how far it came
+SERVER_TIMEOUT_SECONDS = (
+    5.0  # seconds after which a server that has not answered once is not waited for at all
+)
+POLL_SECONDS = 0.02  # seconds between looks at how far it came
 LOCK = ".pusher"
-LOG = ".log"  # of the pusher, among the requests
+PUSHER_LOG_NAME = ".log"  # of the pusher, among the requests
 
 
 class Handover:
@@ -66,14 +68,18 @@ class Handover:
             0.0 if self._mine is not None or self._is_unresponsive else PATIENCE
         )
         while not self.complete and self.trouble is None and time.monotonic() < until:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
         self._request.release()
 
     @property
     def _is_unresponsive(self) -> bool:
         """True if a server was asked long ago and has not answered."""
         remote = is_remote(tracking_uri(self.output_dir))
-        return remote and self.run_id is None and time.monotonic() - self._began > SILENCE
+        return (
+            remote
+            and self.run_id is None
+            and time.monotonic() - self._began > SERVER_TIMEOUT_SECONDS
+        )
 
     @property
     def _marks(self) -> Marks:
@@ -110,7 +116,7 @@ class Handover:
         )
 
 
-def handed_over(settings: Settings, folder: Path) -> Handover | None:
+def create_handover(settings: Settings, folder: Path) -> Handover | None:
     """A run's dealings with MLflow, where it has any: offline not with a server."""
     output_dir = Path(settings.output_dir)
     if not settings.tracking or (settings.offline and is_remote(tracking_uri(output_dir))):
@@ -118,16 +124,17 @@ def handed_over(settings: Settings, folder: Path) -> Handover | None:
     return Handover(folder, output_dir)
 
 
-def made_sure(settings: Settings, folder: Path) -> Handover | None:
-    """``handed_over`` of a run that is done, which asks once more where MLflow has not got all of it."""
-    handover = handed_over(settings, folder)
+def ensure_pushed(settings: Settings, folder: Path) -> Handover | None:
+    """``create_handover`` of a run that is done, which asks once more where MLflow has not got all
+    of it."""
+    handover = create_handover(settings, folder)
     if handover and not handover.complete:
         handover.begin()
         handover.end()
     return handover
 
 
-class Outliving(subprocess.Popen[bytes]):
+class DetachedProcess(subprocess.Popen[bytes]):
     """A process meant to continue after this one ends; Popen itself would then warn."""
 
     def __del__(self, *_: object) -> None:
@@ -135,20 +142,21 @@ class Outliving(subprocess.Popen[bytes]):
 
 
 def start_pusher(output_dir: Path) -> None:
-    """A process of its own, which outlives the run by some seconds at most; none where one is at work.
+    """A process of its own, which outlives the run by some seconds at most; none where one is at
+    work.
 
     Raises:
         OSError: it cannot be started.
     """
-    mine = _started.get(output_dir)
+    mine = _pusher_by_folder.get(output_dir)
     if mine is not None and mine.poll() is None:  # it is at work, or about to be
         return
     if is_locked(queue(output_dir) / LOCK):
         return
     command = [sys.executable, "-P", "-m", "runner.tracking.pusher", str(output_dir.resolve())]
-    with (queue(output_dir) / LOG).open("ab") as log:
+    with (queue(output_dir) / PUSHER_LOG_NAME).open("ab") as log:
         # A session of its own: Ctrl-C is meant for the run.  -P: what lies in the present folder is no code of ours.
-        _started[output_dir] = Outliving(
+        _pusher_by_folder[output_dir] = DetachedProcess(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -159,7 +167,8 @@ def start_pusher(output_dir: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """This process's own, and where its code lies, which a checkout that is not installed has from the present folder."""
+    """This process's own, and where its code lies, which a checkout that is not installed has from
+    the present folder."""
     root = Path(__file__).parent.parent.parent
     if root.is_relative_to(sys.prefix):
         return dict(os.environ)
@@ -169,4 +178,6 @@ def _environment() -> dict[str, str]:
     }
 
 
-_started: dict[Path, Outliving] = {}  # by output folder; asked again, so that none is left a zombie
+_pusher_by_folder: dict[
+    Path, DetachedProcess
+] = {}  # by output folder; asked again, so that none is left a zombie

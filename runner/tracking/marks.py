@@ -1,6 +1,7 @@
 """``mlflow.json`` of a run: what MLflow has got of it, each thing marked when it is in.
 
-One entry for each store, so that a record that is pushed here, then there, then here again is nowhere in twice."""
+One entry for each store, so that a record that is pushed here, then there, then here again is
+nowhere in twice."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Marks(RunMarks):
     trouble: str | None = None  # what kept the last push from MLflow
 
 
-class Replaced(Exception):
+class RecordReplacedError(Exception):
     """The record was started anew while it was being pushed."""
 
 
@@ -62,7 +63,7 @@ class MarksFile:
             Replaced: it was there and is gone, as ``fresh=true`` takes it away.
         """
         if self.exists and not self.path.exists():
-            raise Replaced("the run was started anew")
+            raise RecordReplacedError("the run was started anew")
         self.stores[self.store] = self.here
         write_text(
             self.path,
@@ -80,7 +81,7 @@ def _read(path: Path) -> dict[str, Marks]:
     try:
         content: dict[str, Any] = json.loads(read_plain(path))
         if "uri" in content:
-            return _of_before(content)
+            return _parse_legacy_marks(content)
         return {name: _marks(entry) for name, entry in content["stores"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -91,7 +92,7 @@ def _marks(found: dict[str, Any]) -> Marks:
     return Marks(**found | {"replicates": below})
 
 
-def _of_before(found: dict[str, Any]) -> dict[str, Marks]:
+def _parse_legacy_marks(found: dict[str, Any]) -> dict[str, Marks]:
     """As it was when it knew a single store, by its full path, and counted lines."""
     uri: str = found["uri"]
     store = OWN if uri.startswith("sqlite:") and uri.endswith("/mlflow.db") else mask_secrets(uri)

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.tracking.content import BadRecord, Content
-from runner.tracking.marks import MarksFile, Replaced
+from runner.tracking.content import InvalidRecordError, RecordContent
+from runner.tracking.marks import MarksFile, RecordReplacedError
 from runner.tracking.moved import follow
-from runner.tracking.push import Deleted, Push
+from runner.tracking.push import Push, RunDeletedError
 from runner.tracking.store import (
     OWN,
     BusyError,
@@ -43,9 +43,11 @@ def open_client(output_dir: Path) -> MlflowClient:
 
 
 class Mirror:
-    """Pushes one run folder; ``trouble`` says what kept it from doing so, ``unreachable`` whether it was the store.
+    """Pushes one run folder; ``trouble`` says what kept it from doing so, ``unreachable`` whether
+    it was the store.
 
-    It waits ``seconds`` for others that push, for ever where that is negative; ``on_wait`` is told so."""
+    It waits ``seconds`` for others that push, for ever where that is negative; ``on_wait`` is told
+    so."""
 
     def __init__(
         self,
@@ -76,34 +78,34 @@ class Mirror:
         self.unreachable = False
         try:
             if not self.folder.is_dir():
-                raise BadRecord("no such folder")
+                raise InvalidRecordError("no such folder")
             folder_lock = lock_file(self.folder / ".mlflow.lock", self.seconds, self.on_wait)
             with folder_lock, one_at_a_time(self.uri, self.seconds, self.on_wait):
-                content = Content.of(self.folder)
+                content = RecordContent.of(self.folder)
                 file = MarksFile(self.folder, self.store)
                 client = self._connect()
-                with suppress(Deleted):
+                with suppress(RunDeletedError):
                     Push(client, file, self.folder, self._files_at).push(content)
                 _note(file, None)
-        except Replaced as error:
+        except RecordReplacedError as error:
             self.trouble = str(error)
-        except BadRecord as error:
+        except InvalidRecordError as error:
             self.trouble = str(error)
-            self._leave_word()
+            self._record_trouble()
         except BusyError as error:
             self.trouble = str(error)
             self.unreachable = True
         except StoreError as error:
             self.trouble = mask_secrets(str(error))
             self.unreachable = True
-            self._leave_word()
+            self._record_trouble()
         except Exception as error:
             # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may stop a run.
             self.trouble = mask_secrets(
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             )
             self.unreachable = not self._answers(error)
-            self._leave_word()
+            self._record_trouble()
         return self.trouble is None
 
     def _connect(self) -> MlflowClient:
@@ -134,11 +136,11 @@ class Mirror:
             return False
         return True
 
-    def _leave_word(self) -> None:
+    def _record_trouble(self) -> None:
         """Says in the folder what is wrong: who started the run looks there."""
         if not self.folder.is_dir():
             return
-        with suppress(OSError, Replaced), lock_file(self.folder / ".mlflow.lock"):
+        with suppress(OSError, RecordReplacedError), lock_file(self.folder / ".mlflow.lock"):
             _note(MarksFile(self.folder, self.store), self.trouble)
 
 

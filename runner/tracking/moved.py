@@ -13,7 +13,8 @@ FOLDER = "mlartifacts"
 
 
 def follow(output_dir: Path) -> None:
-    """Makes experiments and runs of the folder's own store keep their files in that folder, wherever it lies now."""
+    """Makes experiments and runs of the folder's own store keep their files in that folder,
+    wherever it lies now."""
     file = output_dir / "mlflow.db"
     here = (output_dir / FOLDER).resolve().as_uri()
     if not file.exists():

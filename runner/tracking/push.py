@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from runner.mistakes import ConfigError
 from runner.record import lease
 from runner.record.inside import real_file
-from runner.tracking.content import BadRecord, Content, Line, Point, digest
+from runner.tracking.content import InvalidRecordError, Line, Point, RecordContent, digest
 from runner.tracking.marks import Marks, MarksFile, RunMarks
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 BATCH = 1000  # metrics in one call (MLflow's limit)
-PARAMETERS = 100  # and parameters
+PARAMETER_BATCH_SIZE = 100  # and parameters
 ENDED = {
     "done": "FINISHED",
     "failed": "FAILED",
@@ -35,10 +35,10 @@ ENDED = {
 }
 KEY = "runner.key"
 # pages open on runs and curves, not on traces of chats
-KIND = {"mlflow.experimentKind": "custom_model_development"}
+EXPERIMENT_KIND_TAG = {"mlflow.experimentKind": "custom_model_development"}
 
 
-class Deleted(Exception):
+class RunDeletedError(Exception):
     """A user has deleted the run in MLflow; it is not pushed again."""
 
 
@@ -51,7 +51,7 @@ class Push:
     folder: Path
     files_at: str | None  # where a new experiment keeps its files; None: a server knows
 
-    def push(self, content: Content) -> None:
+    def push(self, content: RecordContent) -> None:
         """Push everything that is new.
 
         Raises:
@@ -65,7 +65,7 @@ class Push:
             self.file.save()
             return
         if marks.run_id is None:
-            self._make(marks, content, content.run_name, content.starts, content.birth_tags())
+            self._make(marks, content, content.run_name, content.starts, content.creation_tags())
         self._parameters(content, params)
         self._tags(content, state)
         self._inputs(content)
@@ -76,7 +76,8 @@ class Push:
         self._end(content, state)
 
     def _uploaded_params(self, marks: Marks) -> dict[str, str]:
-        """Parameters that MLflow has; a run that it has not (another store, or one that was moved away) begins anew.
+        """Parameters that MLflow has; a run that it has not (another store, or one that was moved
+        away) begins anew.
 
         Raises:
             Deleted: it had one.
@@ -93,7 +94,7 @@ class Push:
             self.file.here = Marks()
             return {}
         if run.info.lifecycle_stage == "deleted":
-            raise Deleted
+            raise RunDeletedError
         return dict(run.data.params)
 
     def _experiment(self, name: str) -> str:
@@ -102,18 +103,18 @@ class Push:
         experiment = self.client.get_experiment_by_name(name)
         if experiment is None:
             try:
-                return self.client.create_experiment(name, self.files_at, dict(KIND))
+                return self.client.create_experiment(name, self.files_at, dict(EXPERIMENT_KIND_TAG))
             except MlflowException:  # another process made it just now
                 experiment = self.client.get_experiment_by_name(name)
                 if experiment is None:
                     raise
-        for tag, kind in KIND.items():  # one of before; what a user has chosen stays
+        for tag, kind in EXPERIMENT_KIND_TAG.items():  # one of before; what a user has chosen stays
             if tag not in experiment.tags:
                 self.client.set_experiment_tag(experiment.experiment_id, tag, kind)
         return experiment.experiment_id
 
     def _make(
-        self, marks: RunMarks, content: Content, name: str, start: int, tags: dict[str, str]
+        self, marks: RunMarks, content: RecordContent, name: str, start: int, tags: dict[str, str]
     ) -> None:
         """Makes a run, or finds the one that was made when no answer came."""
         experiment = self._experiment(content.facts["experiment"])
@@ -128,7 +129,7 @@ class Push:
             ).info.run_id
         self.file.save()
 
-    def _parameters(self, content: Content, known: dict[str, str]) -> None:
+    def _parameters(self, content: RecordContent, known: dict[str, str]) -> None:
         from mlflow.entities import Param
 
         marks = self.file.here
@@ -137,12 +138,12 @@ class Push:
         params = [
             Param(name, value) for name, value in content.parameters.items() if name not in known
         ]
-        for i in range(0, len(params), PARAMETERS):
-            self.client.log_batch(_id(marks), params=params[i : i + PARAMETERS])
+        for i in range(0, len(params), PARAMETER_BATCH_SIZE):
+            self.client.log_batch(_id(marks), params=params[i : i + PARAMETER_BATCH_SIZE])
         marks.params = True
         self.file.save()
 
-    def _tags(self, content: Content, state: str) -> None:
+    def _tags(self, content: RecordContent, state: str) -> None:
         """Tags follow the record: what a run has become is said again."""
         from mlflow.entities import RunTag
 
@@ -156,8 +157,9 @@ class Push:
         marks.tags = digest(tags)
         self.file.save()
 
-    def _inputs(self, content: Content) -> None:
-        """Which data the run used, as MLflow's dataset input, as soon as they are known by their digest."""
+    def _inputs(self, content: RecordContent) -> None:
+        """Which data the run used, as MLflow's dataset input, as soon as they are known by their
+        digest."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         marks = self.file.here
@@ -175,8 +177,9 @@ class Push:
         marks.inputs = True
         self.file.save()
 
-    def _lines(self, marks: RunMarks, content: Content, lines: list[Line]) -> None:
-        """Lines beyond those that are in; one that a resumed run has written again is in already."""
+    def _lines(self, marks: RunMarks, content: RecordContent, lines: list[Line]) -> None:
+        """Lines beyond those that are in; one that a resumed run has written again is in
+        already."""
         waiting: list[Point] = []
         reached = dict(marks.lines)
 
@@ -205,7 +208,7 @@ class Push:
                 _id(marks), metrics=[Metric(*point) for point in points[i : i + BATCH]]
             )
 
-    def _replicates(self, content: Content, state: str) -> None:
+    def _replicates(self, content: RecordContent, state: str) -> None:
         """One run below this one for each replicate that came after the other."""
         finished = content.facts["finished"]
         for replicate in sorted({line["replicate"] for line in content.lines}):
@@ -214,15 +217,16 @@ class Push:
             if marks.run_id is None:
                 tags = {"mlflow.parentRunId": _id(self.file.here), "replicate": str(replicate)}
                 name = f"{content.run_name} replicate {replicate + 1}/{content.facts['replicates']}"
-                self._make(marks, content, name, start, {**content.birth_tags(), **tags})
+                self._make(marks, content, name, start, {**content.creation_tags(), **tags})
             self._lines(
                 marks, content, [line for line in content.lines if line["replicate"] == replicate]
             )
             now = "done" if str(replicate) in finished else state
             self._set(marks, now, now, end)
 
-    def _state(self, content: Content) -> str:
-        """The record's state; one that says it is running, and that no process holds, was killed."""
+    def _state(self, content: RecordContent) -> str:
+        """The record's state; one that says it is running, and that no process holds, was
+        killed."""
         state: str = content.facts["state"]
         if state not in ("running", "pending") or not (self.folder / lease.NAME).exists():
             return state
@@ -240,7 +244,7 @@ class Push:
             return
         self.file.save()
 
-    def _end(self, content: Content, state: str) -> None:
+    def _end(self, content: RecordContent, state: str) -> None:
         marks = self.file.here
         end = _end(content, state)
         if state in ENDED and marks.ended != end:
@@ -248,7 +252,7 @@ class Push:
             self._files(content)
         self._set(marks, state, end, content.ends)
 
-    def _files(self, content: Content) -> None:
+    def _files(self, content: RecordContent) -> None:
         marks = self.file.here
         for path in list(self._uploaded_files(content)):
             name = str(path.relative_to(self.folder))
@@ -260,7 +264,7 @@ class Push:
                 marks.files[name] = stamp
                 self.file.save()
 
-    def _uploaded_files(self, content: Content) -> Iterator[Path]:
+    def _uploaded_files(self, content: RecordContent) -> Iterator[Path]:
         """The files of a record that MLflow keeps too; checkpoints where that was asked for.
 
         Raises:
@@ -286,10 +290,12 @@ class Push:
                 try:
                     yield real_file(self.folder, str(path.relative_to(self.folder)), "artefacts")
                 except (ConfigError, ValueError):
-                    raise BadRecord(f"{path.name} lies outside the record: not pushed") from None
+                    raise InvalidRecordError(
+                        f"{path.name} lies outside the record: not pushed"
+                    ) from None
 
 
-def _end(content: Content, state: str) -> str:
+def _end(content: RecordContent, state: str) -> str:
     """Tells one end of a run from another, which it has when it was resumed."""
     return f"{state} {content.facts.get('ended') if state != 'crashed' else len(content.lines)}"
 

@@ -20,22 +20,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.record.lock import grabbed_soon
+from runner.record.lock import lock_with_retries
 from runner.terminal import streams
 from runner.tracking.handover import LOCK
 from runner.tracking.mirror import Mirror, open_client
-from runner.tracking.request import clear, folder_of, let_go, queue, requests
+from runner.tracking.request import clear, folder_of, is_released, queue, requests
 from runner.tracking.store import one_at_a_time, tracking_uri
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 EVERY = 30.0  # seconds between pushes of a run that goes on
-LOOK = 0.1  # seconds between looks at the folders
-LINGER = 5.0  # seconds that it stays for a next run, which then need not import MLflow again
+POLL_SECONDS = 0.1  # seconds between looks at the folders
+IDLE_TIMEOUT_SECONDS = (
+    5.0  # seconds that it stays for a next run, which then need not import MLflow again
+)
 FIRST = 120.0
 LONGEST = 7680.0  # seconds between tries of a store that does not answer, doubled each time
-NICE = 10  # runs come first
+PUSHER_NICENESS = 10  # runs come first
 
 
 @dataclass
@@ -60,7 +62,7 @@ class Backoff:
 
 
 @dataclass
-class Watched:
+class WatchedRun:
     """Last seen state of a run that requests to be pushed."""
 
     facts: int = 0  # time of run.json, ns
@@ -89,20 +91,21 @@ class Pusher:
     output_dir: Path
     clock: Callable[[], float] = time.monotonic
     client: MlflowClient | None = None
-    watched: dict[Path, Watched] = field(default_factory=dict)
+    watched: dict[Path, WatchedRun] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.backoff = Backoff(self.clock)
 
     def open_store(self) -> None:
-        """Imports MLflow and opens its database while the runs begin; what is wrong with it shows when something is pushed."""
+        """Imports MLflow and opens its database while the runs begin; what is wrong with it shows
+        when something is pushed."""
         with suppress(Exception), one_at_a_time(tracking_uri(self.output_dir)):
             self.client = open_client(self.output_dir)
 
     def look(self) -> int:
         """Pushes what is due; how many runs still ask for it."""
         asking = requests(self.output_dir)
-        gone = {request for request in asking if let_go(request)}
+        gone = {request for request in asking if is_released(request)}
         # no run goes on: whatever is left is tried once, and then left
         last = len(gone) == len(asking)
         for request in asking:
@@ -111,7 +114,7 @@ class Pusher:
                 if request in gone:
                     clear(request)
                 continue
-            entry = self.watched.setdefault(folder, Watched())
+            entry = self.watched.setdefault(folder, WatchedRun())
             due = entry.due(folder, self.clock()) or request in gone
             if not due or (self.backoff.waiting and not last):
                 continue
@@ -125,7 +128,7 @@ class Pusher:
         self.watched = {folder: seen for folder, seen in self.watched.items() if folder.exists()}
         return len(requests(self.output_dir))
 
-    def _push(self, folder: Path, seen: Watched) -> bool:
+    def _push(self, folder: Path, seen: WatchedRun) -> bool:
         """True if the store answered."""
         seen.facts, seen.lines = _folder_state(folder)
         mirror = Mirror(folder, self.output_dir, self.client)
@@ -145,21 +148,21 @@ def main(argv: list[str]) -> int:
     """Pushes until nobody asks for it."""
     output_dir = Path(argv[0])
     with suppress(OSError):
-        os.nice(NICE)
+        os.nice(PUSHER_NICENESS)
     pusher = Pusher(output_dir)
     # looked at again without the lock: a run that came last saw it held, and started none
     while requests(output_dir):
         # a run that looks whether somebody pushes holds it for a moment
-        lock = grabbed_soon(queue(output_dir) / LOCK)
+        lock = lock_with_retries(queue(output_dir) / LOCK)
         if lock is None:
             return 0
         with lock:
             pusher.open_store()
             idle = time.monotonic()
-            while time.monotonic() - idle < LINGER and queue(output_dir).is_dir():
+            while time.monotonic() - idle < IDLE_TIMEOUT_SECONDS and queue(output_dir).is_dir():
                 if pusher.look():
                     idle = time.monotonic()
-                time.sleep(LOOK)
+                time.sleep(POLL_SECONDS)
     return 0
 
 

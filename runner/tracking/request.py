@@ -1,6 +1,8 @@
-"""Who asks to be pushed: a small file for each run in ``<output_dir>/.tracking``, held by the run's process while it lives.
+"""Who asks to be pushed: a small file for each run in ``<output_dir>/.tracking``, held by the run's
+process while it lives.
 
-A lock on an open file goes with its process, however that ends: the pusher knows without asking whether a run goes on."""
+A lock on an open file goes with its process, however that ends: the pusher knows without asking
+whether a run goes on."""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Request:
             OSError: the output folder cannot be written.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        while self._file is None or not _same(self._file, self.path):
+        while self._file is None or not _is_same_file(self._file, self.path):
             self.release()
             self._file = self.path.open("a+")
             fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -67,7 +69,7 @@ def folder_of(request: Path, output_dir: Path) -> Path | None:
     return None
 
 
-def let_go(request: Path) -> bool:
+def is_released(request: Path) -> bool:
     """True if the process that made a request has ended, or is done with it."""
     return not is_locked(request)
 
@@ -80,7 +82,7 @@ def clear(request: Path) -> None:
                 request.unlink()
 
 
-def _same(file: IO[str], path: Path) -> bool:
+def _is_same_file(file: IO[str], path: Path) -> bool:
     try:
         file_stat, path_stat = os.fstat(file.fileno()), path.stat()
     except OSError:

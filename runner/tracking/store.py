@@ -33,8 +33,8 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "PGCONNECT_TIMEOUT": "10",
 }
-SQLITE = "sqlite:///"
-ATTEMPTS = 3  # at opening a database: MLflow's own 15 take an hour
+SQLITE_SCHEME = "sqlite:///"
+MAX_OPEN_ATTEMPTS = 3  # at opening a database: MLflow's own 15 take an hour
 BUSY_SECONDS = 5.0  # that a database may be held by another program
 
 
@@ -58,15 +58,16 @@ def _own(output_dir: Path) -> str:
 
 
 def sqlite_uri(file: Path) -> str:
-    """The address of a database file; SQLAlchemy reads %41 in it as A, and ends it at a question mark."""
-    return SQLITE + str(file.resolve()).replace("%", "%25").replace("?", "%3F")
+    """The address of a database file; SQLAlchemy reads %41 in it as A, and ends it at a question
+    mark."""
+    return SQLITE_SCHEME + str(file.resolve()).replace("%", "%25").replace("?", "%3F")
 
 
 def database_file(uri: str) -> Path | None:
     """The file that an address of sqlite names; None: the address is of something else."""
     return (
-        Path(unquote(uri.removeprefix(SQLITE).partition("?")[0]))
-        if uri.startswith(SQLITE)
+        Path(unquote(uri.removeprefix(SQLITE_SCHEME).partition("?")[0]))
+        if uri.startswith(SQLITE_SCHEME)
         else None
     )
 
@@ -169,9 +170,14 @@ def one_at_a_time(
 
 
 @contextmanager
-def without_strays(uri: str) -> Iterator[None]:
-    """MLflow makes the folder of a database as its address spells it, %25 and all: what it made so is taken away."""
-    spelt = Path(uri.removeprefix(SQLITE)).parent if uri.startswith(SQLITE) and "%" in uri else None
+def remove_stray_folders(uri: str) -> Iterator[None]:
+    """MLflow makes the folder of a database as its address spells it, %25 and all: what it made so
+    is taken away."""
+    spelt = (
+        Path(uri.removeprefix(SQLITE_SCHEME)).parent
+        if uri.startswith(SQLITE_SCHEME) and "%" in uri
+        else None
+    )
     strays = (
         []
         if spelt is None
@@ -200,6 +206,6 @@ def connect(uri: str) -> MlflowClient:
     from mlflow import MlflowClient
     from mlflow.store.db import utils
 
-    utils.MAX_RETRY_COUNT = min(utils.MAX_RETRY_COUNT, ATTEMPTS)
-    with without_strays(uri):
+    utils.MAX_RETRY_COUNT = min(utils.MAX_RETRY_COUNT, MAX_OPEN_ATTEMPTS)
+    with remove_stray_folders(uri):
         return MlflowClient(tracking_uri=uri)

@@ -20,16 +20,16 @@ from runner.tracking.store import mask_secrets, tracking_uri
 SECONDS = 300  # for one run
 
 
-class OverdueError(BaseException):
+class PushTimeoutError(BaseException):
     """A push takes longer than it may; no error that what pushes could take for one of its own."""
 
 
 @contextmanager
-def overdue(seconds: int) -> Iterator[None]:
+def push_time_limit(seconds: int) -> Iterator[None]:
     """Context that raises OverdueError when the time is over, in any blocking call."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise OverdueError
+        raise PushTimeoutError
 
     before = signal.signal(signal.SIGALRM, end)
     signal.alarm(seconds)
@@ -47,7 +47,8 @@ def _seconds(text: str) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Pushes every recorded run, or those named; exit code 1 if the server cannot be reached or a record is bad.
+    """Pushes every recorded run, or those named; exit code 1 if the server cannot be reached or a
+    record is bad.
 
     Raises:
         ConfigError: a name is no run.
@@ -91,9 +92,9 @@ def main(argv: list[str]) -> int:
             lambda line: out.print(f"waiting  {line}"),
         )
         try:
-            with overdue(arguments.timeout):
+            with push_time_limit(arguments.timeout):
                 is_pushed = mirror.push()
-        except OverdueError:
+        except PushTimeoutError:
             complain(
                 f"MLFLOW_TRACKING_URI={masked_uri}: {folder} was not in after {arguments.timeout} s (--timeout); {remainder}"
             )

@@ -1,16 +1,17 @@
-"""mMDGP from GPflux's layers, in a process of its own: what scripts/bench_mdgp_gpflux.py compares ours with.
+"""mMDGP from GPflux's layers, in a process of its own: what scripts/bench_mdgp_gpflux.py compares
+ours with.
 
     .venv-peers/bin/python scripts/peers/gpflux_mdgp.py model.npz        # answers each line of a request by a line
 
-``differentiate OUT`` writes the bound on the noise given, its terms and its gradients to the file OUT; ``step N`` takes N
-steps, each on new noise, and answers their seconds of CPU.  A step is one ``tf.function``: bound, gradients, and
-the fused Adam of Keras, the faster of its two.
+``differentiate OUT`` writes the bound on the noise given, its terms and its gradients to the file
+OUT; ``step N`` takes N steps, each on new noise, and answers their seconds of CPU.  A step is one
+``tf.function``: bound, gradients, and the fused Adam of Keras, the faster of its two.
 
-GPflux has no batch of layers: each process, shared, of a task or at the top, is a ``GPLayer``.  One layer of the shared
-processes, each with its kernel and inducing inputs (``SeparateIndependent``), loops over them in the graph and is slower.
-Tasks have their own rows, without padding, and the S samples of the top layer's inputs are folded into its rows.  Noise is
-drawn here, not by the layers' distributions, so that it can be given too.
-"""
+GPflux has no batch of layers: each process, shared, of a task or at the top, is a ``GPLayer``.  One
+layer of the shared processes, each with its kernel and inducing inputs (``SeparateIndependent``),
+loops over them in the graph and is slower. Tasks have their own rows, without padding, and the S
+samples of the top layer's inputs are folded into its rows.  Noise is drawn here, not by the layers'
+distributions, so that it can be given too."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ NOISE_FLOOR = 1e-6  # of σ², as ours
 
 
 class Layers(tf.Module):
-    """The layers "shared", "specific t" and "top t", the noise variances, and the bound on one batch."""
+    """The layers "shared", "specific t" and "top t", the noise variances, and the bound on one
+    batch."""
 
     def __init__(self, given: dict[str, np.ndarray]):
         super().__init__()
@@ -98,7 +100,8 @@ class Layers(tf.Module):
         )
 
     def gradients(self, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The bound, its terms, and its gradients in the names and in the shapes of what was given."""
+        """The bound, its terms, and its gradients in the names and in the shapes of what was
+        given."""
         noise = (
             tf.constant(given["noise.shared"]),
             [tf.constant(given[f"noise.{t}"]) for t in range(self.T)],

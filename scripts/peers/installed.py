@@ -1,4 +1,5 @@
-"""A benchmark whose peer is not installed says so in one line, names the target that installs it, and ends with ABSENT."""
+"""A benchmark whose peer is not installed says so in one line, names the target that installs it,
+and ends with ABSENT."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def absent(peer: str) -> NoReturn:
 
 @contextmanager
 def peer_imports() -> Iterator[None]:
-    """Around imports of peers.  Only their absence is taken for it: a peer that is there and broken is an error."""
+    """Around imports of peers.  Only their absence is taken for it: a peer that is there and broken
+    is an error."""
     try:
         yield
     except ModuleNotFoundError as missing:

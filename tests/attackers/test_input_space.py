@@ -1,4 +1,5 @@
-"""What an input can be: boxes and words move inputs back, measure perturbations and draw them at random."""
+"""What an input can be: boxes and words move inputs back, measure perturbations and draw them at
+random."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import torch
 from small_problems import classes
 from small_spam import words
 
-from components.attackers.input_space import BoxSpace, WordSpace, input_space, norm_of
-from components.trouble import Misfit
+from components.attackers.input_space import BoxSpace, WordSpace, input_space, require_norm
+from components.trouble import ConfigMismatchError
 
 F64 = torch.float64
 CORNERS = torch.tensor(list(itertools.product((0.0, 2.0), repeat=3)), dtype=F64)
@@ -29,16 +30,16 @@ def test_the_domain_of_a_problem_chooses():
     spam, pictures = words(n_words=5), classes(n_inputs=4)
     assert input_space(spam) == WordSpace(5)
     assert input_space(pictures) == BoxSpace((0.0, 1.0), 4)
-    assert norm_of("l1") == "l1"
+    assert require_norm("l1") == "l1"
     with pytest.raises(TypeError, match="flip is no norm"):
-        norm_of("flip")
+        require_norm("flip")
 
 
 @pytest.mark.parametrize("direction", ["insertion", "flip"])
 def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(direction):
     problem = words(n=200, n_words=6, seed=5)
     space, x, y = input_space(problem), problem.test.x, problem.test.y
-    moved = space.at_random(x, y, 2.0, direction, torch.Generator().manual_seed(0))
+    moved = space.perturb_at_random(x, y, 2.0, direction, torch.Generator().manual_seed(0))
     size = space.size(x, moved, direction)
     assert bool((size[y[:, 0] == 0] == 0).all())
     room = (x == 0).sum(1) if direction == "insertion" else torch.full_like(size, 6)
@@ -51,11 +52,13 @@ def test_words_change_at_random_as_many_as_are_allowed_and_in_spam_alone(directi
 def test_training_sizes_in_other_units_are_refused():
     WordSpace(5).check_training_size(2.0, "flip", "spam")
     with pytest.raises(
-        Misfit, match=r"inference.train_eps: 1.5 is not a number of changed inputs of spam"
+        ConfigMismatchError,
+        match=r"inference.train_eps: 1.5 is not a number of changed inputs of spam",
     ):
         WordSpace(5).check_training_size(1.5, "flip", "spam")
     BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "l2", "digits")
     with pytest.raises(
-        Misfit, match=r"inference.train_eps: 2 exceeds the range \[0.0, 1.0\] of an input of digits"
+        ConfigMismatchError,
+        match=r"inference.train_eps: 2 exceeds the range \[0.0, 1.0\] of an input of digits",
     ):
         BoxSpace((0.0, 1.0), 4).check_training_size(2.0, "linf", "digits")

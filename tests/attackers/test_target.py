@@ -1,4 +1,5 @@
-"""Targets: named by the labels of the data, checked before training, and counted for what they are."""
+"""Targets: named by the labels of the data, checked before training, and counted for what they
+are."""
 
 from __future__ import annotations
 
@@ -9,27 +10,29 @@ from small_problems import train
 from small_victims import F64, generator, honest
 
 from components.attackers.attacked import Attacked
-from components.attackers.target import class_number
+from components.attackers.target import find_class_index
 from components.evaluation.security import security_curve
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 
 
 def test_a_target_is_named_by_its_label():
     animals = ["cat", "dog", "emu"]
-    assert class_number("dog", animals, "pets", "attacker.target") == 1
-    assert class_number(7, ["5", "6", "7"], "wine", "attacker.target") == 2
-    assert class_number(-1, ["-1", "1"], "spam", "attacker.target") == 0
-    assert class_number("2.0", ["1", "2"], "x", "attacker.target") == 1
-    assert class_number("true", ["False", "True"], "x", "attacker.target") == 1
+    assert find_class_index("dog", animals, "pets", "attacker.target") == 1
+    assert find_class_index(7, ["5", "6", "7"], "wine", "attacker.target") == 2
+    assert find_class_index(-1, ["-1", "1"], "spam", "attacker.target") == 0
+    assert find_class_index("2.0", ["1", "2"], "x", "attacker.target") == 1
+    assert find_class_index("true", ["False", "True"], "x", "attacker.target") == 1
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"^attacker.target=chat: pets has classes cat, dog, emu; name one of these, or null",
     ):
-        class_number("chat", animals, "pets", "attacker.target")
-    with pytest.raises(Misfit, match=r"^attacker.members.1.target=10: digits has classes 0 to 9; "):
-        class_number(10, [str(i) for i in range(10)], "digits", "attacker.members.1.target")
+        find_class_index("chat", animals, "pets", "attacker.target")
+    with pytest.raises(
+        ConfigMismatchError, match=r"^attacker.members.1.target=10: digits has classes 0 to 9; "
+    ):
+        find_class_index(10, [str(i) for i in range(10)], "digits", "attacker.members.1.target")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_a_label_that_yaml_reads_as_another_kind_is_a_label(written, label):
 )
 def test_a_target_that_is_no_class_is_refused_before_the_training(make_job, overrides, key):
     job = make_job("+experiment=digits_fgsm", "smoke=true", *overrides)
-    with pytest.raises(Misfit) as error:
+    with pytest.raises(ConfigMismatchError) as error:
         load_problem(job, Streams(0))
     assert str(error.value).startswith(f"{key}: digits has classes 0 to 9;")
 
@@ -85,7 +88,9 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
     problem = load_problem(job, Streams(0))
     assert problem.classes == ["ash", "birch", "cedar"]
     assert job.attacker.with_problem(problem, Streams(0)).target_class == 2
-    with pytest.raises(Misfit, match=r"attacker.target=oak: .* has classes ash, birch, cedar"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"attacker.target=oak: .* has classes ash, birch, cedar"
+    ):
         load_problem(make_job(*chosen, "attacker.target=oak"), Streams(0))
     state, rng = train(job.inference, job.model, problem, 20)
     attacker = job.attacker.with_problem(problem, rng)
@@ -97,7 +102,8 @@ def test_a_target_of_a_table_is_one_of_its_texts(make_job, tmp_path):
 
 @pytest.mark.parametrize("name", ["pgd", "worst_case"])
 def test_a_target_is_reached_or_not_by_counting(name):
-    """The share, of the rows of other classes, that are taken for the target; a worst case keeps whoever reaches it."""
+    """The share, of the rows of other classes, that are taken for the target; a worst case keeps
+    whoever reaches it."""
     model, problem = honest(n_classes=3)
     keys = (
         {"target": 1}
@@ -128,7 +134,8 @@ def test_a_target_is_reached_or_not_by_counting(name):
 
 
 def test_what_is_equal_is_not_told_apart():
-    """A victim whose answers nothing changes: noise is as strong as the gradient, and the loss stays where it is."""
+    """A victim whose answers nothing changes: noise is as strong as the gradient, and the loss
+    stays where it is."""
     _, problem = honest(n_classes=3)
 
     class Rock:

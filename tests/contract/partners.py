@@ -1,6 +1,8 @@
-"""The smallest partners with which each component makes a whole run, found from what the classes declare.
+"""The smallest partners with which each component makes a whole run, found from what the classes
+declare.
 
-A component that nothing here fits makes ``runs`` raise: every component is built and stepped by the contract test."""
+A component that nothing here fits makes ``runs`` raise: every component is built and stepped by the
+contract test."""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from components.registry import CHOSEN, REQUIRED
 from runner import CONF
 from runner.compose.build import build_component
 from runner.compose.fit.pairs import check_pairs
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.mistakes import ConfigError
 
 # Keys that make a component small, wherever it takes part; a component of a plug-in needs none.
@@ -405,7 +407,7 @@ def made(role: str, name: str, asked: tuple[str, ...] = ()) -> Component:
         key: yaml.safe_load(value)
         for key, value in (pair.split("=", 1) for pair in [*small(role, name), *asked])
     }
-    return build_component(role, fill_in(role, values, role), role)
+    return build_component(role, expand_component(role, values, role), role)
 
 
 def fits(dataset: str, model: str, inference: str, attacker: str | None) -> bool:
@@ -444,7 +446,8 @@ def found(kind: str, **fixed: str) -> Run:
 
 
 def kinds(role: str, name: str) -> list[str]:
-    """Kinds of problem that a component takes part in; one for each inference kind, the first of the others'."""
+    """Kinds of problem that a component takes part in; one for each inference kind, the first of
+    the others'."""
     cls = registry.get(role, name)
     if role == "dataset":
         return [cls.kind]

@@ -1,4 +1,5 @@
-"""Every component keeps the house's contract: name = YAML = file, defaults in YAML alone, a source, resumable steps."""
+"""Every component keeps the house's contract: name = YAML = file, defaults in YAML alone, a source,
+resumable steps."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.contracts import attackers, roles
 from components.contracts.capabilities import CAPABILITIES
 from runner.catalogue.list_and_show import describe, explain_keys
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.disk.yaml_comments import read_file
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,7 +36,7 @@ def test_yaml_and_class_agree(role, name):
     )
     if "???" not in values.values():
         # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.
-        build_component(role, fill_in(role, values, role), role)
+        build_component(role, expand_component(role, values, role), role)
     bases = tuple((vars(roles) | vars(attackers))[base] for base in registry.ROLES[role].bases)
     assert issubclass(cls, bases)
     between = [

@@ -1,4 +1,5 @@
-"""requirements.lock: a version of everything that pyproject.toml asks for, within its bounds, from nowhere in particular."""
+"""requirements.lock: a version of everything that pyproject.toml asks for, within its bounds, from
+nowhere in particular."""
 
 from __future__ import annotations
 

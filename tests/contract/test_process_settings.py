@@ -1,4 +1,5 @@
-"""What code of a user changes for the whole process is put back, and what it must not change is refused."""
+"""What code of a user changes for the whole process is put back, and what it must not change is
+refused."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import pytest
 import torch
 from configured import component, load
 
-from components.contracts.plugins.process_settings import kept_settings
+from components.contracts.plugins.process_settings import preserve_settings
 from components.inference.chains import advance, init_chains
-from components.trouble import NumericalTrouble
-from runner.execution.divergence import locate_trouble
+from components.trouble import NumericalError
+from runner.execution.divergence import add_error_location
 from runner.plugins import import_plugins
 
 
@@ -25,7 +26,7 @@ def unsettle(folder: Path) -> None:
 
 def test_folder_dtype_device_and_gradients_are_put_back(tmp_path):
     before = Path.cwd()
-    with kept_settings():
+    with preserve_settings():
         unsettle(tmp_path)
     assert Path.cwd() == before
     assert torch.is_grad_enabled()
@@ -49,10 +50,10 @@ def test_chains_of_another_shape_are_refused():
 
 
 def test_a_key_that_the_method_lacks_is_not_offered():
-    error = NumericalTrouble("chains [0] left the finite numbers", "lower inference.step_size")
+    error = NumericalError("chains [0] left the finite numbers", "lower inference.step_size")
     keeps, lacks = component("inference", "mala"), component("inference", "gibbs")
-    assert locate_trouble(error, 1, 0, keeps).mend == "lower inference.step_size"
+    assert add_error_location(error, 1, 0, keeps).mend == "lower inference.step_size"
     assert (
-        locate_trouble(error, 1, 0, lacks).mend
+        add_error_location(error, 1, 0, lacks).mend
         == "check the scales of the data and of the model's prior"
     )

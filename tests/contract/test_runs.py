@@ -1,4 +1,5 @@
-"""Every component, with its smallest fitting partners: what is built offers what it says, steps, and survives a checkpoint."""
+"""Every component, with its smallest fitting partners: what is built offers what it says, steps,
+and survives a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from contract.partners import Run, runs
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.posteriors import POSTERIORS
-from components.contracts.problems import SHOWS
+from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.execution import checkpoint
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
@@ -42,7 +43,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     rng = Streams(job.settings.seed)
     problem = load_problem(job, rng)
     inference = job.inference
-    assert inference.sees in SHOWS[problem.kind]
+    assert inference.sees in BATCH_KINDS_BY_PROBLEM[problem.kind]
     assert problem.kind == job.dataset.poses()
     built = job.model.build(problem, rng)
     assert missing(built, job.model.capabilities()) == [], "a model does not offer what it says"

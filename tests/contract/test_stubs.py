@@ -1,4 +1,5 @@
-"""Capabilities are what they say: a model that has the members of those needed, and no more, goes through every inference."""
+"""Capabilities are what they say: a model that has the members of those needed, and no more, goes
+through every inference."""
 
 from __future__ import annotations
 

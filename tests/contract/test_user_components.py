@@ -1,4 +1,5 @@
-"""Components of users that are wrong in one way: one line that names their file and line, for every role."""
+"""Components of users that are wrong in one way: one line that names their file and line, for every
+role."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from components.contracts.plugins.calls import watch_class
 from components.contracts.plugins.declared import check_declared
 from components.contracts.roles import Block, Dataset, Gradient, Inference, Model
 from components.contracts.sequences import Clean
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.compose.build import build_component
 from runner.compose.resolve import refuse_unknown_defaults
-from runner.execution.signals import noted_signals
+from runner.execution.signals import capture_signals
 from runner.mistakes import ConfigError
 from runner.plugins import import_plugins
 
@@ -155,7 +156,7 @@ ONE, OTHER = State(X), Turn(torch.zeros(5, 1), 0, None)
 )  # fmt: skip
 def test_a_wrong_return_is_one_line(component, method, given, returned, said):
     part = made("role", component, returns=returned)
-    with pytest.raises(Misfit, match=rf"^role=mine: {said}.*{HERE}") as error:
+    with pytest.raises(ConfigMismatchError, match=rf"^role=mine: {said}.*{HERE}") as error:
         getattr(part, method)(*given)
     assert "\n" not in str(error.value)
 
@@ -213,7 +214,7 @@ def raises(error):
 def test_what_a_step_does_wrong_is_one_line(does, said):
     with torch.random.fork_rng([]):
         torch.manual_seed(0)  # a test before may have left the stream where the step would seed it
-        with pytest.raises(Misfit, match=f"^inference=mine: {said}.*line ") as error:
+        with pytest.raises(ConfigMismatchError, match=f"^inference=mine: {said}.*line ") as error:
             made("inference", Method, does=does, returns=(ONE, {})).step(ONE, None, None)
     assert "test_user_components.py, line" in str(error.value)
 
@@ -221,7 +222,7 @@ def test_what_a_step_does_wrong_is_one_line(does, said):
 def test_a_state_of_another_precision_is_refused():
     half = (State(ONE.x.half()), {})
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"step returns state.x as torch.float16, it was given torch.float(32|64); keep",
     ):
         made("inference", Method, returns=half).step(ONE, None, None)
@@ -229,7 +230,10 @@ def test_a_state_of_another_precision_is_refused():
 
 def test_a_keyboard_interrupt_of_the_users_own_is_an_error_where_signals_are_noted():
     step = made("inference", Method, does=raises(KeyboardInterrupt()), returns=(ONE, {})).step
-    with noted_signals(), pytest.raises(Misfit, match=r"^inference=mine: step: KeyboardInterrupt"):
+    with (
+        capture_signals(),
+        pytest.raises(ConfigMismatchError, match=r"^inference=mine: step: KeyboardInterrupt"),
+    ):
         step(ONE, None, None)
     with pytest.raises(KeyboardInterrupt):
         step(ONE, None, None)
@@ -239,7 +243,7 @@ def test_a_keyboard_interrupt_of_the_users_own_is_an_error_where_signals_are_not
         does=lambda: [os.kill(os.getpid(), signal.SIGINT) for _ in "ab"],
         returns=(ONE, {}),
     )
-    with noted_signals(), pytest.raises(KeyboardInterrupt):
+    with capture_signals(), pytest.raises(KeyboardInterrupt):
         twice.step(ONE, None, None)
 
 
@@ -250,10 +254,12 @@ def test_draws_inside_a_fork_are_a_components_own_and_our_errors_stay_what_they_
             torch.rand(1)
 
     made("inference", Method, does=draw, returns=(ONE, {})).step(ONE, None, None)
-    with pytest.raises(NumericalTrouble):
-        made("inference", Method, does=raises(NumericalTrouble("a", "b"))).step(ONE, None, None)
-    with pytest.raises(Misfit, match=r"^as it says$"):
-        made("inference", Method, does=raises(Misfit("as it says"))).step(ONE, None, None)
+    with pytest.raises(NumericalError):
+        made("inference", Method, does=raises(NumericalError("a", "b"))).step(ONE, None, None)
+    with pytest.raises(ConfigMismatchError, match=r"^as it says$"):
+        made("inference", Method, does=raises(ConfigMismatchError("as it says"))).step(
+            ONE, None, None
+        )
 
 
 def variant(base: type, **declared) -> type:
@@ -288,7 +294,7 @@ def variant(base: type, **declared) -> type:
     ],
 )  # fmt: skip
 def test_a_wrong_declaration_is_one_line(role, cls, said):
-    with pytest.raises(Misfit, match=rf"^{role}=mine \(.*\): {said}"):
+    with pytest.raises(ConfigMismatchError, match=rf"^{role}=mine \(.*\): {said}"):
         check_declared(role, "mine", cls)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from components.datasets import files
 from components.datasets.files import DataFile
-from components.trouble import DamagedFile, DataUnavailable
+from components.trouble import DamagedFileError, DataUnavailableError
 from runner.mistakes import ConfigError
 from runner.system import data
 
@@ -127,7 +127,7 @@ def test_numbers_are_the_same_however_they_are_written(tmp_path):
     for good in ("a.txt", "b.npz"):
         files.verify(tmp_path / good, file)
     for bad in ("c.npz", "d.npz", "e.txt"):
-        with pytest.raises(DamagedFile, match="sha256 of the numbers"):
+        with pytest.raises(DamagedFileError, match="sha256 of the numbers"):
             files.verify(tmp_path / bad, file)
 
 
@@ -165,7 +165,7 @@ def test_tries_the_next_mirror_when_nobody_listens(tmp_path, monkeypatch, server
 def test_one_message_names_file_addresses_reasons_and_mend(tmp_path, monkeypatch, server, closed):
     urls = (closed, f"{server.address}/missing", f"{server.address}/other")
     listed(monkeypatch, *urls)
-    with pytest.raises(DataUnavailable) as caught:
+    with pytest.raises(DataUnavailableError) as caught:
         files.locate(tmp_path, FILE.path)
     message = str(caught.value)
     found = hashlib.sha256(b"<html>log in first</html>").hexdigest()
@@ -182,7 +182,7 @@ def test_a_failed_download_is_remembered_by_the_process(tmp_path, monkeypatch, s
     listed(monkeypatch, f"{server.address}/missing")
     messages = []
     for _ in range(3):
-        with pytest.raises(DataUnavailable) as caught:
+        with pytest.raises(DataUnavailableError) as caught:
             files.locate(tmp_path, FILE.path)
         messages.append(str(caught.value))
     assert server.asked == ["/missing"]
@@ -193,13 +193,14 @@ def test_a_failed_download_is_remembered_by_the_process(tmp_path, monkeypatch, s
 
 def test_offline_attempts_no_download(tmp_path, monkeypatch, server):
     listed(monkeypatch, f"{server.address}/good")
-    with pytest.raises(DataUnavailable, match="offline"):
+    with pytest.raises(DataUnavailableError, match="offline"):
         files.locate(tmp_path, FILE.path, offline=True)
     assert server.asked == []
 
 
 def test_a_silent_network_costs_seconds(tmp_path, monkeypatch):
-    """Addresses that never answer, as behind a firewall that drops packets, and names that never resolve."""
+    """Addresses that never answer, as behind a firewall that drops packets, and names that never
+    resolve."""
     listed(monkeypatch, *(f"http://host-{i}.invalid/good" for i in range(6)))
     monkeypatch.setattr(files, "CONNECT_SECONDS", 0.2)
 
@@ -209,7 +210,7 @@ def test_a_silent_network_costs_seconds(tmp_path, monkeypatch):
 
     monkeypatch.setattr(files.socket, "create_connection", silence)
     started = time.monotonic()
-    with pytest.raises(DataUnavailable, match="no connection"):
+    with pytest.raises(DataUnavailableError, match="no connection"):
         files.locate(tmp_path, FILE.path)
     assert time.monotonic() - started < 1.5, (
         "all six are tried at once, and none is waited for longer than the limit"
@@ -220,7 +221,7 @@ def test_a_server_that_stalls_is_given_up(tmp_path, monkeypatch):
     listener = socket.create_server(("127.0.0.1", 0))  # accepts, and says nothing
     listed(monkeypatch, f"http://127.0.0.1:{listener.getsockname()[1]}/good")
     monkeypatch.setattr(files, "STALL_SECONDS", 0.3)
-    with listener, pytest.raises(DataUnavailable, match="Timeout"):
+    with listener, pytest.raises(DataUnavailableError, match="Timeout"):
         files.locate(tmp_path, FILE.path)
 
 
@@ -229,7 +230,7 @@ def test_connections_are_probed_at_the_proxy_when_there_is_one(tmp_path, monkeyp
     monkeypatch.setenv("http_proxy", server.address)
     listed(monkeypatch, "http://unreachable.invalid/good")
     # it was asked for the whole address, which it does not know
-    with pytest.raises(DataUnavailable, match="HTTP 404"):
+    with pytest.raises(DataUnavailableError, match="HTTP 404"):
         files.locate(tmp_path, FILE.path)
     assert server.asked == ["http://unreachable.invalid/good"]
 
@@ -239,7 +240,7 @@ def test_a_damaged_file_is_never_used(tmp_path, monkeypatch, server, content):
     listed(monkeypatch, f"{server.address}/good")
     path = put(tmp_path, content)
     for _ in range(2):
-        with pytest.raises(DamagedFile) as caught:
+        with pytest.raises(DamagedFileError) as caught:
             files.locate(tmp_path, FILE.path)
     assert str(caught.value) == (
         f"{path}: not the file it should be: sha256 expected {SHA256}, found {hashlib.sha256(content).hexdigest()}; "
@@ -259,7 +260,7 @@ def test_a_file_that_changes_after_it_was_verified_is_read_again(tmp_path, monke
     files.locate(tmp_path, FILE.path)
     assert not reads, "verified, unchanged: not read again"
     path.write_bytes(CONTENT[:-1])
-    with pytest.raises(DamagedFile):
+    with pytest.raises(DamagedFileError):
         files.locate(tmp_path, FILE.path)
 
 
@@ -273,7 +274,7 @@ def test_gzip_content_counts_however_it_was_compressed(tmp_path):
         compressed[: len(compressed) // 2],
         compressed[:40] + b"????" + compressed[44:],
     ):
-        with pytest.raises(DamagedFile, match="sha256 of the content expected"):
+        with pytest.raises(DamagedFileError, match="sha256 of the content expected"):
             files.verify(put(tmp_path / "torn", torn), file)
 
 
@@ -300,7 +301,7 @@ def test_a_read_only_folder_is_used_and_not_written(tmp_path, monkeypatch, serve
 def test_no_folder_can_be_written(tmp_path, monkeypatch, server):
     listed(monkeypatch, f"{server.address}/good")
     monkeypatch.setattr(files, "writable", lambda _: False)
-    with pytest.raises(DataUnavailable, match="no folder to download it to can be written"):
+    with pytest.raises(DataUnavailableError, match="no folder to download it to can be written"):
         files.locate(tmp_path, FILE.path)
 
 

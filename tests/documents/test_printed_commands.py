@@ -1,4 +1,5 @@
-"""Every command that README or docs print can be given: all of them composed, and, slowly, all of them run in smoke form."""
+"""Every command that README or docs print can be given: all of them composed, and, slowly, all of
+them run in smoke form."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep
 from printed_commands import ROOT, Printed, files, printed
 
-from runner.catalogue.command_options import options_of
+from runner.catalogue.command_options import list_command_options
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.cli import COMMANDS
 from runner.compose.overrides import compose
@@ -26,7 +27,8 @@ OWN = {"my_sales", "houses", "my_experiment", "my_table", "my_sampler"}
 
 
 def one_run(words: tuple[str, ...]) -> list[str]:
-    """The overrides of the first run of a command line, without flags and without what is a sweep's alone."""
+    """The overrides of the first run of a command line, without flags and without what is a sweep's
+    alone."""
     given = [
         word for word in words if "=" in word and not word.startswith(("--", "hydra/", "hydra."))
     ]
@@ -85,7 +87,7 @@ def test_every_sub_command_knows_what_it_is_asked():
         plain = [w for w in words if not w.startswith("-") and "=" not in w]
         if any(w.isupper() for w in plain):  # `runner study --plugin MODULE`: a form, not a command
             continue
-        known = {option for option, _ in options_of(COMMANDS[name][0])} | {"--help"}
+        known = {option for option, _ in list_command_options(COMMANDS[name][0])} | {"--help"}
         wrong += [
             f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in known
         ]
@@ -101,7 +103,8 @@ def test_every_sub_command_knows_what_it_is_asked():
 
 # ---- run --------------------------------------------------------------------------------------------------------------
 def smoke_form(command: Printed) -> list[str]:
-    """The same run in seconds: an experiment has its smoke overrides, what is composed by hand gets a few steps."""
+    """The same run in seconds: an experiment has its smoke overrides, what is composed by hand gets
+    a few steps."""
     words = [
         w
         for w in one_run(command.words)

@@ -1,4 +1,5 @@
-"""The site: pages made from components and YAML, links turned to each other, and all of it built where MkDocs is installed."""
+"""The site: pages made from components and YAML, links turned to each other, and all of it built
+where MkDocs is installed."""
 
 from __future__ import annotations
 

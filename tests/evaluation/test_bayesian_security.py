@@ -1,4 +1,5 @@
-"""Security evaluation of victims that are averages over networks: what is scored, and what expectation is worth."""
+"""Security evaluation of victims that are averages over networks: what is scored, and what
+expectation is worth."""
 
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def test_entropy_and_ece_are_scored_at_every_size(ensemble):
 
 
 def test_an_attack_on_one_network_overrates_an_ensemble(ensemble):
-    """Along the gradient of one network of five, fewer of the images that the five together judge are broken."""
+    """Along the gradient of one network of five, fewer of the images that the five together judge
+    are broken."""
     problem, posterior = ensemble
     left = {}
     for expectation in ("predictive", "fresh_draws", "single_draw"):

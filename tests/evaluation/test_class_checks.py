@@ -1,4 +1,5 @@
-"""A classifier that has collapsed to one class, or that gives probabilities for logits, fails a check of the run."""
+"""A classifier that has collapsed to one class, or that gives probabilities for logits, fails a
+check of the run."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from configured import component
 from small_problems import classes, real
 
 from components.contracts.predictive import Categorical
-from components.evaluation.checks.class_predictions import LOGITS, ONE_CLASS, class_checks
+from components.evaluation.checks.class_predictions import CLASS_CHECK_TITLE, LOGITS, class_checks
 from components.evaluation.checks.plugin_models import examine_model
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.record.facts import read
@@ -46,9 +47,9 @@ def good(problem):
 def test_a_classifier_of_one_class_fails(n_tasks):
     problem = classes(n_tasks=n_tasks)
     logits = good(problem)
-    assert verdicts(problem, logits)[ONE_CLASS] == (True, "3 of 3 classes")
+    assert verdicts(problem, logits)[CLASS_CHECK_TITLE] == (True, "3 of 3 classes")
     logits[:, -1] = torch.tensor([1.0, 5.0, -1.0])  # of one task is enough
-    passed, detail = verdicts(problem, logits)[ONE_CLASS]
+    passed, detail = verdicts(problem, logits)[CLASS_CHECK_TITLE]
     assert passed is False
     assert detail.startswith("class 1 for all 60 test rows" + (" of task 1" if n_tasks > 1 else ""))
 
@@ -60,7 +61,7 @@ def test_few_labels_or_nearly_all_of_one_class_say_nothing(rows, rare):
     y[:rare] = 1
     problem = replace(problem, test=replace(problem.test.part(slice(0, rows), 1.0), y=y))
     logits = torch.tensor([3.0, 0.0]).double().expand(rows, 1, 2)
-    passed, detail = verdicts(problem, logits)[ONE_CLASS]
+    passed, detail = verdicts(problem, logits)[CLASS_CHECK_TITLE]
     assert passed is None
     assert "10 test labels" in detail
 
@@ -104,7 +105,7 @@ def test_a_run_says_so(make_job, last, passed):
     job = make_job(*words)
     run(job)
     checks = {check["check"]: check["passed"] for check in read(job.folder)["checks"]["0"]}
-    assert checks[ONE_CLASS] is passed
+    assert checks[CLASS_CHECK_TITLE] is passed
     assert checks[LOGITS] is True
 
 
@@ -141,7 +142,8 @@ class NotYet(OfProbabilities):
 
 def test_a_model_of_a_plug_in_is_examined_before_it_learns():
     with pytest.raises(
-        Misfit, match=r"model=mine: every row of its logits sums to one, .* give their logarithms"
+        ConfigMismatchError,
+        match=r"model=mine: every row of its logits sums to one, .* give their logarithms",
     ):
         examine_model(OfProbabilities(), classes(), "model=mine")
     for model in (OfLogits(), NotYet(), object()):

@@ -2,7 +2,8 @@ from runner.execution.execute import run
 
 
 def test_digits_experiment_learns_and_is_fooled(make_job):
-    """A third of the experiment's own steps: above 95 % clean, near chance or below it at ε = 0.3, attack trusted."""
+    """A third of the experiment's own steps: above 95 % clean, near chance or below it at ε = 0.3,
+    attack trusted."""
     going, result = run(make_job("+experiment=digits_fgsm", "steps=1000", "eval_every=null"))
     assert result["accuracy"][0] > 0.95
     assert result["robust_accuracy"][0] < 0.15

@@ -1,4 +1,5 @@
-"""Networks with equal decisions have equal curves: a last layer times c changes no prediction, and no robust accuracy."""
+"""Networks with equal decisions have equal curves: a last layer times c changes no prediction, and
+no robust accuracy."""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ def test_every_attack_finds_equal_curves_at_every_scale(name, norm, keys):
 
 
 def test_slopes_below_the_squares_of_float32_still_lead():
-    """A network whose gradients are of size 1e-25 is attacked as one whose gradients are of size 1."""
+    """A network whose gradients are of size 1e-25 is attacked as one whose gradients are of size
+    1."""
     check_equal(
         "pgd", "l2", [1.0, 1e-25], [F32], {"norm": "l2", "steps": 10, "criterion": "margin"}
     )

@@ -1,4 +1,5 @@
-"""The security evaluation of filters: what it reports, and that its checks find what is wrong with an attack."""
+"""The security evaluation of filters: what it reports, and that its checks find what is wrong with
+an attack."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from components.attackers.injection.spoofing import Spoofing
 from components.evaluation.filter_security import assess_filter, doubling_budget
 from components.evaluation.threat import Threat
 from components.metrics.names import score_names
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -123,7 +124,7 @@ class NeverNothing(Spoofing):
 )
 def test_what_is_wrong_with_an_attack_is_found(wrong, finds):
     attacker = wrong(**dict(spoofer(steps=4, queries=20)))
-    with pytest.warns(Shortfall, match="not to be trusted"):
+    with pytest.warns(IncompleteResultWarning, match="not to be trusted"):
         found = assessed(attacker)
     assert finds <= failed(found)
     assert float(found.scores["attack_checks_passed"][0]) == 0
@@ -136,7 +137,7 @@ def test_another_filter_than_the_runs_own_is_found():
         victim(p, "beta_bootstrap_filter", beta=0.9, particles=50).made_by,
     )
     posterior = run(mine.inference, mine.model, p, Streams(3))
-    with pytest.warns(Shortfall, match="the filter attacked is the run's own"):
+    with pytest.warns(IncompleteResultWarning, match="the filter attacked is the run's own"):
         assess_filter(p, posterior, other, attacker, Threat("l2", (0.0, 1.0)), Streams(3), False)
 
 
@@ -151,10 +152,10 @@ def test_what_is_not_known_is_said_in_a_line():
     posterior = run(made_by.inference, made_by.model, p, Streams(3))
     nowhere, unknown = dataclasses.replace(p, states=None), dataclasses.replace(p, system=None)
     with pytest.raises(
-        Misfit, match="knows the true states, and those of dataset=test nobody does"
+        ConfigMismatchError, match="knows the true states, and those of dataset=test nobody does"
     ):
         assess_filter(nowhere, posterior, made_by, attacker, THREAT, Streams(3), False)
-    with pytest.raises(Misfit, match=r"give attacker\.unit, its standard deviation"):
+    with pytest.raises(ConfigMismatchError, match=r"give attacker\.unit, its standard deviation"):
         assess_filter(
             unknown,
             posterior,
@@ -175,8 +176,9 @@ def test_missing_observations_stay_missing():
 
 
 def test_the_gradient_of_a_particle_filter_goes_past_resampling():
-    """That of the exact filter, in the mean over replicates that differ in their particles alone.  Of the first observation,
-    most of it comes from the errors of later times, which resampling would cut off."""
+    """That of the exact filter, in the mean over replicates that differ in their particles alone.
+    Of the first observation, most of it comes from the errors of later times, which resampling
+    would cut off."""
     p, particles = problem(3, 1), 2000
     exact = victim(p).gradient(torch.zeros_like(p.observations))[1][0, 0]
     cut = victim(p, window=1).gradient(torch.zeros_like(p.observations))[1][0, 0]

@@ -1,4 +1,5 @@
-"""What InferenceData says of labels, beside the densities evaluated literally, and what ArviZ makes of it."""
+"""What InferenceData says of labels, beside the densities evaluated literally, and what ArviZ makes
+of it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from components.posteriors.structural import StructuralDraws
 from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 from runner import run
 from runner.execution.rng import Streams
 from tests.structural_series import TIMES, model, problem, some_theta
@@ -195,13 +196,13 @@ def test_too_many_are_thinned_and_too_few_are_told(monkeypatch):
     data = regression()
     mean, covariance, _ = exact(data.train.x, data.train.y)
     monkeypatch.setattr(module, "MOST_NUMBERS", 4 * 100 * N)
-    with pytest.warns(Shortfall, match="every 5th draw alone, 100 of 500"):
+    with pytest.warns(IncompleteResultWarning, match="every 5th draw alone, 100 of 500"):
         tree = inference_groups(data, draws_of(mean, covariance), Streams(0))
     assert dict(tree["posterior"].sizes) == {"chain": 4, "draw": 100}
     assert tree["sample_stats"]["lp"].shape == tree["log_likelihood"]["y"].shape[:2] == (4, 100)
-    with pytest.warns(Shortfall, match="16 draws: az.loo asks for 25 or more"):
+    with pytest.warns(IncompleteResultWarning, match="16 draws: az.loo asks for 25 or more"):
         inference_groups(data, draws_of(mean, covariance, n=4), Streams(0))
-    with pytest.raises(Misfit, match="no draw is kept yet"):
+    with pytest.raises(ConfigMismatchError, match="no draw is kept yet"):
         inference_groups(data, draws_of(mean, covariance, n=0), Streams(0))
 
 
@@ -239,7 +240,7 @@ def test_networks_are_known_by_what_they_say():
     "posterior", [PointEstimate(Net(1.0)), VariationalPosterior(Net(1.0), 5), object()]
 )
 def test_what_has_no_draws_says_so(posterior):
-    with pytest.raises(Misfit, match="no draws of parameters; a sampler keeps them"):
+    with pytest.raises(ConfigMismatchError, match="no draws of parameters; a sampler keeps them"):
         inference_groups(regression(), posterior, Streams(0))
 
 

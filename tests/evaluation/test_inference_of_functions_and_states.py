@@ -1,4 +1,5 @@
-"""InferenceData of Gaussian processes, of filters and of densities, beside what is known exactly."""
+"""InferenceData of Gaussian processes, of filters and of densities, beside what is known
+exactly."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from components.models.deep_gp.likelihoods import (
     BernoulliLabels,
     GaussianLabels,
     SoftmaxLabels,
-    given_draws,
+    predictive_at_draws,
 )
 from components.posteriors.draws import Draws
 from components.posteriors.filtered import Filtered
@@ -30,7 +31,7 @@ from components.posteriors.variational import VariationalPosterior
 from components.problems.density import Density
 from components.problems.sequence import Sequence
 from components.registry import get
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 from runner import CONF
 from runner.execution.rng import Streams
 
@@ -44,8 +45,8 @@ def built(name, data, **changes):
 
 # ---- functions --------------------------------------------------------------------------------------------------------
 def test_leave_one_out_of_an_exact_gaussian_process():
-    """log p(y_i | the others) = log N(y_i | y_i − α_i/P_ii, 1/P_ii), P = (K + Σ)⁻¹, α = P y: Rasmussen and Williams (2006),
-    eqs. (5.10) to (5.12)."""
+    """log p(y_i | the others) = log N(y_i | y_i − α_i/P_ii, 1/P_ii), P = (K + Σ)⁻¹, α = P y:
+    Rasmussen and Williams (2006), eqs. (5.10) to (5.12)."""
     data = problem(n=40, keep=0.6)
     gp = built("cgp", data, lengthscale=2.0, variance=1.0, noise_variance=1.0)
     tree = inference_groups(data, VariationalPosterior(gp, 5), Streams(0))
@@ -98,17 +99,17 @@ def test_what_is_given_of_classes():
     # [1, T, B, C]
     mean, variance = torch.tensor([[[[0.4]]]], dtype=F64), torch.tensor([[[[0.3]]]], dtype=F64)
     binary = BernoulliLabels("probit", 20, mean)
-    given = given_draws(binary, mean, variance, 20_000, torch.Generator().manual_seed(0))
+    given = predictive_at_draws(binary, mean, variance, 20_000, torch.Generator().manual_seed(0))
     assert isinstance(given, Categorical)
     literal = torch.special.ndtr(mean / (1 + variance).sqrt())  # E Φ(f)
     assert float(given.probs[0, 0, 1]) == pytest.approx(float(literal), abs=0.01)
-    classes = given_draws(SoftmaxLabels(2), torch.zeros(1, 1, 1, 2, dtype=F64), torch.ones(1, 1, 1, 2, dtype=F64), 50,
+    classes = predictive_at_draws(SoftmaxLabels(2), torch.zeros(1, 1, 1, 2, dtype=F64), torch.ones(1, 1, 1, 2, dtype=F64), 50,
                           torch.Generator().manual_seed(0))  # fmt: skip
     assert isinstance(classes, Categorical)
     assert classes.logits.shape == (50, 1, 1, 2)
     assert 0.5 < float(classes.logits.std()) < 1.5
     # Of two components, halves: moments [2, T, B, 1]
-    two = given_draws(GaussianLabels(1, 0.1, mean), torch.tensor([-5.0, 5.0], dtype=F64).view(2, 1, 1, 1),
+    two = predictive_at_draws(GaussianLabels(1, 0.1, mean), torch.tensor([-5.0, 5.0], dtype=F64).view(2, 1, 1, 1),
                       torch.zeros(2, 1, 1, 1, dtype=F64), 10, torch.Generator())  # fmt: skip
     assert isinstance(two, GaussianMixture)
     assert two.mu.flatten().tolist() == [-5, 5] * 5
@@ -190,21 +191,22 @@ def test_a_rough_or_another_likelihood_is_told_and_left_out():
     data, posterior, said = filtered()
     wrong = replace(posterior, mean=posterior.mean + 3)
     with pytest.warns(
-        Shortfall, match=rf"no log_likelihood: .* of the log evidence, which is {sum(said):.1f} "
+        IncompleteResultWarning,
+        match=rf"no log_likelihood: .* of the log evidence, which is {sum(said):.1f} ",
     ):
         assert "log_likelihood" not in inference_groups(data, wrong, Streams(0), Walk()).children
-    with pytest.warns(Shortfall, match="its weights are not likelihoods"):
+    with pytest.warns(IncompleteResultWarning, match="its weights are not likelihoods"):
         tree = inference_groups(data, replace(posterior, evidence=False), Streams(0), Walk())
     assert set(tree.children) == {"posterior", "observed_data"}
-    with pytest.warns(Shortfall, match="its model has parameters of its own"):
+    with pytest.warns(IncompleteResultWarning, match="its model has parameters of its own"):
         inference_groups(data, posterior, Streams(0), object())
     smoothed = SmoothedSeries(posterior.mean, posterior.variance, posterior.lower, posterior.upper)
     assert set(inference_groups(data, smoothed, Streams(0), Walk()).children) == {
         "posterior",
         "observed_data",
     }
-    with pytest.raises(Misfit, match="no time has been filtered yet"):
-        inference_groups(data, SmoothedSeries.of_nothing(posterior.mean), Streams(0), Walk())
+    with pytest.raises(ConfigMismatchError, match="no time has been filtered yet"):
+        inference_groups(data, SmoothedSeries.empty_smoothed(posterior.mean), Streams(0), Walk())
 
 
 # ---- densities --------------------------------------------------------------------------------------------------------

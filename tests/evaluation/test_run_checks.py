@@ -1,4 +1,5 @@
-"""Checks of a run: each passes where all is well, fails on what deserves it, and says so where it cannot be made."""
+"""Checks of a run: each passes where all is well, fails on what deserves it, and says so where it
+cannot be made."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from components.posteriors.filtered import Filtered
 from components.problems.supervised import Supervised
 from runner.execution.execute import run
 from runner.execution.rng import Streams
-from runner.execution.signals import Pruned
+from runner.execution.signals import RunPrunedError
 from runner.record.facts import read
 
 WELL = {
@@ -279,12 +280,12 @@ def test_a_resumed_run_is_checked_by_all_its_steps(make_job, tmp_path):
             "record_every=1", "eval_every=20", "checkpoint_every=10"]  # fmt: skip
 
     def stop(step, _):
-        raise Pruned(f"at {step}")
+        raise RunPrunedError(f"at {step}")
 
     whole = make_job(*argv)
     run(whole)
     stopped = make_job(*argv, f"output_dir={tmp_path / 'stopped'}")
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(stopped, stop)
     run(stopped)
     checks = [read(job.folder)["checks"] for job in (whole, stopped)]

@@ -1,4 +1,5 @@
-"""The sanity checks of a security evaluation: they pass on an honest victim, and each fails on one that deserves it."""
+"""The sanity checks of a security evaluation: they pass on an honest victim, and each fails on one
+that deserves it."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from components.attackers.input_space import BoxSpace
 from components.attackers.norms import NORMS
 from components.contracts.predictive import Categorical
 from components.evaluation.security import security_curve
-from components.evaluation.security_checks import telling_size
+from components.evaluation.security_checks import half_accuracy_eps
 from components.evaluation.threat import Threat
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -82,7 +83,8 @@ def test_a_victim_without_a_gradient_is_judged_by_its_curve_alone():
 
 @pytest.mark.parametrize("rough", [False, True])
 def test_the_worst_case_by_counting(rough):
-    """A label counts as right at ε if clean, noise and attack of every size up to ε leave it right."""
+    """A label counts as right at ε if clean, noise and attack of every size up to ε leave it
+    right."""
     model, problem = honest()
     if rough:  # labels that a small attack breaks and a larger one overshoots: they stay broken
         model.w = 16 * model.w
@@ -96,7 +98,9 @@ def test_the_worst_case_by_counting(rough):
     rng, x, y = Streams(0), problem.test.x, problem.test.y
     right = torch.ones(len(x), dtype=torch.bool)
     for row in rows.to_dict("records"):
-        noise = BoxSpace((0.0, 1.0), 9).at_random(x, y, row["eps"], "linf", rng.at("attack", 1))
+        noise = BoxSpace((0.0, 1.0), 9).perturb_at_random(
+            x, y, row["eps"], "linf", rng.at("attack", 1)
+        )
         attacked = attacker.perturb(Attacked(model, problem.bounds), x, y, rng, row["eps"])
         for z in (noise, attacked):
             right &= (model.predict(z, generator()).probs.argmax(-1) == y)[:, 0]
@@ -126,15 +130,15 @@ def test_calibration_under_attack_by_counting():
 
 def test_the_telling_size_is_where_half_is_left():
     rows = pd.DataFrame({"eps": [0.0, 0.1, 0.2, 0.3], "accuracy": [1.0, 0.8, 0.45, 0.0]})
-    assert telling_size(rows) == 0.2
-    assert telling_size(rows.iloc[:1]) == 0.0
+    assert half_accuracy_eps(rows) == 0.2
+    assert half_accuracy_eps(rows.iloc[:1]) == 0.0
 
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_control_is_as_long_as_the_attack_may_be(norm):
     x = torch.zeros(50, 7, dtype=F64)
     box, y = BoxSpace(None, 7), torch.zeros(50, 1, dtype=torch.long)
-    size = box.size(x, box.at_random(x, y, 0.3, norm, generator()), norm)
+    size = box.size(x, box.perturb_at_random(x, y, 0.3, norm, generator()), norm)
     torch.testing.assert_close(size, torch.full_like(size, 0.3))
 
 
@@ -143,7 +147,7 @@ def test_sizes_in_other_units_are_refused_in_one_line(norm, most):
     model, problem = honest()
     pgd, fgsm = (component("attacker", name, norm=norm) for name in ("pgd", "fgsm"))
     with pytest.raises(
-        Misfit, match=r"attacker.eps: 255 leads from any input of small .* \[0, 1\]"
+        ConfigMismatchError, match=r"attacker.eps: 255 leads from any input of small .* \[0, 1\]"
     ) as error:
         security_curve(problem, model, pgd, threat(pgd, [0.0, 255.0]), Streams(0))
     assert "\n" not in str(error.value)
@@ -157,7 +161,7 @@ def test_probabilities_in_the_place_of_logits_are_refused():
         def predict(self, x, g):
             return Categorical(model.predict(x, g).logits.softmax(-1))
 
-    with pytest.raises(Misfit, match="they sum to one"):
+    with pytest.raises(ConfigMismatchError, match="they sum to one"):
         security_curve(
             problem,
             Probabilities(),
@@ -169,7 +173,8 @@ def test_probabilities_in_the_place_of_logits_are_refused():
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_an_infinite_slope_is_left_out_and_fails_a_check(norm):
-    """Where the first two inputs are 0 their slopes are infinite, and 0 times infinite; the others are followed."""
+    """Where the first two inputs are 0 their slopes are infinite, and 0 times infinite; the others
+    are followed."""
     model, problem = honest()
     x = problem.test.x.clone()
     x[:30, :2] = 0.0

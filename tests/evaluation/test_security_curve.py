@@ -7,7 +7,7 @@ from components.attackers.attacked import Attacked
 from components.contracts.attackers import Evasion
 from components.evaluation.assess import assess, assess_security
 from components.evaluation.security import security_curve
-from components.evaluation.threat import threat_of
+from components.evaluation.threat import build_threat
 from runner.execution.rng import Streams
 
 FGSM = component("attacker", "fgsm")
@@ -38,7 +38,8 @@ def test_zero_is_the_clean_accuracy_and_the_curve_falls(victim):
 
 
 def test_rows_literally(victim):
-    """Accuracy and success rate at ε = 0.1 by counting, row by row, what the attacked test set is taken for."""
+    """Accuracy and success rate at ε = 0.1 by counting, row by row, what the attacked test set is
+    taken for."""
     problem, posterior, rng = victim
     row = security_curve(problem, posterior, FGSM, THREAT, rng).rows.iloc[2]
     rng = Streams(0)
@@ -118,7 +119,7 @@ class Broken(Evasion):
 def test_broken_attacks_fail_their_check(victim, how, check):
     problem, posterior, rng = victim
     attacker = Broken(name="broken", how=how)
-    curve = security_curve(problem, posterior, attacker, threat_of(attacker, [0.1, 0.3]), rng)
+    curve = security_curve(problem, posterior, attacker, build_threat(attacker, [0.1, 0.3]), rng)
     assert not curve.checks.set_index("check")["passed"][check]
 
 

@@ -1,4 +1,5 @@
-"""Step against curvature: the number, and the limit beyond which a method's path really swings ever wider."""
+"""Step against curvature: the number, and the limit beyond which a method's path really swings ever
+wider."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ import torch
 from configured import component
 from known_targets import F64, GaussianTarget
 
-from components.contracts.checks import RespondsToGradient
+from components.contracts.checks import GradientResponsiveMethod
 from components.evaluation.stability import largest_response
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 CURVATURE = 25.0  # of the stiffest direction
@@ -50,7 +51,7 @@ def walked(name: str, steps: int, **keys):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_of_the_family_says_how_it_responds(name):
     method, state = walked(name, 3, step_size=1e-3)
-    assert isinstance(method, RespondsToGradient)
+    assert isinstance(method, GradientResponsiveMethod)
     response = method.response(state)
     twice = walked(name, 3, step_size=2e-3)[0].response(state)
     found = largest_response(target(), state.theta, None, response)
@@ -68,7 +69,7 @@ def test_beyond_the_limit_a_path_swings_ever_wider(name):
     method, state = walked(name, 3, step_size=1.1 * limit)
     response = method.response(state)
     assert largest_response(target(), state.theta, None, response) > response.limit
-    with contextlib.suppress(NumericalTrouble):
+    with contextlib.suppress(NumericalError):
         assert float(walked(name, 300, step_size=1.1 * limit)[1].theta.abs().max()) > 1e6
 
 

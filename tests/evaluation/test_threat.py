@@ -1,11 +1,12 @@
-"""Norm and sizes belong to the run: written beside an attacker's keys, checked there, and no part of the attacker."""
+"""Norm and sizes belong to the run: written beside an attacker's keys, checked there, and no part
+of the attacker."""
 
 from __future__ import annotations
 
 import pytest
 from configured import component
 
-from components.evaluation.threat import Threat, threat_of
+from components.evaluation.threat import Threat, build_threat
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.mistakes import ConfigError
@@ -79,6 +80,6 @@ def test_an_attack_made_of_others_has_their_measure():
     words = component(
         "attacker", "worst_case", members=[component("attacker", "ara", direction="flip")]
     )
-    assert threat_of(words, [0, 2]).norm == "flip"
+    assert build_threat(words, [0, 2]).norm == "flip"
     assert words.inputs() == "binary"
     assert words.knowledge_used() == "grey box"

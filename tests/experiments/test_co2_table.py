@@ -1,4 +1,5 @@
-"""Table 2.7 of Gallego (2021): the printed numbers from configuration alone, and what the printed model does."""
+"""Table 2.7 of Gallego (2021): the printed numbers from configuration alone, and what the printed
+model does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every experiment runs in smoke mode on built-in data, and goes on bit-identically after a stop half-way."""
+"""Every experiment runs in smoke mode on built-in data, and goes on bit-identically after a stop
+half-way."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 
 from components.metrics.names import score_names
 from runner.execution.execute import run
-from runner.execution.signals import Pruned
+from runner.execution.signals import RunPrunedError
 from runner.record.lines import read_lines
 
 EXPERIMENTS = sorted(
@@ -58,7 +59,7 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
     half = (last + 1) // 2
 
     def stop(step, _):
-        raise Pruned(f"at {step}")
+        raise RunPrunedError(f"at {step}")
 
     often = [
         f"eval_every={half}",
@@ -66,7 +67,7 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
         f"output_dir={tmp_path / 'stopped'}",
     ]
     stopped = make_job(*smoke, *often)
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(stopped, stop)
     _, resumed = run(stopped)
     assert untimed(resumed) == untimed(result)

@@ -1,4 +1,5 @@
-"""The classic picture: contours that hold the mass they say, and standard deviations that are those of the densities."""
+"""The classic picture: contours that hold the mass they say, and standard deviations that are those
+of the densities."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from mean_field_families import made, rows
 
 from components.figures.variational.beside_exact import (
     beside_exact,
-    beside_target,
     levels,
     plane,
     spread,
+    target_contours,
 )
 from components.figures.variational.bound_by_start import bound_by_start
 from runner.execution.rng import Streams
@@ -49,7 +50,7 @@ def test_of_rows_and_of_a_density():
     assert [text.get_text() for text in axis.get_legend().texts] == ["exact posterior", "q"]
     gaussian, _ = load("gaussian")
     assert (
-        beside_target(
+        target_contours(
             gaussian, object.__new__(type("NoDensity", (), {"draws": torch.zeros(1, 1, 2)}))
         )
         == {}

@@ -1,4 +1,5 @@
-"""Evolutions: every recorded estimate is in the figure, by method and replicate, beside the exact value."""
+"""Evolutions: every recorded estimate is in the figure, by method and replicate, beside the exact
+value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Figures of predictions: toy fit, predicted against true, calibration, ROC; and the quantiles they rest on."""
+"""Figures of predictions: toy fit, predicted against true, calibration, ROC; and the quantiles they
+rest on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Figures of generative models of images: what is drawn where, and nothing where it makes no sense."""
+"""Figures of generative models of images: what is drawn where, and nothing where it makes no
+sense."""
 
 from __future__ import annotations
 

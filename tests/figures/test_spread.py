@@ -1,4 +1,5 @@
-"""Violins and boxes: every method has one of its own in every group, quartiles and lines lie where they are said to."""
+"""Violins and boxes: every method has one of its own in every group, quartiles and lines lie where
+they are said to."""
 
 from __future__ import annotations
 

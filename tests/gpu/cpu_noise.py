@@ -1,7 +1,9 @@
-"""Random numbers of the CPU on any device: a run on a GPU then draws what a run on the CPU draws, and the two can be compared.
+"""Random numbers of the CPU on any device: a run on a GPU then draws what a run on the CPU draws,
+and the two can be compared.
 
-A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here generators are those of the CPU, and
-whatever function of torch is given one and makes a tensor elsewhere draws on the CPU and moves what it drew."""
+A stream of a GPU gives other numbers than one of the CPU from the same seed.  Here generators are
+those of the CPU, and whatever function of torch is given one and makes a tensor elsewhere draws on
+the CPU and moves what it drew."""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class CpuStreams(Streams):
 
 
 class CpuGenerator(torch.Generator):
-    """In the place of ``torch.Generator``, for components that make one of their own where their tensors are."""
+    """In the place of ``torch.Generator``, for components that make one of their own where their
+    tensors are."""
 
     def __new__(cls, device: str | torch.device = "cpu") -> CpuGenerator:
         return super().__new__(cls, "cpu")

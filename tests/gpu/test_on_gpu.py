@@ -1,7 +1,9 @@
-"""``make test-gpu``: a small run of every family on device=cuda, in float64 and float32, beside the same run on the CPU.
+"""``make test-gpu``: a small run of every family on device=cuda, in float64 and float32, beside the
+same run on the CPU.
 
-Both draw the random numbers of the CPU, so that they compute the same; what remains is rounding, which float32 carries
-further, and which steps that accept, resample or choose an action can turn into another draw."""
+Both draw the random numbers of the CPU, so that they compute the same; what remains is rounding,
+which float32 carries further, and which steps that accept, resample or choose an action can turn
+into another draw."""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 from matplotlib.figure import Figure
 
 from components import registry
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution import execute
 from runner.execution.execute import run
 from runner.mistakes import ConfigError
@@ -31,7 +33,8 @@ CLOSE = {"float64": 1e-6, "float32": 1e-2}  # relative, and of the size 1
 
 
 def test_draws_are_those_of_the_cpu_on_any_device():
-    """On ``meta``, which has shapes alone: what the CPU's generators have given afterwards is the same."""
+    """On ``meta``, which has shapes alone: what the CPU's generators have given afterwards is the
+    same."""
     one, two = CpuStreams(0, 0, "meta"), CpuStreams(0, 0, "cpu")
 
     def draw(rng: CpuStreams, device: str) -> list[torch.Tensor]:
@@ -72,7 +75,7 @@ def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype)
                 found[device] = run(job)[1]
         except (
             ConfigError,
-            NumericalTrouble,
+            NumericalError,
         ) as error:  # a method that refuses float32 refuses it on both
             found[device] = str(error)
     if isinstance(found["cpu"], str):

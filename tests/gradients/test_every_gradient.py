@@ -1,7 +1,8 @@
-"""Every registered gradient that is marked unbiased, against exact gradients of three models, in one family of tests.
+"""Every registered gradient that is marked unbiased, against exact gradients of three models, in
+one family of tests.
 
-The list is the registry's: a new estimator is tested without being named.  One whose needs a model does not meet is left out
-of that model."""
+The list is the registry's: a new estimator is tested without being named.  One whose needs a model
+does not meet is left out of that model."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def of_bernoulli(name: str, draws: int, groups: int) -> torch.Tensor:
 def of_gaussian(
     name: str, full: bool, draws: int, groups: int, noise: str = "rows"
 ) -> torch.Tensor:
-    """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws for each row."""
+    """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws
+    for each row."""
     estimator = component("gradient", name, n_samples=draws // groups)
     module, data, rng = line_gaussian(full, noise), line_rows(), Streams(7)
     state, found = estimator.init(module, rng), []
@@ -68,7 +70,8 @@ def of_gaussian(
 def swept(
     names: Iterable[str], draws: int, groups: int, steps: int
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """z-scores of each gradient on each model that has what it needs; in groups there, in steps here."""
+    """z-scores of each gradient on each model that has what it needs; in groups there, in steps
+    here."""
     for name in names:
         needs = registry.get("gradient", name).needs
         if needs <= DVAE.offers:
@@ -81,8 +84,8 @@ def swept(
 
 
 def failing(names: Iterable[str], draws: int, groups: int, steps: int) -> list[str]:
-    """What Holm's procedure at level 0.001 rejects, of t-tests (of as many degrees of freedom as the fewer of groups
-    and steps leave) of all parameters, models and gradients at once."""
+    """What Holm's procedure at level 0.001 rejects, of t-tests (of as many degrees of freedom as
+    the fewer of groups and steps leave) of all parameters, models and gradients at once."""
     tests = [
         (
             2 * float(t.sf(abs(float(z)), min(groups, steps) - 1)),

@@ -1,4 +1,5 @@
-"""Gradients that do not fit what they are given: one line each, which names the key and the mend."""
+"""Gradients that do not fit what they are given: one line each, which names the key and the
+mend."""
 
 from __future__ import annotations
 

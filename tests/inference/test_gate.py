@@ -1,7 +1,8 @@
-"""The correctness gate: every exact sampler finds the moments of targets whose moments are known, and broken ones do not.
+"""The correctness gate: every exact sampler finds the moments of targets whose moments are known,
+and broken ones do not.
 
-Four targets need no file.  Slow, with posteriordb's files: four of its posteriors at the same settings, and all eleven at
-the settings of the study ``posteriordb_table``, through the runner."""
+Four targets need no file.  Slow, with posteriordb's files: four of its posteriors at the same
+settings, and all eleven at the settings of the study ``posteriordb_table``, through the runner."""
 
 from __future__ import annotations
 

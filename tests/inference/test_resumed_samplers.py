@@ -1,4 +1,5 @@
-"""A filter or a chain that is stopped, checkpointed and poured into fresh objects ends as if it had never stopped."""
+"""A filter or a chain that is stopped, checkpointed and poured into fresh objects ends as if it had
+never stopped."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_resumed_is_bit_identical(tmp_path, monkeypatch, what, inference, option
     problem, rng, method, state = setup(*what, inference, options)
     whole = problem.score(method.posterior(go(problem, rng, method, state, 0, 30)), rng)
 
-    monkeypatch.setattr(blocks, "FULL", 600)  # bytes: what is kept fills several
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: what is kept fills several
     problem, rng, method, state = setup(*what, inference, options)
     held, done = blocks.RowBlocks(), 0
     for step in (stopped // 2, stopped - 1, stopped):

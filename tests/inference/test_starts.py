@@ -1,4 +1,5 @@
-"""Where chains start: drawn again where the density is zero, refused where there is none to be had or it is not a number."""
+"""Where chains start: drawn again where the density is zero, refused where there is none to be had
+or it is not a number."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import torch
 from known_targets import F64, GaussianTarget, sampled
 
 from components.inference.chains import init_chains
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 
@@ -46,7 +47,7 @@ def test_chains_that_start_well_draw_once():
 def test_no_place_to_start_is_refused_after_a_hundred_draws():
     target = Truncated(1e3)
     with pytest.raises(
-        NumericalTrouble, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"
+        NumericalError, match=r"chains \[0, 1\] start, drawn 100 times \(first: -inf\)"
     ):
         init_chains(target, None, "whole", 2, Streams(0))
     assert target.draws == 100
@@ -54,7 +55,7 @@ def test_no_place_to_start_is_refused_after_a_hundred_draws():
 
 def test_a_density_that_is_no_number_is_refused_at_once():
     target = Truncated(0.5, torch.nan)
-    with pytest.raises(NumericalTrouble, match="not finite where chains"):
+    with pytest.raises(NumericalError, match="not finite where chains"):
         init_chains(target, None, "whole", 50, Streams(0))
     assert target.draws == 1
 

@@ -8,7 +8,10 @@ from scipy import stats
 
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.maths.exponential.truncated_normal import draw_above, mean_above
+from components.maths.exponential.truncated_normal import (
+    draw_truncated_normal,
+    truncated_normal_mean,
+)
 
 F64 = torch.float64
 
@@ -103,8 +106,8 @@ def test_dirichlet():
 @pytest.mark.parametrize("f", [2.0, 0.0, -3.0, -12.0, -40.0])
 def test_a_normal_cut_at_zero(f):
     at = torch.full((20_000,), f, dtype=F64)
-    z = draw_above(at, torch.Generator().manual_seed(0))
+    z = draw_truncated_normal(at, torch.Generator().manual_seed(0))
     assert (z > 0).all()
     mean = float(stats.truncnorm.mean(-f, float("inf"), loc=f))
-    assert float(mean_above(at[:1])) == pytest.approx(mean, rel=1e-6)
+    assert float(truncated_normal_mean(at[:1])) == pytest.approx(mean, rel=1e-6)
     assert float(z.mean()) == pytest.approx(mean, rel=0.03)

@@ -1,4 +1,5 @@
-"""The whitened batched conditional against eqs. (3.5) to (3.9) with loops, unwhitened, and the exact GP."""
+"""The whitened batched conditional against eqs. (3.5) to (3.9) with loops, unwhitened, and the
+exact GP."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from torch.distributions import MultivariateNormal, kl_divergence
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.kernels import kernel
 from components.maths.sparse_gp import sparse_conditional
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 JITTER = 1e-6
 
@@ -131,7 +132,8 @@ def test_inducing_at_the_data_with_the_exact_posterior_is_the_exact_gp():
 
 
 def test_a_wrong_conditional_fails_the_same_check():
-    """The variance without its S term differs from the literal one by far more than the tolerance above."""
+    """The variance without its S term differs from the literal one by far more than the tolerance
+    above."""
     x, Z, lengthscale, m, C = drawn()
     _, variance, _ = sparse_conditional(x, Z, lengthscale**-2, m, 0 * C, "matern52", JITTER)
     _, v = literal(x[0], Z[0], lengthscale[0], m[0, 0], C[0, 0], "matern52")
@@ -161,11 +163,11 @@ def test_jitter_is_raised_as_far_as_needed_and_reported():
 
 def test_hopeless_matrices_name_quantity_and_key():
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"Cholesky of K_zz of top failed even with jitter 0.01; raise model.jitter",
     ):
         jittered_cholesky(-torch.eye(3), 1e-6, "K_zz of top")
-    with pytest.raises(NumericalTrouble, match="K_zz of top is not finite"):
+    with pytest.raises(NumericalError, match="K_zz of top is not finite"):
         jittered_cholesky(torch.full((3, 3), torch.nan), 1e-6, "K_zz of top")
 
 

@@ -10,7 +10,7 @@ from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.maths.gaussian_kl import kl_diagonal, kl_gaussian, kl_whitened
 from components.maths.natural_gradient import covariance_gradient, natural_step
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 def drawn(*lead: int, M: int = 4, seed: int = 0):
@@ -92,7 +92,8 @@ def test_one_full_step_reaches_a_conjugate_posterior():
 
 
 def test_a_step_that_would_leave_the_cone_is_halved():
-    """∂ELBO/∂S = +1.2 I makes the precision I − 2.4 γ I: negative at γ = 1, positive from γ = 1/4 down."""
+    """∂ELBO/∂S = +1.2 I makes the precision I − 2.4 γ I: negative at γ = 1, positive from γ = 1/4
+    down."""
     m, C = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.eye(2))
     m.grad, C.grad = torch.zeros(2), -2 * 1.2 * torch.eye(2)
     natural_step(m, C, 1.0)
@@ -102,5 +103,5 @@ def test_a_step_that_would_leave_the_cone_is_halved():
 def test_a_hopeless_step_names_the_key():
     m, C = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.eye(2))
     m.grad, C.grad = torch.zeros(2), torch.full((2, 2), torch.nan)
-    with pytest.raises(NumericalTrouble, match="natural_gamma"):
+    with pytest.raises(NumericalError, match="natural_gamma"):
         natural_step(m, C, 1.0)

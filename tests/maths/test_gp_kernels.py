@@ -13,7 +13,8 @@ SHAPES = ["matern12", "matern32", "matern52", "squared_exponential"]
 
 
 def literal_kappa(r2: float, shape: str) -> float:
-    """κ of Rasmussen and Williams (2006), eqs. (4.9), (4.17) and the exponential, one number at a time."""
+    """κ of Rasmussen and Williams (2006), eqs. (4.9), (4.17) and the exponential, one number at a
+    time."""
     r = math.sqrt(r2)
     return {
         "matern12": math.exp(-r),

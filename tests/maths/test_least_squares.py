@@ -1,4 +1,5 @@
-"""Displayed equations of Bardenet's chapter 1, evaluated literally in loops; estimators against theorems about their risk."""
+"""Displayed equations of Bardenet's chapter 1, evaluated literally in loops; estimators against
+theorems about their risk."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import torch
 
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import james_stein, least_squares, ridge, ridge_risk
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 F64 = torch.float64
 N, D, NOISE = 12, 4, 0.7
@@ -102,7 +103,8 @@ def test_ellipsoid_that_forgets_that_the_noise_is_estimated_fails():
 
 
 def test_james_stein_as_printed():
-    """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I the matrix form, one data set at a time."""
+    """β̂(1 − (D − 2)σ²/β̂ᵀXᵀXβ̂) for the loss ‖X(β − b)‖²; for Q = I the matrix form, one data set
+    at a time."""
     fit, _ = repeated(NOISE, n=5)
     for Q in (
         fit.gram,
@@ -125,7 +127,8 @@ def test_james_stein_as_printed():
 
 
 def stein_identity_z(fit, beta, Q, estimate):
-    """z of R(least squares) − R(estimate) − (D − 2)²σ⁴ E[1/β̂ᵀGQ⁻¹Gβ̂], which is 0 for James–Stein by Stein's lemma."""
+    """z of R(least squares) − R(estimate) − (D − 2)²σ⁴ E[1/β̂ᵀGQ⁻¹Gβ̂], which is 0 for James–Stein
+    by Stein's lemma."""
 
     def loss(b):
         return ((b - beta) @ Q * (b - beta)).sum(1)
@@ -203,19 +206,20 @@ def test_risk_of_ridge_and_the_existence_theorem():
 
 def test_too_few_rows_are_said():
     X, y, _ = regression()
-    with pytest.raises(NumericalTrouble, match="singular"):
+    with pytest.raises(NumericalError, match="singular"):
         least_squares(X[:2], y[:2], NOISE)
     twice = torch.cat([X, X[:, :1]], 1)
-    with pytest.raises(NumericalTrouble, match="no column that is constant or a sum of others"):
+    with pytest.raises(NumericalError, match="no column that is constant or a sum of others"):
         least_squares(twice - twice.mean(0), y)
-    with pytest.raises(NumericalTrouble, match="no row"):
+    with pytest.raises(NumericalError, match="no row"):
         least_squares(X[:D], y[:D])
     assert math.isfinite(float(least_squares(X[: D + 1], y[: D + 1]).noise))
 
 
 @pytest.mark.parametrize("positive", [False, True])
 def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
-    """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set by data set."""
+    """(1 − (D − 2)/(N − D + 2) rss/β̂ᵀGβ̂) β̂ for Q = G: James & Stein (1961), section 2, data set
+    by data set."""
     g = torch.Generator().manual_seed(3)
     X = torch.randn(14, 5, generator=g, dtype=torch.float64)
     y = 0.4 * (X @ torch.ones(5, dtype=torch.float64)) + torch.randn(
@@ -234,7 +238,8 @@ def test_james_stein_with_unknown_variance_is_that_of_james_and_stein(positive):
 
 
 def test_james_stein_with_unknown_variance_has_the_least_risk_of_its_kind():
-    """At β = 0 the risk of 1 − k rss/β̂ᵀGβ̂ is least at k = (D − 2)/(N − D + 2), by more than its error."""
+    """At β = 0 the risk of 1 − k rss/β̂ᵀGβ̂ is least at k = (D − 2)/(N − D + 2), by more than its
+    error."""
     g = torch.Generator().manual_seed(4)
     X = torch.randn(12, 6, generator=g, dtype=torch.float64)
     fit = least_squares(X, torch.randn(20_000, 12, generator=g, dtype=torch.float64))

@@ -1,4 +1,5 @@
-"""Values against linear programmes and known games; equilibria of 10⁴ random games, from which no one gains by turning away."""
+"""Values against linear programmes and known games; equilibria of 10⁴ random games, from which no
+one gains by turning away."""
 
 from __future__ import annotations
 
@@ -134,7 +135,8 @@ def test_the_chosen_equilibrium_is_the_one_asked_for(shape, selection):
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 3)])
 def test_degenerate_games_have_an_equilibrium_too(shape):
-    """Payoffs −1, 0 and 1, many of them alike, and games in which one player or both cannot be hurt."""
+    """Payoffs −1, 0 and 1, many of them alike, and games in which one player or both cannot be
+    hurt."""
     r_a, r_b = torch.randint(
         -1, 2, (2, 600, *shape), generator=torch.Generator().manual_seed(5)
     ).double()
@@ -147,7 +149,8 @@ def test_degenerate_games_have_an_equilibrium_too(shape):
 
 
 def test_supports_of_unequal_size():
-    """His first action is his answer to mixtures of hers alone, x_1 in 1/3 … 2/3, among which she does not care."""
+    """His first action is his answer to mixtures of hers alone, x_1 in 1/3 … 2/3, among which she
+    does not care."""
     r_a = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]).double()
     r_b = torch.tensor([[[2.0, 3.0, 0.0], [2.0, 0.0, 3.0]]]).double()
     assert equilibria(r_a[0].numpy(), r_b[0].numpy()) == []
@@ -157,7 +160,8 @@ def test_supports_of_unequal_size():
 
 
 def test_worst_case_by_hand():
-    """Two states: 0 is matching pennies and leads to 1, which pays 3 whatever is done, and then ends."""
+    """Two states: 0 is matching pennies and leads to 1, which pays 3 whatever is done, and then
+    ends."""
     reward = torch.tensor([[[1.0, -1.0], [-1.0, 1.0]], [[3.0, 3.0], [3.0, 3.0]]]).double()
     onward = torch.ones(2, 2, 2, dtype=torch.long)
     always_heads = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()

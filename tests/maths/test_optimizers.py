@@ -1,4 +1,5 @@
-"""The optimizers are torch's own, step for step and bit for bit, and so are the dicts that checkpoints keep."""
+"""The optimizers are torch's own, step for step and bit for bit, and so are the dicts that
+checkpoints keep."""
 
 from __future__ import annotations
 

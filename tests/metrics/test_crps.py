@@ -1,4 +1,5 @@
-"""The continuous ranked probability score against its definition as an integral, and in parts where there are many pairs."""
+"""The continuous ranked probability score against its definition as an integral, and in parts where
+there are many pairs."""
 
 import pytest
 import torch

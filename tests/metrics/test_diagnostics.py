@@ -23,10 +23,10 @@ from components.metrics.diagnostics import (
     split_rhat,
     tail_ess,
     weight_ess,
-    worst_of,
+    worst_coordinate_value,
 )
 from components.posteriors.draws import Draws
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 
 def autoregression(rho: float, chains: int, draws: int, dims: int, seed: int = 0) -> torch.Tensor:
@@ -41,7 +41,8 @@ def autoregression(rho: float, chains: int, draws: int, dims: int, seed: int = 0
 
 
 def literal_rhat(x: np.ndarray) -> float:
-    """max of rank-normalised split-R̂ of x and of |x − median|: Vehtari et al. (2021), eqs. (3), (4), (14); x [C, N]."""
+    """max of rank-normalised split-R̂ of x and of |x − median|: Vehtari et al. (2021), eqs. (3),
+    (4), (14); x [C, N]."""
 
     def ranked(v: np.ndarray) -> np.ndarray:
         return norm.ppf((rankdata(v).reshape(v.shape) - 3 / 8) / (v.size + 1 / 4))
@@ -117,10 +118,10 @@ def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
         [[1.5, math.nan, 1.2], [math.nan, math.nan, math.nan], [1.1, math.nan, 3.0]]
     )
     rests = torch.tensor([[False, True, False], [True, True, True], [False, False, False]])
-    assert worst_of(each, rests, largest=True)[0] == 1.5
-    assert worst_of(each, rests, largest=False)[0] == pytest.approx(1.2)
+    assert worst_coordinate_value(each, rests, largest=True)[0] == 1.5
+    assert worst_coordinate_value(each, rests, largest=False)[0] == pytest.approx(1.2)
     # nothing moves; and a value that was lost
-    assert worst_of(each, rests, largest=True)[1:].isnan().all()
+    assert worst_coordinate_value(each, rests, largest=True)[1:].isnan().all()
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9])
@@ -208,14 +209,14 @@ def test_what_a_sampler_says_is_summarised():
 def test_too_few_draws_are_said_not_computed(n):
     stats = {"diverging": torch.ones(4, n, dtype=torch.bool), "energy": torch.ones(4, n)}
     wanted = f"ess, ess_tail, rhat, e_bfmi: {n} draws per chain are too few, 4 needed; raise steps"
-    with pytest.warns(Shortfall, match=wanted):
+    with pytest.warns(IncompleteResultWarning, match=wanted):
         worst, each = convergence(sample(n, stats=stats))
     assert (worst, each) == ({"divergences": 4.0 * n}, {})
 
 
 def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
     with pytest.warns(
-        Shortfall, match="rhat: 1 chain is too few, 2 needed; raise inference.chains"
+        IncompleteResultWarning, match="rhat: 1 chain is too few, 2 needed; raise inference.chains"
     ):
         worst, _ = convergence(sample(50, chains=1))
     assert list(worst) == ["ess", "ess_tail"]
@@ -225,5 +226,7 @@ def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
 def test_weighted_draws_have_their_own_diagnostics():
     worst, _ = convergence(sample(100, log_weights=torch.randn(4, 100, dtype=torch.float64)))
     assert list(worst) == ["weight_ess", "pareto_k"]
-    with pytest.warns(Shortfall, match=f"pareto_k: 8 weights are too few, {FEWEST_WEIGHTS} needed"):
+    with pytest.warns(
+        IncompleteResultWarning, match=f"pareto_k: 8 weights are too few, {FEWEST_WEIGHTS} needed"
+    ):
         assert list(convergence(sample(2, log_weights=torch.zeros(4, 2)))[0]) == ["weight_ess"]

@@ -1,4 +1,5 @@
-"""Nearest-neighbour entropies against literal distances and closed forms, and the divergence that densities score by them."""
+"""Nearest-neighbour entropies against literal distances and closed forms, and the divergence that
+densities score by them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from torch.distributions import MultivariateNormal
 
 from components.metrics.draws_entropy import entropy
 from components.posteriors.draws import Draws
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -59,7 +60,8 @@ def test_the_divergence_from_the_funnel_of_a_gaussian_and_of_the_funnel_itself()
 
 
 def test_draws_that_repeat_are_weighted_by_how_often():
-    """Points of N(0, 1), 1 time left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x) times 0.2 or 0.8."""
+    """Points of N(0, 1), 1 time left of 0 and 1 + Poisson(3) times right of it: q is 2 φ(x) times
+    0.2 or 0.8."""
     g = torch.Generator().manual_seed(3)
     points = torch.randn(3000, 1, generator=g, dtype=F64)
     times = torch.where(
@@ -94,7 +96,7 @@ def test_a_metropolis_chain_at_its_target_has_no_divergence(step, refused):
 
 def test_few_distinct_draws_leave_it_out_with_a_line():
     problem, _ = load("funnel", dim=2)
-    with pytest.warns(Shortfall, match="kl: 1 distinct draws are too few, 4 needed"):
+    with pytest.warns(IncompleteResultWarning, match="kl: 1 distinct draws are too few, 4 needed"):
         assert "kl" not in scored(problem, torch.zeros(2, 10, 2, dtype=F64))
     with pytest.raises(ValueError, match="3-th neighbours of 1 distinct draws"):
         entropy(torch.zeros(5, 2))

@@ -9,7 +9,7 @@ import torch
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.crps import crps
-from components.metrics.forecasts import entropy, interval_score, of_classes, of_numbers
+from components.metrics.forecasts import entropy, interval_score, of_numbers, score_class_forecasts
 
 F64 = torch.float64
 
@@ -68,7 +68,7 @@ def test_a_calibrated_forecast_is_covered():
 def test_scores_of_classes_by_hand():
     p = torch.tensor([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]], dtype=F64)
     said = Categorical(p.log().view(1, 3, 1, 3))
-    found = of_classes(said, torch.tensor([[0.0], [1.0], [math.nan]], dtype=F64))
+    found = score_class_forecasts(said, torch.tensor([[0.0], [1.0], [math.nan]], dtype=F64))
     assert found["accuracy"] == 0.5
     assert found["log_score"] == pytest.approx(0.5 * (math.log(0.7) + math.log(0.25)))
     entropies = [-sum(q * math.log(q) for q in row) for row in p[:2].tolist()]

@@ -1,4 +1,5 @@
-"""What a posterior predicts at the test inputs is computed once for each evaluation, and never kept over training."""
+"""What a posterior predicts at the test inputs is computed once for each evaluation, and never kept
+over training."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tests.small_problems import classes
 
 
 class Posterior:
-    """Predicts class probabilities that its one parameter sets, and counts how often it is asked."""
+    """Predicts class probabilities that its one parameter sets, and counts how often it is
+    asked."""
 
     def __init__(self):
         self.asked, self.scale = 0, 1.0

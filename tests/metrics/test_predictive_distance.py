@@ -25,7 +25,8 @@ def test_gold_itself_is_at_distance_0_and_units_cancel():
 
 
 def test_it_is_the_transport_of_gaussians():
-    """W₂² of N(m, s²) and N(m*, s*²), the mean square difference of their quantiles, at one input."""
+    """W₂² of N(m, s²) and N(m*, s*²), the mean square difference of their quantiles, at one
+    input."""
     from scipy.stats import norm
 
     levels = (np.arange(200_000) + 0.5) / 200_000

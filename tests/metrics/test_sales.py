@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from components.contracts.predictive import GaussianMixture
-from components.metrics.structural.sales import mape, of_intervention, of_sales
+from components.metrics.structural.sales import mape, score_intervention, score_sales_forecast
 
 F64 = torch.float64
 
@@ -25,11 +25,11 @@ def test_mape_as_printed():
 def test_times_at_which_nothing_is_sold_have_no_relative_error():
     y = torch.tensor([0.0, 200.0, 50.0, 0.0], dtype=F64)
     law = GaussianMixture(torch.full((1, 4, 1), 100.0, dtype=F64), torch.ones(1, 4, 1, dtype=F64))
-    found = of_sales(law, y, ())
+    found = score_sales_forecast(law, y, ())
     assert found["mape"] == pytest.approx(100 / 2 * (100 / 200 + 50 / 50))
     assert found["mape_zeros"] == 2.0
-    assert "mape" not in of_sales(law, torch.zeros(4, dtype=F64), ())
-    assert "effect/relative" not in of_intervention(torch.zeros(5, 4, dtype=F64), y)
+    assert "mape" not in score_sales_forecast(law, torch.zeros(4, dtype=F64), ())
+    assert "effect/relative" not in score_intervention(torch.zeros(5, 4, dtype=F64), y)
 
 
 def test_sums_by_year_leave_out_what_was_not_seen():
@@ -37,21 +37,21 @@ def test_sums_by_year_leave_out_what_was_not_seen():
     mean = torch.tensor([11.0, 19.0, 30.0, 44.0], dtype=F64)
     law = GaussianMixture(mean.view(1, 4, 1), torch.full((1, 4, 1), 4.0, dtype=F64))
 
-    found = of_sales(law, y, ("2013-12-20", "2013-12-27", "2014-01-03", "2014-01-10"))
+    found = score_sales_forecast(law, y, ("2013-12-20", "2013-12-27", "2014-01-03", "2014-01-10"))
 
     assert found["cumulative/2013"] == 30.0
     assert found["cumulative/2014"] == 44.0
     assert found["cumulative_observed/2014"] == 40.0
     assert found["cumulative"] == 74.0
     assert found["coverage90"] == pytest.approx(2 / 3)  # 44 is 2 sd off, beyond 1.645
-    assert of_sales(law, torch.full_like(y, math.nan), ()) == {}
+    assert score_sales_forecast(law, torch.full_like(y, math.nan), ()) == {}
 
 
 def test_an_effect_is_what_paths_lack():
     paths = torch.randn(4_000, 3, generator=torch.Generator().manual_seed(0), dtype=F64) + 10
     y = torch.tensor([13.0, math.nan, 12.0], dtype=F64)
 
-    found = of_intervention(paths, y)
+    found = score_intervention(paths, y)
 
     assert found["effect/cumulative"] == pytest.approx(5.0, abs=4 * math.sqrt(2 / 4_000))
     assert found["effect/average"] == pytest.approx(found["effect/cumulative"] / 2)
@@ -61,5 +61,6 @@ def test_an_effect_is_what_paths_lack():
     assert found["effect/relative"] == pytest.approx(0.25, abs=0.01)
     assert found["effect/tail_probability"] < 0.01
     assert (
-        of_intervention(paths, torch.full((3,), 10.0, dtype=F64))["effect/tail_probability"] > 0.3
+        score_intervention(paths, torch.full((3,), 10.0, dtype=F64))["effect/tail_probability"]
+        > 0.3
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.metrics.structural.selection import of_selection
+from components.metrics.structural.selection import score_selection
 
 
 def test_shares_of_regressors_and_inputs_apart():
@@ -16,7 +16,7 @@ def test_shares_of_regressors_and_inputs_apart():
         "radio_lag": 0.7,
         "y_lag": 1.0,
     }
-    assert of_selection(inclusion, truth, ["tv", "radio"]) == {
+    assert score_selection(inclusion, truth, ["tv", "radio"]) == {
         "true_found": 1.0, "idle_kept": 0.5, "inputs_true_found": 0.0, "inputs_idle_kept": 1.0
     }  # fmt: skip
-    assert of_selection({"a": 0.1}, truth, []) == {"true_found": 0.0}
+    assert score_selection({"a": 0.1}, truth, []) == {"true_found": 0.0}

@@ -1,4 +1,5 @@
-"""Scores where they could go wrong in silence: shapes that differ, signals of zeros, tasks without labels."""
+"""Scores where they could go wrong in silence: shapes that differ, signals of zeros, tasks without
+labels."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics import classification, filtering, forecasts, regression
 from components.metrics.undefined import stack_scores
 from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity, perplexity
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 F64 = torch.float64
 
@@ -25,11 +26,11 @@ def test_a_shape_that_differs_is_named():
     check_shape("x", torch.zeros(3, 4), None, 4)
     check_same_shape("x", torch.zeros(3, 4), torch.zeros(1, 4))  # one truth for all replicates
     with pytest.raises(
-        Misfit, match=r"^the draws: their shape is 3 × 4, that of the data is 3 × 5"
+        ConfigMismatchError, match=r"^the draws: their shape is 3 × 4, that of the data is 3 × 5"
     ):
         check_shape("the draws", torch.zeros(3, 4), 3, 5)
     for given in (torch.zeros(3), torch.zeros(3, 1), torch.zeros(2, 4)):
-        with pytest.raises(Misfit):
+        with pytest.raises(ConfigMismatchError):
             check_same_shape("x", given, torch.zeros(3, 4))
 
 
@@ -52,7 +53,7 @@ def test_a_shape_that_differs_is_named():
     ],
 )
 def test_nothing_is_broadcast_before_it_is_scored(score):
-    with pytest.raises(Misfit, match="not scored against each other"):
+    with pytest.raises(ConfigMismatchError, match="not scored against each other"):
         score()
 
 

@@ -1,4 +1,5 @@
-"""The kernelised Stein discrepancy against its definition by automatic differentiation, and as a judge of samples."""
+"""The kernelised Stein discrepancy against its definition by automatic differentiation, and as a
+judge of samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Mutants (``scripts.mutants``): each fits the tree as it is, and the tests that it names find it."""
+"""Mutants (``scripts.mutants``): each fits the tree as it is, and the tests that it names find
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bayes actions against brute-force minimisation of the posterior expected loss, summed draw by draw."""
+"""Bayes actions against brute-force minimisation of the posterior expected loss, summed draw by
+draw."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def mixture() -> GaussianMixture:
     return GaussianMixture(mu, v)
 
 
-POINT = [d.Squared(), d.Absolute(), d.Pinball(0.1), d.Pinball(0.8), d.Missed(0.3)]
+POINT = [d.Squared(), d.AbsoluteLoss(), d.Pinball(0.1), d.Pinball(0.8), d.ToleranceLoss(0.3)]
 
 
 @pytest.mark.parametrize("loss", POINT, ids=str)
@@ -57,7 +58,7 @@ def test_point_actions_minimise_the_empirical_expected_loss(loss):
 
 
 @pytest.mark.parametrize(
-    "loss", [d.Squared(), d.Absolute(), d.Pinball(0.9), d.CentralInterval(0.2)], ids=str
+    "loss", [d.Squared(), d.AbsoluteLoss(), d.Pinball(0.9), d.CentralInterval(0.2)], ids=str
 )
 def test_predictive_actions_agree_with_numerical_integration(loss):
     belief = mixture()
@@ -133,20 +134,20 @@ def test_classification_with_costs_by_enumeration():
     belief = Categorical(logits)
     # the last: "ask somebody"
     cost = torch.tensor([[0, 1, 5], [2, 0, 1], [1, 3, 0], [0.6, 0.6, 0.6]], dtype=F64)
-    loss = d.Costs(cost)
+    loss = d.CostMatrixLoss(cost)
     action = loss.act(belief)
     for b in range(6):
         p = belief.probs[b, 0]
         by_hand = [sum(float(cost[a, c]) * float(p[c]) for c in range(3)) for a in range(4)]
         assert int(action[b, 0]) == min(range(4), key=by_hand.__getitem__)
         assert float(loss.expected_loss(action, belief)[b, 0]) == pytest.approx(min(by_hand))
-    assert torch.equal(d.Costs.zero_one(3).act(belief), belief.probs.argmax(-1))
+    assert torch.equal(d.CostMatrixLoss.zero_one(3).act(belief), belief.probs.argmax(-1))
 
 
 def test_false_negatives_that_cost_more_move_the_threshold():
     """Two classes: say 1 exactly when p₁/p₀ > cost(1|0)/cost(0|1)."""
     p = torch.linspace(0.013, 0.987, 99, dtype=F64)
-    loss = d.Costs(torch.tensor([[0, 9], [1, 0]], dtype=F64))
+    loss = d.CostMatrixLoss(torch.tensor([[0, 9], [1, 0]], dtype=F64))
     assert torch.equal(loss.act(torch.stack([1 - p, p], -1)) == 1, p / (1 - p) > 1 / 9)
 
 
@@ -155,12 +156,13 @@ def test_model_choice_by_posterior_odds():
     p = d.model_probabilities(log_evidence, log_prior)
     odds = torch.exp(log_evidence[0] - log_evidence[1]) * 9
     assert torch.allclose(p[0] / p[1], odds)
-    assert int(d.Costs.zero_one(2).act(p)) == 0
-    assert int(d.Costs.zero_one(2).act(d.model_probabilities(log_evidence))) == 1
+    assert int(d.CostMatrixLoss.zero_one(2).act(p)) == 0
+    assert int(d.CostMatrixLoss.zero_one(2).act(d.model_probabilities(log_evidence))) == 1
 
 
 def test_bayes_rule_minimises_the_expected_utility_over_rules():
-    """(2.4): the rule that acts on each posterior beats every other rule on the joint distribution of (s, y)."""
+    """(2.4): the rule that acts on each posterior beats every other rule on the joint distribution
+    of (s, y)."""
     # p(s, y): two states, three observations
     joint = torch.tensor([[0.1, 0.2, 0.05], [0.15, 0.05, 0.45]], dtype=F64)
     u = torch.tensor([[1.0, 0.0], [-0.5, 2.0]], dtype=F64)  # u[action, state]
@@ -170,7 +172,7 @@ def test_bayes_rule_minimises_the_expected_utility_over_rules():
 
     best = max(itertools.product(range(2), repeat=3), key=utility)
     posterior = (joint / joint.sum(0)).T  # [y, s]
-    assert tuple(d.Costs(-u).act(posterior).tolist()) == best
+    assert tuple(d.CostMatrixLoss(-u).act(posterior).tolist()) == best
 
 
 def test_draws_are_asked_in_their_own_units_and_with_their_weights():
@@ -181,9 +183,9 @@ def test_draws_are_asked_in_their_own_units_and_with_their_weights():
             return theta.exp()
 
     draws = Draws(theta, theta[:, 0], ["scale"], Positive())
-    assert torch.allclose(d.Squared().act(d.samples_of(draws)), theta.exp().mean((0, 1)))
+    assert torch.allclose(d.Squared().act(d.to_samples(draws)), theta.exp().mean((0, 1)))
     log_weights = torch.full((2, 5), -1e3, dtype=F64)
     log_weights[1, 3] = 0.0
     one = Draws(theta, theta[:, 0], ["scale"], Positive(), log_weights=log_weights)
-    for loss in (d.Squared(), d.Absolute(), d.Pinball(0.01)):
-        assert torch.allclose(loss.act(d.samples_of(one)), theta[1, 3].exp())
+    for loss in (d.Squared(), d.AbsoluteLoss(), d.Pinball(0.01)):
+        assert torch.allclose(loss.act(d.to_samples(one)), theta[1, 3].exp())

@@ -19,7 +19,8 @@ from runner.execution.rng import Streams
 
 
 def sales(tmp_path, change=lambda rows: rows, **keys):
-    """60 weeks: a level of 200, 40 more in five weeks of holidays, 2 less for each unit of price."""
+    """60 weeks: a level of 200, 40 more in five weeks of holidays, 2 less for each unit of
+    price."""
     g = torch.Generator().manual_seed(1)
     holiday = torch.zeros(60, dtype=torch.float64)
     holiday[torch.tensor([5, 17, 28, 40, 51])] = 1

@@ -14,7 +14,7 @@ from components.metrics.diagnostics import bulk_ess
 from components.posteriors import inference_data
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import write
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 F64 = torch.float64
 
@@ -111,14 +111,15 @@ def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, m
     # seven draws of three chains of two parameters fit
     monkeypatch.setattr(inference_data, "MOST_NUMBERS", 3 * 2 * 7)
     sample = draws(["a", "b"], stats={"lp": torch.arange(60.0).reshape(3, 20)})
-    with pytest.warns(Shortfall, match="posterior.nc holds every 3th draw, 6 of 20"):
+    with pytest.warns(IncompleteResultWarning, match="posterior.nc holds every 3th draw, 6 of 20"):
         tree = opened(sample, tmp_path)
     assert tree.posterior.draw.values.tolist() == [2, 5, 8, 11, 14, 17]
     np.testing.assert_array_equal(tree.posterior["b"], sample.values[:, 2::3, 1].numpy())
     assert tree.sample_stats["lp"].values[0].tolist() == [2, 5, 8, 11, 14, 17]
     (tmp_path / "posterior.nc").unlink()
     with pytest.warns(
-        Shortfall, match="posterior.nc is not written: 3 chains of 12 parameters are too much"
+        IncompleteResultWarning,
+        match="posterior.nc is not written: 3 chains of 12 parameters are too much",
     ):
         assert write(draws([], size=12), tmp_path) == []
     assert list(tmp_path.iterdir()) == []
@@ -126,6 +127,6 @@ def test_too_many_draws_are_thinned_and_too_many_parameters_left_out(tmp_path, m
 
 def test_no_draws_write_nothing_and_few_are_no_trouble(tmp_path):
     with warnings.catch_warnings():
-        warnings.simplefilter("error", Shortfall)
+        warnings.simplefilter("error", IncompleteResultWarning)
         assert write(draws(["a"], n=0), tmp_path) == []
         assert opened(draws(["a"], n=1), tmp_path).posterior["a"].shape == (3, 1)

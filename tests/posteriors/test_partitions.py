@@ -11,8 +11,8 @@ from small_partitions import partitions
 from components.posteriors.partitions import (
     Binder,
     VariationOfInformation,
-    by_appearance,
     least,
+    relabel_by_appearance,
     together,
 )
 
@@ -67,6 +67,6 @@ def test_actions_are_the_best_of_all_partitions(loss):
 
 def test_labels_do_not_matter():
     z = np.array([[5, 5, 2, 0, 2], [0, 0, 1, 2, 1]])
-    assert (by_appearance(z) == [[0, 0, 1, 2, 1]]).all()
+    assert (relabel_by_appearance(z) == [[0, 0, 1, 2, 1]]).all()
     assert together(z)[2, 4] == 1
     assert together(z)[0, 3] == 0

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from components.metrics.structural.coefficients import coefficient_table, rhat_of
+from components.metrics.structural.coefficients import coefficient_table, parameter_rhats
 from components.posteriors.structural import StructuralDraws
 from tests.structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
 
@@ -45,7 +45,8 @@ def whole(data):
 
 
 def conditioned(built, theta, data, c, u=None):
-    """Mean and covariance of the future given the past, of the dense Gaussian; lags of what is to come by iteration."""
+    """Mean and covariance of the future given the past, of the dense Gaussian; lags of what is to
+    come by iteration."""
     series = (
         data.series
         if u is None
@@ -65,7 +66,7 @@ def test_forecasts_are_the_conditional_gaussian(name):
     data, built, theta, draws = posterior(name, missing=(5, TIMES - 1))
     g = torch.Generator().manual_seed(0)
 
-    found = draws._ahead(data.series, AHEAD, g)
+    found = draws._forecast_moments(data.series, AHEAD, g)
     mixture = draws.forecast(data.series, AHEAD, g)
 
     for c in range(2):
@@ -84,7 +85,7 @@ def test_koyck_forecasts_feed_on_themselves(missing):
         float(data.observations[0, 0, 0]),
     )
 
-    found = draws._ahead(data.series, AHEAD, torch.Generator().manual_seed(0))
+    found = draws._forecast_moments(data.series, AHEAD, torch.Generator().manual_seed(0))
 
     late = len(missing)
     design = built.design(data.series, AHEAD)
@@ -151,7 +152,7 @@ def alike(draws, n):
 def test_paths_have_the_joint_moments():
     data, _, _, draws = posterior("goodwill")
     g = torch.Generator().manual_seed(1)
-    exact, many, n = draws._ahead(data.series, AHEAD, g), alike(draws, 500), 2_000
+    exact, many, n = draws._forecast_moments(data.series, AHEAD, g), alike(draws, 500), 2_000
 
     sums = torch.cat([many.paths(data.series, AHEAD, g).sum(1) for _ in range(n // 500)])  # [N]
 
@@ -161,7 +162,8 @@ def test_paths_have_the_joint_moments():
 
 
 def test_heavy_tails_weigh_what_came():
-    """Given the precisions errors are Gaussian; an error yet to come has the law of t, whatever went before."""
+    """Given the precisions errors are Gaussian; an error yet to come has the law of t, whatever
+    went before."""
     data, built, theta, draws = posterior("states", errors="student_t", nu=4.0)
     lam = 0.5 + torch.rand(1, 2, TIMES, generator=torch.Generator().manual_seed(0), dtype=F64)
     drawn, design = replace(draws, precisions=lam), built.design(data.series, 1)
@@ -238,4 +240,4 @@ def test_the_table_of_coefficients_has_a_line_each():
         < float(many.long_run["tv"].median())
         < table.loc["tv", "long_run_upper95"]
     )
-    assert rhat_of(many)["tv"] == table.loc["tv", "rhat"]
+    assert parameter_rhats(many)["tv"] == table.loc["tv", "rhat"]

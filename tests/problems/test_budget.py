@@ -1,4 +1,5 @@
-"""A budget planned for a problem: scores, figure and tables of a posterior that knows what inputs do, and what is refused."""
+"""A budget planned for a problem: scores, figure and tables of a posterior that knows what inputs
+do, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from configured import defaults, load
 
 from components.contracts.posteriors import Affine, AffineInInputs
 from components.contracts.sequences import Series
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 
 F64 = torch.float64
 
@@ -117,7 +118,7 @@ def test_tables_and_figure():
 def test_a_risk_that_no_plan_meets_is_said_and_leaves_the_run_its_other_results():
     _, found = planned(0.3, total=8.0, risk=1.0)
     with pytest.warns(
-        Shortfall,
+        IncompleteResultWarning,
         match=r"no plan of dataset.budget: dataset.budget.risk=1: no plan has a standard deviation below",
     ):
         assert found.scores() == {}
@@ -141,6 +142,6 @@ def test_nothing_is_planned_where_nobody_asks():
     ],
 )  # fmt: skip
 def test_what_is_refused_before_any_work(budget, said):
-    with pytest.raises(Misfit, match=said) as told:
+    with pytest.raises(ConfigMismatchError, match=said) as told:
         planned(**budget)
     assert "\n" not in str(told.value)

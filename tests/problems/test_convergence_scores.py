@@ -14,7 +14,7 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.diagnostics import convergence, split_rhat
 from components.metrics.stein_discrepancy import ksd_squared
 from components.posteriors.draws import Draws
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -92,7 +92,7 @@ def test_weighted_draws_and_few_draws_of_a_supervised_problem():
     assert scores["weight_ess"] == pytest.approx(150)
     assert "ess" not in scores
     assert "rhat_predictions" not in scores
-    with pytest.warns(Shortfall, match="2 draws per chain are too few"):
+    with pytest.warns(IncompleteResultWarning, match="2 draws per chain are too few"):
         assert "ess" not in real(n_inputs=3).score(drawn([], n=2), Streams(0))
 
 

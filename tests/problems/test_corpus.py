@@ -1,4 +1,5 @@
-"""Corpora: counts that are whole, halves of documents, scores that numbers of topics do not matter to."""
+"""Corpora: counts that are whole, halves of documents, scores that numbers of topics do not matter
+to."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from components.metrics.topics import (
 )
 from components.posteriors.topics import Topics
 from components.problems.corpus import count_words, halves
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -49,7 +50,7 @@ def test_tables_of_counts_and_their_parts():
     ("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")]
 )
 def test_counts_are_whole(wrong, told):
-    with pytest.raises(Misfit, match=f"whole numbers from 0 on, {told}"):
+    with pytest.raises(ConfigMismatchError, match=f"whole numbers from 0 on, {told}"):
         count_words(torch.tensor([[1.0, wrong]]))
 
 
@@ -149,11 +150,11 @@ def test_what_is_told_and_what_is_drawn():
 
 
 def test_nothing_to_learn_from_or_to_foretell_is_told():
-    with pytest.raises(Misfit, match="no held-out document"):
+    with pytest.raises(ConfigMismatchError, match="no held-out document"):
         corpus(test=[[], []])
-    with pytest.raises(Misfit, match=r"lower dataset\.min_documents"):
+    with pytest.raises(ConfigMismatchError, match=r"lower dataset\.min_documents"):
         corpus([[], []], n_words=0)
-    with pytest.raises(Misfit, match="leaves none of 4 training rows"):
+    with pytest.raises(ConfigMismatchError, match="leaves none of 4 training rows"):
         corpus(TINY).held_out(0.99, Streams(0))
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from small_sequences import sequence, system
 
-from components.problems.dimensions import check_sizes, sizes_of
-from components.trouble import Misfit
+from components.problems.dimensions import check_sizes, model_dims
+from components.trouble import ConfigMismatchError
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
 
@@ -19,15 +19,16 @@ def test_fewer_states_than_the_truth_are_refused(make_job):
     rng = Streams(0)
     problem = load_problem(job, rng)
     with pytest.raises(
-        Misfit, match=r"^model: has 1 state, and dataset=lgssm.* knows the truth of 2 \(x1, x2\)"
+        ConfigMismatchError,
+        match=r"^model: has 1 state, and dataset=lgssm.* knows the truth of 2 \(x1, x2\)",
     ):
         build_model(job, problem, rng)
 
 
 def test_sizes_are_those_of_the_model():
     s, cpu = system(), torch.device("cpu")
-    assert sizes_of(s, cpu) == (3, 2)
-    assert sizes_of(object(), cpu) == (None, None)
+    assert model_dims(s, cpu) == (3, 2)
+    assert model_dims(object(), cpu) == (None, None)
     problem = sequence(s, 5, 2)
     check_sizes(problem, object())
 
@@ -46,6 +47,8 @@ def test_sizes_are_those_of_the_model():
         def observation_mean(self, x, t):
             return x[..., :1]
 
-    assert sizes_of(Model(), cpu) == (2, 1)
-    with pytest.raises(Misfit, match="observes 1 numbers at a time, dataset=test has 2"):
+    assert model_dims(Model(), cpu) == (2, 1)
+    with pytest.raises(
+        ConfigMismatchError, match="observes 1 numbers at a time, dataset=test has 2"
+    ):
         check_sizes(problem, Model())

@@ -1,4 +1,5 @@
-"""Forecasts of held-back observations: what is asked of a posterior, and what is said of its answers."""
+"""Forecasts of held-back observations: what is asked of a posterior, and what is said of its
+answers."""
 
 from __future__ import annotations
 

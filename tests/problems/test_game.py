@@ -1,4 +1,5 @@
-"""Games of any shape: several opponents, states without numbers, plug-in opponents and approximators."""
+"""Games of any shape: several opponents, states without numbers, plug-in opponents and
+approximators."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Environment, Move, NumberedStates, Outcome, Seat, Shown, Turn
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
@@ -119,7 +120,8 @@ def test_each_of_two_opponents_is_modelled_by_himself(level):
 
 
 def test_a_twin_who_cannot_matter_changes_nothing():
-    """Against a second opponent of one action, whatever the method, all is as against the first alone."""
+    """Against a second opponent of one action, whatever the method, all is as against the first
+    alone."""
     alone = friend_or_foe(3, 40)
     table = alone.environment
     beside = friend_or_foe(3, 40)
@@ -148,7 +150,8 @@ def test_a_twin_who_cannot_matter_changes_nothing():
 
 @dataclass(frozen=True)
 class Line:
-    """States without numbers: a place on the line, moved by her and by him; s [R, 1].  It ends beyond ±3."""
+    """States without numbers: a place on the line, moved by her and by him; s [R, 1].  It ends
+    beyond ±3."""
 
     n_actions: int = 2
     n_threats: tuple[int, ...] = (2,)
@@ -176,7 +179,8 @@ class Line:
 
 
 class Linear:
-    """``QFunction`` and no more: Q(s, a, b) = w_ab · φ(s), by stochastic gradients; not a module."""
+    """``QFunction`` and no more: Q(s, a, b) = w_ab · φ(s), by stochastic gradients; not a
+    module."""
 
     def __init__(self, environment: Environment, replicates: int, own: int, other: int):
         self.environment, self.replicates, self.other = environment, replicates, other
@@ -228,12 +232,15 @@ def test_states_without_numbers_and_an_approximator_of_ones_own(name, keys):
 
 
 def test_a_table_needs_states_with_numbers():
-    with pytest.raises(Misfit, match="model=q_table: a table needs states with numbers"):
+    with pytest.raises(
+        ConfigMismatchError, match="model=q_table: a table needs states with numbers"
+    ):
         component("model", "q_table").build(line(), Streams(0))
 
 
 class Follower(Opponent[Tensor]):
-    """A learner with ``Opponent``'s methods and no more: he counts what she does in each state, and answers the likeliest."""
+    """A learner with ``Opponent``'s methods and no more: he counts what she does in each state, and
+    answers the likeliest."""
 
     name: str = "follower"
 
@@ -276,7 +283,7 @@ def test_an_opponent_who_learns_and_sees_the_state(name, keys, tmp_path):
 def test_players_and_seats_must_be_as_many():
     game = against_two(1, 2, Pair(first=[1.0], second=[1.0]))
     game.environment = friend_or_foe(1, 2).environment
-    with pytest.raises(Misfit, match="2 players for the 1 seats"):
+    with pytest.raises(ConfigMismatchError, match="2 players for the 1 seats"):
         game.opening(Streams(0))
 
 
@@ -306,7 +313,8 @@ def test_a_bad_schedule_is_one_line(make_job):
 
 
 def test_her_uniforms_are_the_noise_stream_alone():
-    """One a move and replicate, whatever the opponents draw: what the literal games above rest on."""
+    """One a move and replicate, whatever the opponents draw: what the literal games above rest
+    on."""
     game = friend_or_foe(2, 6)
     uniforms, _ = draws(friend_or_foe(2, 6))
     rng = Streams(0)

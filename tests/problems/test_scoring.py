@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from components.problems.scoring import PredictionScore
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 R, T = 3, 9
 
@@ -85,7 +85,7 @@ def test_a_median_of_zero_is_an_error_that_names_the_key(series):
     y, _ = series
     y[1, :, 1] = 0.0
     with pytest.raises(
-        Misfit, match=r"observation dimension 2 is 0; set dataset.score_weights=equal"
+        ConfigMismatchError, match=r"observation dimension 2 is 0; set dataset.score_weights=equal"
     ):
         PredictionScore(weights="inverse_median").check(y)
     PredictionScore().check(y)

@@ -1,4 +1,5 @@
-"""What a sequence shows: observations one by one, which come to an end, or the whole series, which does not."""
+"""What a sequence shows: observations one by one, which come to an end, or the whole series, which
+does not."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from configured import component, load
 from small_sequences import sequence, system
 
 from components.contracts.sequences import Observation, Series
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.assembly import load_problem, total_steps
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
@@ -91,14 +92,14 @@ def test_a_model_that_is_told_its_parameters_assumes_nothing(make_job):
 def test_data_of_which_nothing_is_known_are_refused_when_they_are_seen(name):
     problem, rng = load("local_level")
     problem.system = None
-    with pytest.raises(Misfit, match="names none"):
+    with pytest.raises(ConfigMismatchError, match="names none"):
         component("model", name).build(problem, rng)
 
 
 @pytest.mark.parametrize("name", ["local_level", "stochastic_volatility"])
 def test_one_number_is_asked_of_each_observation(name):
     problem, rng = load("wiener_velocity", n_steps=5)
-    with pytest.raises(Misfit, match="observes several"):
+    with pytest.raises(ConfigMismatchError, match="observes several"):
         component("model", name).build(problem, rng)
 
 
@@ -108,5 +109,5 @@ def test_an_oracle_needs_the_law_of_the_noise(make_job):
     problem = problem.attack(attacker, rng)
     # any attacker that does not say it
     problem.attacker = component("attacker", "exponential_smoother")
-    with pytest.raises(Misfit, match="does not say by what law"):
+    with pytest.raises(ConfigMismatchError, match="does not say by what law"):
         component("model", "contaminated_ssm").build(problem, rng)

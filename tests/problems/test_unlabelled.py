@@ -1,4 +1,5 @@
-"""Unlabelled problems: ragged rows, batches that any kind of problem shares, bounds and perplexity."""
+"""Unlabelled problems: ragged rows, batches that any kind of problem shares, bounds and
+perplexity."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from unlabelled_problems import Unigram, real_rows, urn
 from components.contracts.posteriors import BoundsLikelihood
 from components.contracts.problems import Rows, Words
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -138,5 +139,5 @@ def test_held_out_rows_come_from_the_training_rows():
         0.5, Streams(0)
     )
     assert set(drawn.test.x.unique().tolist()) <= {0.0, 1.0}
-    with pytest.raises(Misfit, match=r"validation=0\.99"):
+    with pytest.raises(ConfigMismatchError, match=r"validation=0\.99"):
         problem.held_out(0.99, Streams(0))

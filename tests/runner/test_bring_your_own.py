@@ -1,4 +1,5 @@
-"""Every command of docs/bring_your_own.md runs as it is printed, made short, in a folder that holds its examples."""
+"""Every command of docs/bring_your_own.md runs as it is printed, made short, in a folder that holds
+its examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The table of results: metrics beside each other while they fit, below each other where they do not."""
+"""The table of results: metrics beside each other while they fit, below each other where they do
+not."""
 
 from __future__ import annotations
 

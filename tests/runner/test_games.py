@@ -1,4 +1,5 @@
-"""Our games as parallel environments: they pass PettingZoo's own tests, and read back they are the games they were."""
+"""Our games as parallel environments: they pass PettingZoo's own tests, and read back they are the
+games they were."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def test_read_back_it_is_the_game(name):
 
 
 def test_learning_by_way_of_pettingzoo_is_learning():
-    """From a fixed start the two runs see the same numbers and draw the same, from the first episode to the last."""
+    """From a fixed start the two runs see the same numbers and draw the same, from the first
+    episode to the last."""
     keys = {"size": 3, "moves": 6}
     earned = []
     for name, given in (

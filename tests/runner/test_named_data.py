@@ -5,9 +5,13 @@ from runner.published import Published, load_published
 
 def test_data_of_a_published_table():
     one, several = load_published("gallego_table_2_4"), load_published("rodriguez_santana_table_1")
-    assert (one.is_on("uci"), one.is_on("uci-sim"), one.named_data) == (True, False, "uci")
-    assert several.is_on("bimodal_toy")
-    assert several.is_on("heteroscedastic_toy")
-    assert not several.is_on("bimodal")  # a part of a name is no name
-    assert several.named_data == "bimodal_toy and heteroscedastic_toy"
+    assert (one.is_comparable_on("uci"), one.is_comparable_on("uci-sim"), one.data_label) == (
+        True,
+        False,
+        "uci",
+    )
+    assert several.is_comparable_on("bimodal_toy")
+    assert several.is_comparable_on("heteroscedastic_toy")
+    assert not several.is_comparable_on("bimodal")  # a part of a name is no name
+    assert several.data_label == "bimodal_toy and heteroscedastic_toy"
     assert isinstance(several, Published)

@@ -1,4 +1,5 @@
-"""Networks and tables of users through whole runs: the scores, and the fall under attack, that the right reading gives."""
+"""Networks and tables of users through whole runs: the scores, and the fall under attack, that the
+right reading gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A benchmark whose peer is not installed: one line that names the target, and ``make bench`` goes on."""
+"""A benchmark whose peer is not installed: one line that names the target, and ``make bench`` goes
+on."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def test_make_bench_goes_on(monkeypatch, capsys):
 
 
 def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
-    """Peers are installed by the extra ``bench``, by the two that need ``--no-deps``, or by their own environment."""
+    """Peers are installed by the extra ``bench``, by the two that need ``--no-deps``, or by their
+    own environment."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert installed.TARGET.removeprefix("make ") + ":" in makefile
     assert str(installed.OWN.relative_to(ROOT).parent.parent) in makefile

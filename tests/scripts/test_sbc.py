@@ -1,4 +1,5 @@
-"""Ranks of simulation-based calibration: uniform of exact draws, and what they show of draws that are too narrow or shifted."""
+"""Ranks of simulation-based calibration: uniform of exact draws, and what they show of draws that
+are too narrow or shifted."""
 
 from __future__ import annotations
 

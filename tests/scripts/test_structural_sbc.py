@@ -1,4 +1,5 @@
-"""Simulation-based calibration of the structural sampler: a right one is uniform, broken ones are not."""
+"""Simulation-based calibration of the structural sampler: a right one is uniform, broken ones are
+not."""
 
 from __future__ import annotations
 

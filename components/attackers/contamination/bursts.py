@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 
-def shortest_run(probability: float) -> float:
-    """The shortest mean length of runs in which a share of the times can lie: between two runs lies a time at least."""
+def min_mean_run_length(probability: float) -> float:
+    """The shortest mean length of runs in which a share of the times can lie: between two runs lies
+    a time at least."""
     return 1.0 if probability <= 0.5 or probability == 1 else probability / (1 - probability)
 
 
@@ -17,7 +18,7 @@ def check_run_length(probability: float, run_length: float | None) -> None:
     Raises:
         ValueError: naming the key and the shortest length.
     """
-    least = shortest_run(probability)
+    least = min_mean_run_length(probability)
     if run_length is not None and run_length < least:
         raise ValueError(
             f"run_length={run_length:g}: runs of a mean length below {least:g} cannot hold {probability:g} of the times"

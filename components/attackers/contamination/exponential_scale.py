@@ -17,9 +17,10 @@ SMALLEST = 1e-30  # of r, at which the integral has no end
 def log_scale_integral(r: Tensor, d: int) -> Tensor:
     """log ∫_0^∞ u^{−d} exp(−u − r²/(2u²)) du of r ≥ 0, in float64; [...] -> [...].
 
-    The density of ξ ε at a distance r from 0, ξ ~ Exp(1), ε ~ N(0, I_d), is (2π)^{−d/2} times this.  In v = log u the integrand
-    is largest where u³ + (d − 1)u² = r²; to either side of that v it falls by ``DROP`` within lengths that are known, over
-    which the nodes are spread.  It grows without bound as r → 0: like −log r for d = 1, like r^{1−d} else."""
+    The density of ξ ε at a distance r from 0, ξ ~ Exp(1), ε ~ N(0, I_d), is (2π)^{−d/2} times this.
+    In v = log u the integrand is largest where u³ + (d − 1)u² = r²; to either side of that v it
+    falls by ``DROP`` within lengths that are known, over which the nodes are spread.  It grows
+    without bound as r → 0: like −log r for d = 1, like r^{1−d} else."""
     r = r.double().clamp_min(SMALLEST)
     u = r.pow(2 / 3) if d == 1 else torch.minimum(r.pow(2 / 3), r / math.sqrt(d - 1))
     for _ in range(STEPS):

@@ -19,8 +19,9 @@ from components.registry import register
 class GaussianContamination(Contamination):
     """Adds large Gaussian noise to each observation with a small probability.
 
-    y'_t = y_t + b_t ξ_t, b_t ~ Bernoulli(p_c), ξ_t ~ N(0, s² I), independent over t and replicates.  "Per observation" is
-    per time: a corrupted y_t is corrupted in all its coordinates, as in the code published with the thesis.
+    y'_t = y_t + b_t ξ_t, b_t ~ Bernoulli(p_c), ξ_t ~ N(0, s² I), independent over t and replicates.
+    "Per observation" is per time: a corrupted y_t is corrupted in all its coordinates, as in the
+    code published with the thesis.
 
     Source: Boustati (2021), appendix D.3.3."""
 
@@ -40,7 +41,8 @@ class GaussianContamination(Contamination):
         return torch.where((u < self.probability).unsqueeze(-1), y + self.sd * z, y)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
-        """Law of the corrupted noise when the clean noise is N(0, Σ), Σ [..., dy, dy]: weights [2], covariances [2, ...]."""
+        """Law of the corrupted noise when the clean noise is N(0, Σ), Σ [..., dy, dy]: weights [2],
+        covariances [2, ...]."""
         weights = torch.tensor(
             [1 - self.probability, self.probability], device=Sigma.device, dtype=Sigma.dtype
         )

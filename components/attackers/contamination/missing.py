@@ -35,7 +35,7 @@ class Missing(Contamination):
     run_length: Annotated[float, Field(ge=1)] | None
 
     @model_validator(mode="after")
-    def _possible(self) -> Missing:
+    def _check_burst_length(self) -> Missing:
         check_run_length(self.probability, self.run_length)
         return self
 

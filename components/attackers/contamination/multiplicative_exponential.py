@@ -15,7 +15,7 @@ from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("attacker", "multiplicative_exponential")
@@ -39,11 +39,12 @@ class MultiplicativeExponential(Contamination):
     scale: PositiveFloat
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """A corrupted copy of the observations [R, T, dy]: h(x_t) + ξ_t (y_t − h(x_t)) where it strikes."""
+        """A corrupted copy of the observations [R, T, dy]: h(x_t) + ξ_t (y_t − h(x_t)) where it
+        strikes."""
         y = clean.y
         mean = clean.mean
         if mean is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.name}: multiplies the noise of the observations, which this dataset does not know apart from "
                 "them; use a simulated one, or attacker=gaussian_contamination"
             )
@@ -60,10 +61,12 @@ class MultiplicativeExponential(Contamination):
         )
 
     def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor:
-        """log[(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ] of ε = y' − E[y | x] [..., dy] -> [...].
+        """log[(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ] of ε = y' − E[y | x] [...,
+        dy] -> [...].
 
-        With r² = εᵀ Σ⁻¹ ε and s the mean of ξ the integral is (2π)^{−dy/2} |Σ|^{−½} s^{−dy} ∫ u^{−dy} e^{−u − (r/s)²/(2u²)} du,
-        which has no bound at ε = 0: for dy > 1 weights have a heavy tail."""
+        With r² = εᵀ Σ⁻¹ ε and s the mean of ξ the integral is (2π)^{−dy/2} |Σ|^{−½} s^{−dy} ∫
+        u^{−dy} e^{−u − (r/s)²/(2u²)} du, which has no bound at ε = 0: for dy > 1 weights have a
+        heavy tail."""
         d = deviation.shape[-1]
         L = torch.linalg.cholesky(Sigma)
         r = torch.einsum("...ij,...j->...i", torch.linalg.inv(L), deviation).norm(dim=-1).double()

@@ -35,12 +35,13 @@ class SensorStuck(Contamination):
     run_length: Annotated[float, Field(ge=1)]
 
     @model_validator(mode="after")
-    def _possible(self) -> SensorStuck:
+    def _check_burst_length(self) -> SensorStuck:
         check_run_length(self.probability, self.run_length)
         return self
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """A copy of the observations [R, T, dy] with the last value in the place of those when it is stuck."""
+        """A copy of the observations [R, T, dy] with the last value in the place of those when it
+        is stuck."""
         y = clean.y
         u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
         stuck = bursts(u, self.probability, self.run_length)

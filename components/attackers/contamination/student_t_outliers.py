@@ -14,7 +14,7 @@ from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def student_t(u: Tensor, v: Tensor, df: float) -> Tensor:
@@ -26,11 +26,13 @@ def student_t(u: Tensor, v: Tensor, df: float) -> Tensor:
 
 @register("attacker", "student_t_outliers")
 class StudentTOutliers(Contamination):
-    """Student's t noise in place of an observation's own, or on top of it, with a small probability.
+    """Student's t noise in place of an observation's own, or on top of it, with a small
+    probability.
 
-    b_t ~ Bernoulli(p_c), τ_t ~ t_ν, independent over t and replicates.  ``replace``: y'_t = (1 − b_t) y_t + b_t (E[y_t | x_t] +
-    s τ_t), the mixture of (6.18); ``add``: y'_t = y_t + b_t s τ_t.  τ_t has a draw for each coordinate, or one that they
-    ``share``.  The law of the corrupted noise has a density that is known where noise is replaced and nothing is shared.
+    b_t ~ Bernoulli(p_c), τ_t ~ t_ν, independent over t and replicates.  ``replace``: y'_t = (1 −
+    b_t) y_t + b_t (E[y_t | x_t] + s τ_t), the mixture of (6.18); ``add``: y'_t = y_t + b_t s τ_t.
+    τ_t has a draw for each coordinate, or one that they ``share``.  The law of the corrupted noise
+    has a density that is known where noise is replaced and nothing is shared.
 
     Raises Misfit where noise is to be replaced and the means of the observations are not known.
 
@@ -60,7 +62,7 @@ class StudentTOutliers(Contamination):
         if self.mode == "add":
             base = y
         elif clean.mean is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.name}: noise is replaced where E[y|x] is known; set attacker.mode=add, or simulate the dataset"
             )
         else:
@@ -68,14 +70,15 @@ class StudentTOutliers(Contamination):
         return torch.where(hit.unsqueeze(-1), (base + self.scale * tau).to(y), y)
 
     def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor:
-        """log[(1 − p_c) N(ε | 0, Σ) + p_c ∏_j t_ν(ε_j / s) / s] of ε = y' − E[y | x] [..., dy] -> [...].
+        """log[(1 − p_c) N(ε | 0, Σ) + p_c ∏_j t_ν(ε_j / s) / s] of ε = y' − E[y | x] [..., dy] ->
+        [...].
 
         Raises:
             Misfit: the law has no density that is known: noise is added to noise, or coordinates share a draw.
         """
         if self.mode == "add" or self.shared:
             key = "mode=replace" if self.mode == "add" else "shared=false"
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.name}: the density of the corrupted noise is not known; set attacker.{key}"
             )
         gaussian = torch.distributions.MultivariateNormal(

@@ -13,19 +13,19 @@ from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified, next_classes, soften_logits
 from components.attackers.norms import NORMS, room
-from components.attackers.target import Targeted
+from components.attackers.target import TargetedAttack
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Victim
 from components.registry import register
 
 FIRST = 0.22
-SHRINK = 0.03
+CHECKPOINT_DECREMENT = 0.03
 LEAST = 0.06  # lengths of the periods between checkpoints, as shares of the steps
 
 
 @dataclass
-class ClimbState:
+class ApgdState:
     """Positions of the rows of an ascent and their gains since the last checkpoint."""
 
     here: Tensor  # [B, D]
@@ -40,13 +40,13 @@ class ClimbState:
     peak_before: Tensor  # [B]
     gains: Tensor  # steps since then that raised the loss [B]
 
-    def of(self, rows: Tensor) -> ClimbState:
+    def of(self, rows: Tensor) -> ApgdState:
         """The state restricted to some of the rows."""
-        return ClimbState(**{name: value[rows] for name, value in vars(self).items()})
+        return ApgdState(**{name: value[rows] for name, value in vars(self).items()})
 
 
 @register("attacker", "apgd")
-class APGD(Targeted, Evasion):
+class APGD(TargetedAttack, Evasion):
     """Auto-PGD: projected gradient ascent with momentum and an adaptive step size.
 
     z = Π(x_k + η u(∇f(x_k))),  x_{k+1} = Π(x_k + α(z − x_k) + (1 − α)(x_k − x_{k−1})),
@@ -97,10 +97,10 @@ class APGD(Targeted, Evasion):
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:
             return x.clone()
-        stop = self.stop_when_broken and not victim.wavers(x)
+        stop = self.stop_when_broken and not victim.is_stochastic(x)
         labels = self.labels(y)
         victim = victim.soften()
-        others = self._others(victim, x, y, rng.attack)
+        others = self._target_classes_per_climb(victim, x, y, rng.attack)
         best = x.clone()
         peak = x.new_full((len(x),), -torch.inf)
         is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
@@ -124,7 +124,7 @@ class APGD(Targeted, Evasion):
             is_broken[rows] |= broken
         return best
 
-    def _others(
+    def _target_classes_per_climb(
         self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator
     ) -> Sequence[Tensor | None]:
         """The classes [B, T] that rows are led to, climb by climb; None: any."""
@@ -173,7 +173,7 @@ class APGD(Targeted, Evasion):
         here = ball.hold(x + start)
         loss, gradient, broken = look(here)
         eta = torch.full_like(loss, 2 * eps)
-        p = ClimbState(
+        p = ApgdState(
             here, here, loss, gradient, here, gradient, loss, eta, eta, loss, torch.zeros_like(loss)
         )
         checkpoints = _checkpoints(self.steps)
@@ -216,8 +216,9 @@ class APGD(Targeted, Evasion):
         return ended, peak, is_broken
 
 
-def _halve(p: ClimbState, enough: float, going: Tensor) -> None:
-    """Halves the step of the rows ``going`` [B] bool that gained too little, and takes them back to their best point.
+def _halve(p: ApgdState, enough: float, going: Tensor) -> None:
+    """Halves the step of the rows ``going`` [B] bool that gained too little, and takes them back to
+    their best point.
 
     Source: Croce and Hein (2020), conditions 1 and 2 of section 3."""
     stuck = going & ((p.gains < enough) | ((p.eta == p.eta_before) & (p.peak == p.peak_before)))
@@ -236,5 +237,5 @@ def _checkpoints(steps: int) -> set[int]:
     out = set()
     while share <= 1 + 1e-9:
         out.add(math.ceil(share * steps - 1e-9))
-        last, share = share, share + max(share - last - SHRINK, LEAST)
+        last, share = share, share + max(share - last - CHECKPOINT_DECREMENT, LEAST)
     return out

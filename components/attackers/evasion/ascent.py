@@ -9,12 +9,12 @@ from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.evasion.loop import Ascent, ascend
-from components.attackers.target import Targeted
+from components.attackers.target import TargetedAttack
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Precision, Victim
 
 
-class GradientAscent(Targeted):
+class GradientAscent(TargetedAttack):
     """An attack that climbs as its own keys say, by one step to the border of the ball."""
 
     before: ClassVar[dict[str, Any]] = {"precision": "full"}

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.attackers.criteria import temper
 from components.attackers.norms import NORMS
-from components.attackers.target import Targeted
+from components.attackers.target import TargetedAttack
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Victim
@@ -22,8 +22,9 @@ TINY = 1e-8  # of Adam, Kingma and Ba (2015)
 
 
 @register("attacker", "cw")
-class CarliniWagner(Targeted, Evasion):
-    """Carlini and Wagner's L2 attack: the shortest perturbation that a search over its price c finds, held inside ε.
+class CarliniWagner(TargetedAttack, Evasion):
+    """Carlini and Wagner's L2 attack: the shortest perturbation that a search over its price c
+    finds, held inside ε.
 
     min_w ‖x'(w) − x‖₂² + c · max(Z_y − max_{i≠y} Z_i, −κ),  x'(w) = l + (u − l)(tanh w + 1)/2 in the bounds [l, u] (x' = w
     without bounds), by Adam; c by bisection for every row, ten times larger while nothing succeeds.  Of a softmax,
@@ -98,7 +99,8 @@ class CarliniWagner(Targeted, Evasion):
         generator: torch.Generator,
         eps: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Adam from x at the prices c [B]: the shortest success (where one is), its length (else ∞), the last point."""
+        """Adam from x at the prices c [B]: the shortest success (where one is), its length (else
+        ∞), the last point."""
         sign = 1.0 if self.target is None else -1.0  # of the margin that is to fall
         w = _inverse(victim, x, self.shrink)
         m = torch.zeros_like(w)

@@ -19,7 +19,8 @@ from components.registry import register
 
 @register("attacker", "fab")
 class FAB(Evasion):
-    """Fast adaptive boundary attack: the smallest perturbation, by steps to the linearised boundary biased towards x.
+    """Fast adaptive boundary attack: the smallest perturbation, by steps to the linearised boundary
+    biased towards x.
 
     With g(x) = z_c(x) − z_y(x) for another class c, π its linearisation at x_i and P_π the projection on its plane inside
     the bounds:  δ_i = P_π(x_i) − x_i,  δ_0 = P_π(x) − x,  a = min(‖δ_i‖/(‖δ_i‖ + ‖δ_0‖), ``alpha_max``),
@@ -68,7 +69,8 @@ class FAB(Evasion):
     def search(
         self, victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float
     ) -> tuple[Tensor, Tensor]:
-        """The nearest broken point of each row, x itself where none within ε is found, and how far it is (else ∞).
+        """The nearest broken point of each row, x itself where none within ε is found, and how far
+        it is (else ∞).
 
         Without a ball, ε = ∞, the search goes on until its steps are spent."""
         size = NORMS[self.norm].size
@@ -113,7 +115,8 @@ class FAB(Evasion):
         here: Tensor,
         generator: torch.Generator,
     ) -> tuple[Tensor, Tensor]:
-        """The nearest broken point on the way of each row from ``here`` [B, D], and its distance from x (∞ where none is)."""
+        """The nearest broken point on the way of each row from ``here`` [B, D], and its distance
+        from x (∞ where none is)."""
         size = NORMS[self.norm].size
         plane = (victim.bounds, self.norm)
         nearest = x.clone()

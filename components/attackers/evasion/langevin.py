@@ -1,4 +1,5 @@
-"""Noisy descent on the victim's log-probability, by which a defender who is unsure of the attack draws from p_C(x'|x)."""
+"""Noisy descent on the victim's log-probability, by which a defender who is unsure of the attack
+draws from p_C(x'|x)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The one loop behind every gradient attack inside a ball; its norm decides start, direction and projection."""
+"""The one loop behind every gradient attack inside a ball; its norm decides start, direction and
+projection."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from components.attackers.criteria import RANKS, is_misclassified
 from components.attackers.norms import NORMS, room, scale
 from components.contracts.victim import Criterion, NormName, Precision, Victim
-from components.trouble import Doubtful
+from components.trouble import QuestionableConfigWarning
 
 Target = int | None
 SLOW = (
@@ -22,7 +23,8 @@ SLOW = (
 
 @dataclass(frozen=True)
 class Ascent:
-    """How an attack climbs: ``steps`` of α = ``step_size`` · ε, from a random point of the ball or from x itself."""
+    """How an attack climbs: ``steps`` of α = ``step_size`` · ε, from a random point of the ball or
+    from x itself."""
 
     norm: NormName
     steps: int
@@ -41,7 +43,8 @@ class Ascent:
 def ascend(
     victim: Victim, x: Tensor, y: Tensor, generator: torch.Generator, eps: float, how: Ascent
 ) -> Tensor:
-    """x' of the smallest J(y, x') (or the largest J(target, x')) that the ascent finds with ‖x' − x‖ ≤ ε.
+    """x' of the smallest J(y, x') (or the largest J(target, x')) that the ascent finds with ‖x' −
+    x‖ ≤ ε.
 
     δ ← Π_{‖·‖≤ε}(δ + α u(m)),  m ← μ m + g/‖g‖₁,  g = −∇_x J(y, x + δ);  J is log p(y|x) or another criterion, u the
     norm's steepest direction, and x + δ is clipped to the bounds.  A broken row stays where it broke when only success
@@ -52,10 +55,10 @@ def ascend(
     Source: Madry et al. (2018), section 2.1; Dong et al. (2018), Algorithm 1 (momentum)."""
     if eps == 0:
         return x.clone()
-    if how.stop_when_broken and victim.wavers(x):
+    if how.stop_when_broken and victim.is_stochastic(x):
         how = replace(how, stop_when_broken=False)
     if x.device.type == "cpu" and not multiplies(how.precision):
-        warnings.warn(Doubtful(SLOW), stacklevel=1)
+        warnings.warn(QuestionableConfigWarning(SLOW), stacklevel=1)
     victim = victim.round_gradient(how.precision).soften()
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
     if how.restarts == 1:  # there is nothing to compare with

@@ -15,7 +15,8 @@ from components.registry import register
 
 @register("attacker", "pgd")
 class PGD(GradientAscent, Steps, Evasion):
-    """Projected gradient descent from random points of the ball, the strongest first-order attack known.
+    """Projected gradient descent from random points of the ball, the strongest first-order attack
+    known.
 
     x_0 = x + U(‖δ‖≤ε),  x_{t+1} = clip(Π_{B(x)}(x_t − α u(∇_x log p(y|x_t)))),  α = step_size · ε; of ``restarts`` the
     one that breaks a row, else the one of its largest loss, is kept.  Another ``criterion`` takes the place of log p(y|x).

@@ -15,7 +15,8 @@ from components.registry import register
 
 @register("attacker", "pgd_momentum")
 class PGDMomentum(GradientAscent, Steps, Evasion):
-    """Projected gradient descent along a running sum of normalised gradients (momentum iterative method).
+    """Projected gradient descent along a running sum of normalised gradients (momentum iterative
+    method).
 
     m_{t+1} = μ m_t + g_t/‖g_t‖₁,  x_{t+1} = clip(Π_{B(x)}(x_t + α u(m_{t+1}))),  g = −∇_x log p(y|x),  α = step_size · ε.
     Another ``criterion`` takes the place of log p(y|x).

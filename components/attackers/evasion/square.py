@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import margins
-from components.attackers.target import Targeted
+from components.attackers.target import TargetedAttack
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
@@ -20,7 +20,7 @@ HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 
 
 @register("attacker", "square")
-class Square(Targeted, Evasion):
+class Square(TargetedAttack, Evasion):
     """Square attack: random squares of ±ε, kept if they lower the true class's margin.
 
     It uses queries only, no gradient.  δ_0 = ±ε in vertical stripes; at query i a square of
@@ -64,7 +64,7 @@ class Square(Targeted, Evasion):
             if query == 0:
                 candidate = victim.clip((x + eps * stripes)[rows])
             else:
-                h, w = _window(self.p * 0.5 ** _halvings(query, self.queries), height, width)
+                h, w = _window(self.p * 0.5 ** _count_halvings(query, self.queries), height, width)
                 # Places for all rows: what a row is given does not depend on which others are broken already.
                 top = torch.randint(height - h + 1, (len(x), 1, 1), generator=g, device=x.device)[
                     rows
@@ -101,7 +101,7 @@ def _shape(victim: Victim, inputs: int) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def _halvings(query: int, queries: int) -> int:
+def _count_halvings(query: int, queries: int) -> int:
     return sum(query * 10_000 / queries > threshold for threshold in HALVINGS)
 
 

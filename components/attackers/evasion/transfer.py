@@ -18,19 +18,21 @@ from components.contracts.streams import STREAMS, Rng
 from components.contracts.victim import Criterion, Measure, Victim
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 APART = 10**9  # indices of the attack stream that each of the surrogate's own streams may take
 
 
 @register("attacker", "transfer")
 class Transfer(Evasion):
-    """Grey box: an attack computed on a surrogate that the attacker has trained himself, carried over to the victim.
+    """Grey box: an attack computed on a surrogate that the attacker has trained himself, carried
+    over to the victim.
 
-    x' = attack(x; p_S), p_S the posterior of ``surrogate`` after ``training_steps`` steps of ``inference`` on a random
-    ``share`` of the training rows: the attacker knows the task, the inputs' units and some data, of the victim neither
-    parameters nor answers.  The attack goes on after it has broken the surrogate, which is not its aim.  All that is
-    random in the surrogate comes from the attack stream.  x [B, D], y [B, T].
+    x' = attack(x; p_S), p_S the posterior of ``surrogate`` after ``training_steps`` steps of
+    ``inference`` on a random ``share`` of the training rows: the attacker knows the task, the
+    inputs' units and some data, of the victim neither parameters nor answers.  The attack goes on
+    after it has broken the surrogate, which is not its aim.  All that is random in the surrogate
+    comes from the attack stream.  x [B, D], y [B, T].
 
     Raises:
         Misfit: the share holds no row, or the attack has not been given the problem to learn from.
@@ -50,8 +52,8 @@ class Transfer(Evasion):
     _posterior: Predicts | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _one_surrogate(self) -> Transfer:
-        if any(isinstance(part, TrainsSurrogate) for part in _attacks_in(self.attack)):
+    def _check_single_surrogate(self) -> Transfer:
+        if any(isinstance(part, TrainsSurrogate) for part in _iterate_attacks(self.attack)):
             raise ValueError(
                 "attack: trains a surrogate of its own, and this one trains one; take an attack that needs none"
             )
@@ -76,14 +78,14 @@ class Transfer(Evasion):
         if self._posterior is not None:
             return self
         if not isinstance(problem, Supervised):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker=transfer: there are no rows to learn from in a {problem.kind} problem"
             )
-        streams = Apart(rng)
+        streams = SurrogateStreams(rng)
         n = round(self.share * problem.n)
         train = problem.train
         if n == 0:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker.share: {self.share:g} of the {problem.n} rows of {problem.name} is none; use more"
             )
         rows = torch.randperm(problem.n, generator=streams.data)[:n].to(train.x.device)
@@ -95,7 +97,7 @@ class Transfer(Evasion):
         posterior = self.inference.posterior(state)
         out = self.model_copy(update={"attack": self.attack.with_problem(problem, rng)})
         if not isinstance(posterior, Predicts):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker.inference={self.inference.name}: a surrogate has to predict, and what it learns does not"
             )
         out._posterior = posterior
@@ -103,24 +105,24 @@ class Transfer(Evasion):
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if self._posterior is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "attacker=transfer: it has no surrogate yet; with_problem(problem, rng) trains it"
             )
         attack = self.attack.relentless()
-        surrogate = victim.aimed_at(self._posterior).facing(attack.expects())
+        surrogate = victim.with_posterior(self._posterior).facing(attack.expects())
         return attack.perturb(surrogate, x, y, rng, eps)
 
 
-def _attacks_in(attack: Evasion) -> Iterator[Evasion]:
+def _iterate_attacks(attack: Evasion) -> Iterator[Evasion]:
     """An attack and those that it is made of."""
     yield attack
     for _, value in attack:
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, Evasion):
-                yield from _attacks_in(part)
+                yield from _iterate_attacks(part)
 
 
-class Apart:
+class SurrogateStreams:
     """Streams for the surrogate, all derived from the attack stream.
 
     They leave the streams of the run unchanged.
@@ -145,5 +147,5 @@ class Apart:
             else generator
         )
 
-    def of(self, replicate: int) -> Apart:
-        return Apart(self._rng.of(replicate))
+    def of(self, replicate: int) -> SurrogateStreams:
+        return SurrogateStreams(self._rng.of(replicate))

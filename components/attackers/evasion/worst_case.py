@@ -42,7 +42,7 @@ class WorstCase(Evasion):
     members: Annotated[list[Evasion], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _comparable(self) -> WorstCase:
+    def _check_comparable(self) -> WorstCase:
         for member in self.members:
             if member.inputs() != self.inputs():
                 one = self.members[0]
@@ -75,8 +75,9 @@ class WorstCase(Evasion):
         return min((member.knowledge_used() for member in self.members), key=KNOWLEDGE.index)
 
     @property
-    def insiders(self) -> WorstCase:
-        """The worst case of the members who know most: what is to be no weaker than any attack that knows less."""
+    def most_informed_members(self) -> WorstCase:
+        """The worst case of the members who know most: what is to be no weaker than any attack that
+        knows less."""
         return self.model_copy(
             update={
                 "members": [m for m in self.members if m.knowledge_used() == self.knowledge_used()]
@@ -111,11 +112,12 @@ class WorstCase(Evasion):
             member.perturb(victim.facing(member.expects()), x, y, rng, eps)
             for member in self.members_by_label.values()
         ]
-        return strongest(victim, candidates, y, rng.attack, single_target(self))
+        return strongest(victim, candidates, y, rng.attack, find_single_target(self))
 
 
-def single_target(attacker: Evasion) -> int | None:
-    """The number of the one class that an informed attack, with all its members, wants to be predicted; else None."""
+def find_single_target(attacker: Evasion) -> int | None:
+    """The number of the one class that an informed attack, with all its members, wants to be
+    predicted; else None."""
     aims = attacker.aims()
     number = next(iter(aims)) if len(aims) == 1 else None
     return number if isinstance(number, int) else None

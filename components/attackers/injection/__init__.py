@@ -1,1 +1,2 @@
-"""Attackers who shift the observations that a filter sees, within a budget (false data injection)."""
+"""Attackers who shift the observations that a filter sees, within a budget (false data
+injection)."""

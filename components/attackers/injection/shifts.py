@@ -37,7 +37,8 @@ def random_signs(
 
 @dataclass
 class Strongest:
-    """The shift of every replicate that raises the filter's error most, of those that were tried."""
+    """The shift of every replicate that raises the filter's error most, of those that were
+    tried."""
 
     u: Tensor  # [R, T, dy]
     error: Tensor  # [R]
@@ -66,8 +67,9 @@ def climb(
     starts: list[Tensor],
     candidates: list[Tensor],
 ) -> Tensor:
-    """Projected gradient ascent of the filter's error from each start: u ← P_ε(u + α_k ε ∇_t/‖∇_t‖) time by time, with
-    α_k = ``step_size`` (1 − k/K), as a filter that gives up on outliers has its maximum inside the ball.  The best is kept."""
+    """Projected gradient ascent of the filter's error from each start: u ← P_ε(u + α_k ε ∇_t/‖∇_t‖)
+    time by time, with α_k = ``step_size`` (1 − k/K), as a filter that gives up on outliers has its
+    maximum inside the ball.  The best is kept."""
     best = beginning(victim, candidates)
     for u in starts:
         for k in range(steps):

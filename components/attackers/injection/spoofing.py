@@ -15,7 +15,7 @@ from components.contracts.streams import Rng
 from components.contracts.victim import FilterVictim
 from components.registry import register
 
-KNOWS: dict[str, Knowledge] = {
+KNOWLEDGE_BY_ACCESS: dict[str, Knowledge] = {
     "gradient": "white box",
     "queries": "black box",
     "nothing": "black box",
@@ -67,7 +67,7 @@ class Spoofing(Injection):
     unit: PositiveFloat | None
 
     @model_validator(mode="after")
-    def _knows_the_worst(self) -> Spoofing:
+    def _check_worst_access(self) -> Spoofing:
         if self.times == "worst" and self.access != "gradient":
             raise ValueError(
                 "times=worst: the gradient says which they are; set access=gradient or times=random"
@@ -84,10 +84,11 @@ class Spoofing(Injection):
         return self.unit
 
     def knowledge_used(self) -> Knowledge:
-        return KNOWS[self.access]
+        return KNOWLEDGE_BY_ACCESS[self.access]
 
     def references(self) -> dict[str, Injection]:
-        """The same attacker with a single step, with queries, and with random signs: at the same times."""
+        """The same attacker with a single step, with queries, and with random signs: at the same
+        times."""
         one = self.model_copy(
             update={"access": "gradient", "steps": 1, "step_size": 1.0, "restarts": 0}
         )

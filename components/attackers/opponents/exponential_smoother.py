@@ -12,7 +12,7 @@ from components.contracts.attackers import Knowledge, Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.streams import Rng
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("attacker", "exponential_smoother")
@@ -40,7 +40,7 @@ class ExponentialSmoother(Opponent[Tensor]):
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
         """p [R, K] before the first episode."""
         if seat.own != seat.targets:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.name}: hides the reward in one of the targets she can take, here he has {seat.own} actions "
                 f"for {seat.targets} targets"
             )

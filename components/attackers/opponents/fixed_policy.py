@@ -14,7 +14,7 @@ from components.contracts.games import Move, Seat, Turn
 from components.contracts.streams import Rng
 from components.maths.policies import draw_action
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("attacker", "fixed_policy")
@@ -37,7 +37,7 @@ class FixedPolicy(Opponent[Tensor]):
 
     @field_validator("plays")
     @classmethod
-    def _sums_to_one(cls, plays: str | list[float]) -> str | list[float]:
+    def _check_probabilities(cls, plays: str | list[float]) -> str | list[float]:
         if not isinstance(plays, str) and not math.isclose(sum(plays), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities must sum to 1, these to {sum(plays):g}")
         return plays
@@ -52,7 +52,9 @@ class FixedPolicy(Opponent[Tensor]):
         else:
             p = torch.tensor(self.plays)
         if len(p) != seat.own:
-            raise Misfit(f"attacker.plays: {len(p)} probabilities for {seat.own} actions")
+            raise ConfigMismatchError(
+                f"attacker.plays: {len(p)} probabilities for {seat.own} actions"
+            )
         return p.to(seat.device, seat.dtype).expand(seat.replicates, -1).clone()
 
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:

@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.maths.policies import check_finite, draw_action
 from components.problems.episodes.transition import Transition
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Learner(Opponent[Learning]):
 
     @field_validator("agent")
     @classmethod
-    def _plays(cls, agent: Inference) -> Inference:
+    def _check_plays_games(cls, agent: Inference) -> Inference:
         if not isinstance(agent, Agent):
             raise ValueError(
                 f"{agent.name} plays no games; use one of q_learning, fpq_learning, level_k, …"
@@ -61,7 +61,7 @@ class Learner(Opponent[Learning]):
 
     def reset(self, seat: Seat, rng: Rng) -> Learning:
         if seat.values is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.name}: keeps action values, and no model of them was given"
             )
         return Learning(self._agent.sit(seat.values, seat, rng))

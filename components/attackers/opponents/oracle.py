@@ -10,31 +10,33 @@ from pydantic import Field
 from torch import Tensor
 
 from components.contracts.attackers import Knowledge, Opponent
-from components.contracts.games import Move, Seat, TableOfRewards, Turn
+from components.contracts.games import Move, Seat, TabularGame, Turn
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
-PRECISE = 1e-10  # change of a value, in shares of the largest reward, at which its iteration ends
+VALUE_TOLERANCE = (
+    1e-10  # change of a value, in shares of the largest reward, at which its iteration ends
+)
 
 
 @dataclass(frozen=True)
-class Omniscience:
+class OracleState:
     """The rules, and no more."""
 
-    game: TableOfRewards = rebuilt()
+    game: TabularGame = rebuilt()
     replicates: int = rebuilt()
 
 
-def best_response(game: TableOfRewards, policy: Tensor, gamma: float) -> Tensor:
+def best_response(game: TabularGame, policy: Tensor, gamma: float) -> Tensor:
     """Values Q(s, b) [R, S, B] of the best response to the policy [R, S, A].
 
     They are the fixed point of
 
     Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ (1 − end(s′)) max_b′ Q(s′, b′)).
 
-    Value iteration starts from 0 and ends when no value changes by more than ``PRECISE`` of
+    Value iteration starts from 0 and ends when no value changes by more than ``VALUE_TOLERANCE`` of
     the largest reward.
     """
     gains = game.reward_b[..., 0]  # [S, A, B]
@@ -45,7 +47,7 @@ def best_response(game: TableOfRewards, policy: Tensor, gamma: float) -> Tensor:
     if game.ends is not None:
         goes_on = goes_on.masked_fill(game.ends, 0)
     q = now
-    least = PRECISE * max(float(gains.abs().max()), 1e-300)
+    least = VALUE_TOLERANCE * max(float(gains.abs().max()), 1e-300)
     while True:
         ahead = (gamma * goes_on * q.amax(-1))[:, game.transition]  # [R, S, A, B]
         after = now + torch.einsum("rsa,rsab->rsb", policy, ahead)
@@ -55,7 +57,7 @@ def best_response(game: TableOfRewards, policy: Tensor, gamma: float) -> Tensor:
 
 
 @register("attacker", "oracle")
-class OracleOpponent(Opponent[Omniscience]):
+class OracleOpponent(Opponent[OracleState]):
     """Opponent that plays the best response to the agent's true policy.
 
         b = argmax_b Q(s, b),  Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ max_b′ Q(s′, b′))
@@ -75,17 +77,17 @@ class OracleOpponent(Opponent[Omniscience]):
 
     gamma: Annotated[float, Field(ge=0, lt=1)]
 
-    def reset(self, seat: Seat, rng: Rng) -> Omniscience:
+    def reset(self, seat: Seat, rng: Rng) -> OracleState:
         game = seat.environment
-        if not isinstance(game, TableOfRewards) or len(game.n_threats) > 1:
-            raise Misfit(
+        if not isinstance(game, TabularGame) or len(game.n_threats) > 1:
+            raise ConfigMismatchError(
                 f"attacker={self.name}: asks for a game in tables with one opponent, which this one is not"
             )
-        return Omniscience(game, seat.replicates)
+        return OracleState(game, seat.replicates)
 
-    def act(self, state: Omniscience, turn: Turn, rng: Rng) -> Tensor:
+    def act(self, state: OracleState, turn: Turn, rng: Rng) -> Tensor:
         if turn.policy is None:
-            raise Misfit(f"attacker={self.name}: needs her policy and is not given it")
+            raise ConfigMismatchError(f"attacker={self.name}: needs her policy and is not given it")
         game = state.game
         n = game.reward_b.shape[0]
         states = torch.arange(n, device=turn.s.device)
@@ -94,5 +96,5 @@ class OracleOpponent(Opponent[Omniscience]):
         q = best_response(game, every, self.gamma)
         return q[torch.arange(len(turn.s), device=turn.s.device), turn.s].argmax(-1)
 
-    def observe(self, state: Omniscience, move: Move) -> Omniscience:
+    def observe(self, state: OracleState, move: Move) -> OracleState:
         return state

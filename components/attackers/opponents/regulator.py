@@ -20,7 +20,7 @@ HIGHEST = 0.5  # of a rate of tax that is Gaussian before its sigmoid
 
 
 @dataclass(frozen=True)
-class Regulation:
+class RegulatorState:
     """The regulator's parameters, its draws since the last update, and their outcomes."""
 
     theta: Tensor  # logits [R, rates], or the mean of the Gaussian [R, 1]
@@ -36,7 +36,7 @@ class Regulation:
 
 
 @register("attacker", "regulator")
-class Regulator(Opponent[Regulation]):
+class Regulator(Opponent[RegulatorState]):
     """Third party that taxes every reward at a rate τ and shares the tax out evenly.
 
     Its objective is the players' mean reward SU.
@@ -81,13 +81,13 @@ class Regulator(Opponent[Regulation]):
         """The regulator, preceded by the opponent that it brings, if any."""
         return [self] if self.regulates is None else [*self.regulates.assign_seats(seats), self]
 
-    def reset(self, seat: Seat, rng: Rng) -> Regulation:
+    def reset(self, seat: Seat, rng: Rng) -> RegulatorState:
         n = len(self.rates) if self.policy == "discrete" else 1
         nothing = torch.zeros(seat.replicates, n, device=seat.device, dtype=seat.dtype)
         theta = torch.full_like(nothing, 0.0 if self.policy == "discrete" else self.start)
         zeros = nothing[:, 0].clone()
         sums = (nothing.clone(), nothing.clone(), zeros.clone(), zeros.clone())
-        return Regulation(theta, nothing, *sums, zeros.clone(), nothing.clone(), zeros.clone())
+        return RegulatorState(theta, nothing, *sums, zeros.clone(), nothing.clone(), zeros.clone())
 
     def _draw(self, theta: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         """τ [R] and ∇_θ log π [R, ·]."""
@@ -104,7 +104,7 @@ class Regulator(Opponent[Regulation]):
         rate = self.rate if self.policy == "constant" else 0.0
         return torch.full_like(theta[:, 0], rate), torch.zeros_like(theta)
 
-    def act(self, state: Regulation, turn: Turn, rng: Rng) -> Tensor:
+    def act(self, state: RegulatorState, turn: Turn, rng: Rng) -> Tensor:
         """τ [R]; what it was drawn by is kept until the move is over, or as long as the draw."""
         if self.credit == "turn" or state.turns % self.every == 0:
             rate, score = self._draw(state.theta, rng)
@@ -112,7 +112,7 @@ class Regulator(Opponent[Regulation]):
             state.rate.copy_(rate)
         return state.rate.clone()
 
-    def observe(self, state: Regulation, move: Move) -> Regulation:
+    def observe(self, state: RegulatorState, move: Move) -> RegulatorState:
         """Sums up, and steps where it is time; ``move.r`` is SU."""
         state = replace(
             state,
@@ -124,7 +124,7 @@ class Regulator(Opponent[Regulation]):
         if state.turns % self.every or self.policy in ("constant", "none"):
             return state
         mean = state.welfare / self.every
-        climbed = self._by_change if self.credit == "change" else self._by_turn
+        climbed = self._change_gradient if self.credit == "change" else self._turn_gradient
         zero = torch.zeros_like(state.theta)
         return replace(
             state,
@@ -137,7 +137,7 @@ class Regulator(Opponent[Regulation]):
             earlier=state.score.clone(),
         )
 
-    def _by_turn(self, state: Regulation, mean: Tensor) -> Tensor:
+    def _turn_gradient(self, state: RegulatorState, mean: Tensor) -> Tensor:
         """The gradient [R, ·] where each turn's draw is credited with that turn's welfare."""
         # Before the first step nothing is known of how they fare: its own mean stands in.
         baseline = mean if state.turns == self.every else state.baseline
@@ -145,7 +145,7 @@ class Regulator(Opponent[Regulation]):
             state.products - (baseline.unsqueeze(1) * state.scores if self.baseline else 0.0)
         ) / self.every
 
-    def _by_change(self, state: Regulation, mean: Tensor) -> Tensor:
+    def _change_gradient(self, state: RegulatorState, mean: Tensor) -> Tensor:
         """Gradient of the previous draw, weighted by the change of welfare around it.
 
         The change is from the turns before that draw was kept to the turns that just ended.

@@ -14,11 +14,11 @@ from components.contracts.games import Move, Seat, Turn
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.registry import register
-from components.trouble import DataUnavailable, Misfit
+from components.trouble import ConfigMismatchError, DataUnavailableError
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayState:
     """Position in the replayed file."""
 
     t: int
@@ -27,7 +27,7 @@ class Replay:
 
 
 @register("attacker", "replayed")
-class ReplayedOpponent(Opponent[Replay]):
+class ReplayedOpponent(Opponent[ReplayState]):
     """Opponent that replays actions from a file, identical in every replicate.
 
     The file has one action number (from 0) per line.
@@ -44,26 +44,28 @@ class ReplayedOpponent(Opponent[Replay]):
 
     file: str
 
-    def reset(self, seat: Seat, rng: Rng) -> Replay:
+    def reset(self, seat: Seat, rng: Rng) -> ReplayState:
         try:
             lines = Path(self.file).read_text(encoding="utf-8").split()
         except (OSError, UnicodeDecodeError) as error:
-            raise DataUnavailable(f"attacker.file={self.file}: cannot be read ({error})") from None
+            raise DataUnavailableError(
+                f"attacker.file={self.file}: cannot be read ({error})"
+            ) from None
         for number, line in enumerate(lines, 1):
             if not line.isdecimal() or int(line) >= seat.own:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"attacker.file={self.file}, line {number}: {line!r} is none of his actions 0 … {seat.own - 1}"
                 )
-        return Replay(
+        return ReplayState(
             0, torch.tensor([int(line) for line in lines], device=seat.device), seat.replicates
         )
 
-    def act(self, state: Replay, turn: Turn, rng: Rng) -> Tensor:
+    def act(self, state: ReplayState, turn: Turn, rng: Rng) -> Tensor:
         if state.t >= len(state.actions):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker.file={self.file}: ends after {state.t} actions, the game goes on"
             )
         return state.actions[state.t].expand(state.replicates)
 
-    def observe(self, state: Replay, move: Move) -> Replay:
+    def observe(self, state: ReplayState, move: Move) -> ReplayState:
         return replace(state, t=state.t + 1)

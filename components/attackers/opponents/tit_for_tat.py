@@ -12,7 +12,7 @@ from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("attacker", "tit_for_tat")
@@ -36,7 +36,7 @@ class TitForTat(Opponent[Tensor]):
 
     def reset(self, seat: Seat, rng: Rng) -> Tensor:
         if (seat.own, seat.hers) != (2, 2):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"attacker={self.name}: cooperates or defects as she did, here he has {seat.own} actions and she {seat.hers}"
             )
         return torch.zeros(seat.replicates, dtype=torch.long, device=seat.device)

@@ -12,7 +12,8 @@ from components.registry import register
 
 @register("attacker", "together")
 class Together(Opponent[None]):
-    """Opponents of different kinds, one for each seat of the game, in the order of ``members``; a third party comes last.
+    """Opponents of different kinds, one for each seat of the game, in the order of ``members``; a
+    third party comes last.
 
     They choose independently of each other: p(b¹ … b^M|s) = ∏ p(b^m|s).
 

@@ -15,7 +15,7 @@ from components.attackers.words.changes import (
     log_odds_malicious,
     malicious,
     possible,
-    seen_by,
+    victim_as_attacked,
 )
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
@@ -55,7 +55,7 @@ class ARA(Evasion):
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         spam = malicious(y)
         out = x.clone()
-        victim = seen_by(victim, self.against)
+        victim = victim_as_attacked(victim, self.against)
         if eps == 0 or not bool(spam.any()):
             return out
         sets = change_sets(x.shape[1], int(eps)).to(x.device)
@@ -72,7 +72,8 @@ class ARA(Evasion):
     def candidates(
         self, victim: Victim, x: Tensor, sets: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """Log odds of r(z) for the z that every set [M, k] makes of x [B, D]; ∞ where it makes none. [B, M]"""
+        """Log odds of r(z) for the z that every set [M, k] makes of x [B, D]; ∞ where it makes
+        none. [B, M]"""
         can = possible(x, sets, self.direction)
         mail, set_index = can.nonzero(as_tuple=True)
         r = x.new_full(can.shape, torch.inf)

@@ -12,10 +12,12 @@ from torch import Tensor
 
 
 def beta_parameters(log_odds: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """(δ_1, δ_2) of the Beta of mean r = δ_1/(δ_1+δ_2) and variance δ_1δ_2/[(δ_1+δ_2)²(δ_1+δ_2+1)] = share · v(r).
+    """(δ_1, δ_2) of the Beta of mean r = δ_1/(δ_1+δ_2) and variance δ_1δ_2/[(δ_1+δ_2)²(δ_1+δ_2+1)]
+    = share · v(r).
 
-    v(r) = min{r²(1−r)/(1+r), r(1−r)²/(2−r)} is the largest variance at which the density has no pole at 0 or 1 (δ_1 ≥ 1 and
-    δ_2 ≥ 1).  r is given by its log odds: of a mail that is all but certain, 1 − r would be rounded off.
+    v(r) = min{r²(1−r)/(1+r), r(1−r)²/(2−r)} is the largest variance at which the density has no
+    pole at 0 or 1 (δ_1 ≥ 1 and δ_2 ≥ 1).  r is given by its log odds: of a mail that is all but
+    certain, 1 − r would be rounded off.
 
     Source: Gallego (2021), section 3.4.1; Naveiro et al. (2019)."""
     small = torch.sigmoid(-log_odds.abs())  # min(r, 1 − r)
@@ -59,7 +61,7 @@ def attack_frequencies(
     return counts / n
 
 
-def frequency_of(
+def estimate_frequency(
     which: Tensor, log_odds: Tensor, share: float, n: int, generator: torch.Generator
 ) -> Tensor:
     """The p̂ [B] of one candidate of each mail, ``which`` [B] of log odds [B, M].

@@ -23,7 +23,8 @@ CHUNK = 1 << 16  # mails that a victim judges at once
 
 @functools.lru_cache(maxsize=8)
 def change_sets(n_words: int, most: int) -> Tensor:
-    """Every set of at most ``most`` of D words, the smaller before the larger, [M, most]; M = Σ_{i≤most} D!/i!(D−i)!."""
+    """Every set of at most ``most`` of D words, the smaller before the larger, [M, most]; M =
+    Σ_{i≤most} D!/i!(D−i)!."""
     rows: list[tuple[int, ...]] = []
     for size in range(most + 1):
         rest = (n_words,) * (most - size)
@@ -32,7 +33,8 @@ def change_sets(n_words: int, most: int) -> Tensor:
 
 
 def possible(x: Tensor, sets: Tensor, direction: Direction) -> Tensor:
-    """Which sets [M, k] change a mail x [B, D] as a whole: a word that is there cannot be added. [B, M] bool"""
+    """Which sets [M, k] change a mail x [B, D] as a whole: a word that is there cannot be added.
+    [B, M] bool"""
     if direction == "flip":
         return torch.ones(len(x), len(sets), dtype=torch.bool, device=x.device)
     # [B, D + 1]
@@ -47,17 +49,18 @@ def flip_words(x: Tensor, sets: Tensor) -> Tensor:
 
 
 def log_odds(predictive: Categorical) -> Tensor:
-    """log p(y_1|x)/(1 − p(y_1|x)) [B]: as p(y_1|x) orders mails, where that has long been rounded to 1."""
+    """log p(y_1|x)/(1 − p(y_1|x)) [B]: as p(y_1|x) orders mails, where that has long been rounded
+    to 1."""
     log_probs = predictive.log_probs[:, 0]  # [B, C]
     others = torch.cat([log_probs[:, :MALICIOUS], log_probs[:, MALICIOUS + 1 :]], 1)
     return log_probs[:, MALICIOUS] - others.logsumexp(1)
 
 
-def seen_by(victim: Victim, against: Against) -> Victim:
+def victim_as_attacked(victim: Victim, against: Against) -> Victim:
     """The victim, or what lies under its defence where the attacker does not know of one."""
     posterior = victim.posterior
     return (
-        victim.aimed_at(posterior.undefended)
+        victim.with_posterior(posterior.undefended)
         if against == "undefended" and isinstance(posterior, Defends)
         else victim
     )
@@ -87,21 +90,22 @@ def least_malicious(
 ) -> Tensor:
     """x' = argmin_z p(y_1|z) over the z that differ from x [B, D] in at most ``most`` words (3.11).
 
-    All sets of at most ``exact`` words are tried; beyond, words are added to the best of them one at a time, each the
-    best in its turn.  Of equals the z of fewer changes is kept.  [B, D]
+    All sets of at most ``exact`` words are tried; beyond, words are added to the best of them one
+    at a time, each the best in its turn.  Of equals the z of fewer changes is kept.  [B, D]
 
     Source: Gallego (2021), eq. (3.11)."""
     first = min(most, exact)
-    x = best_of(victim, x, change_sets(x.shape[1], first), direction, generator)
+    x = pick_least_malicious(victim, x, change_sets(x.shape[1], first), direction, generator)
     for _ in range(most - first):
-        x = best_of(victim, x, change_sets(x.shape[1], 1), direction, generator)
+        x = pick_least_malicious(victim, x, change_sets(x.shape[1], 1), direction, generator)
     return x
 
 
-def best_of(
+def pick_least_malicious(
     victim: Victim, x: Tensor, sets: Tensor, direction: Direction, generator: torch.Generator
 ) -> Tensor:
-    """The least malicious of the mails that the sets [M, k] make of each row of x [B, D]; the first of equals. [B, D]"""
+    """The least malicious of the mails that the sets [M, k] make of each row of x [B, D]; the first
+    of equals. [B, D]"""
     out = []
     rows = max(1, CHUNK // len(sets))
     sets = sets.to(x.device)
@@ -117,7 +121,8 @@ def best_of(
 def random_changes(
     x: Tensor, y: Tensor, most: int, direction: Direction, generator: torch.Generator
 ) -> Tensor:
-    """The control: ``most`` words of every malicious mail drawn at random among those that can be changed. [B, D]"""
+    """The control: ``most`` words of every malicious mail drawn at random among those that can be
+    changed. [B, D]"""
     if most == 0:
         return x.clone()
     order = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(

@@ -18,7 +18,8 @@ from components.registry import register
 
 @register("attacker", "dalvi")
 class Dalvi(Evasion):
-    """Minimum-cost evasion of naive Bayes: the cheapest changes of words after which a spam mail passes for innocent.
+    """Minimum-cost evasion of naive Bayes: the cheapest changes of words after which a spam mail
+    passes for innocent.
 
     min Σ_i C(x_i, x'_i) δ_i  s.t.  Σ_i [log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2)] δ_i ≥ gap(x), δ ∈ {0, 1}^D,
     Σ_i δ_i ≤ ε, gap(x) = log p(y_1|x)/p(y_2|x): the log odds that have to go.  A mail that cannot be made to pass within ε

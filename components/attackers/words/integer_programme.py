@@ -8,14 +8,14 @@ from torch import Tensor
 
 from components.contracts.capabilities import Generative
 from components.contracts.posteriors import Defends, HoldsFit, Predicts
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 # by how much the log odds are brought below the threshold, so that rounding does not undo the
 # attack
-SAFE = 1e-9
+LOG_ODDS_SLACK = 1e-9
 
 
-def naive_bayes_under(posterior: Predicts) -> tuple[Generative, dict[str, Tensor]]:
+def unwrap_naive_bayes(posterior: Predicts) -> tuple[Generative, dict[str, Tensor]]:
     """The generative classifier and its fit, of a posterior or of the one under its defence.
 
     Raises:
@@ -23,14 +23,15 @@ def naive_bayes_under(posterior: Predicts) -> tuple[Generative, dict[str, Tensor
     """
     bare = posterior.undefended if isinstance(posterior, Defends) else posterior
     if not isinstance(bare, HoldsFit) or not isinstance(bare.estimator, Generative):
-        raise Misfit(
+        raise ConfigMismatchError(
             "attacker=dalvi: needs p(x_i|y), which naive Bayes alone has; choose model=naive_bayes"
         )
     return bare.estimator, bare.fitted
 
 
 def falls(estimator: Generative, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
-    """log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2) of flipping each word of x [B, D], [B, D]."""
+    """log p(x_i|y_1)/p(x_i|y_2) − log p(x'_i|y_1)/p(x'_i|y_2) of flipping each word of x [B, D],
+    [B, D]."""
     here, flipped = (estimator.log_features(fitted, z) for z in (x, 1 - x))  # [B, 2, D]
     return (here[:, 1] - here[:, 0]) - (flipped[:, 1] - flipped[:, 0])
 
@@ -66,10 +67,11 @@ def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.nd
 def minimum_cost_attack(
     posterior: Predicts, x: Tensor, insertion: float, removal: float | None, most: int
 ) -> Tensor:
-    """a(x): x [B, D] with the cheapest changes, at most ``most``, after which it is taken for innocent.
+    """a(x): x [B, D] with the cheapest changes, at most ``most``, after which it is taken for
+    innocent.
 
     A mail that is taken for innocent anyway, or cannot be made so, stays as it is."""
-    estimator, fitted = naive_bayes_under(posterior)
+    estimator, fitted = unwrap_naive_bayes(posterior)
     gain = falls(estimator, fitted, x).double().cpu().numpy()
     joint = estimator.log_class(fitted) + estimator.log_conditional(fitted, x)
     gap = (joint[:, 1] - joint[:, 0]).double().cpu().numpy()
@@ -78,7 +80,7 @@ def minimum_cost_attack(
     out = x.clone()
     for b in range(len(x)):
         if gap[b] > 0:
-            delta = cheapest(gain[b], gap[b] + SAFE, cost[b], most)
+            delta = cheapest(gain[b], gap[b] + LOG_ODDS_SLACK, cost[b], most)
             if delta is not None:
                 flip = torch.from_numpy(delta > 0).to(x.device)
                 out[b] = torch.where(flip, 1 - x[b], x[b])

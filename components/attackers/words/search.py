@@ -10,14 +10,15 @@ from torch import Tensor
 from components.attackers.words.changes import (
     least_malicious,
     malicious,
-    seen_by,
+    victim_as_attacked,
 )
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
 
 
 class WordSearch(BaseModel):
-    """Malicious mails become the least malicious of those that ``direction`` reaches with ε changed words."""
+    """Malicious mails become the least malicious of those that ``direction`` reaches with ε changed
+    words."""
 
     direction: ClassVar[Direction]
 
@@ -35,7 +36,7 @@ class WordSearch(BaseModel):
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         spam = malicious(y)
         out = x.clone()
-        victim = seen_by(victim, self.against)
+        victim = victim_as_attacked(victim, self.against)
         if eps > 0 and bool(spam.any()):
             out[spam] = least_malicious(
                 victim, x[spam], int(eps), self.exact, self.direction, rng.attack

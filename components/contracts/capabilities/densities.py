@@ -12,7 +12,7 @@ from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 
 
-class Constrains(Protocol):
+class ConstrainingMap(Protocol):
     """Map from flat, unconstrained parameters to the parameters they represent."""
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
@@ -122,7 +122,8 @@ class OwnInputs(Protocol):
 
 @runtime_checkable
 class Conditionals(Protocol):
-    """Full conditionals of blocks of the parameters, which a Gibbs sampler draws in turn; θ [K, P] as in LogJoint."""
+    """Full conditionals of blocks of the parameters, which a Gibbs sampler draws in turn; θ [K, P]
+    as in LogJoint."""
 
     @property
     def blocks(self) -> list[str]: ...

@@ -78,7 +78,8 @@ class LinearSmoother(Protocol):
 
 @runtime_checkable
 class Estimator(Protocol):
-    """A model that fits itself in one go; what it learnt is a dict of tensors, so that it can be kept."""
+    """A model that fits itself in one go; what it learnt is a dict of tensors, so that it can be
+    kept."""
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]: ...
 

@@ -85,7 +85,8 @@ class DensityOfFactors(Protocol):
 
 @runtime_checkable
 class Clustered(Protocol[Shown]):
-    """A log joint of rows that fall into K clusters, in an order that does not depend on their labels."""
+    """A log joint of rows that fall into K clusters, in an order that does not depend on their
+    labels."""
 
     # p(z_b = k | θ, x_b), on average over θ [S, P]: [B, K]
     def clusters(self, theta: Tensor, batch: Shown) -> Tensor: ...

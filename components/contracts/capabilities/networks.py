@@ -55,7 +55,8 @@ class Dropout(Protocol):
 
 @runtime_checkable
 class BatchNormalised(Protocol):
-    """A network that normalises by the batch as it learns, and as it predicts by statistics that it gathered."""
+    """A network that normalises by the batch as it learns, and as it predicts by statistics that it
+    gathered."""
 
     # the running means and variances themselves, in a fixed order
     def statistics(self) -> list[Tensor]: ...
@@ -67,7 +68,8 @@ class BatchNormalised(Protocol):
 
 @runtime_checkable
 class WeightSpace(Protocol):
-    """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian priors."""
+    """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian
+    priors."""
 
     theta: nn.Parameter  # [P]
 
@@ -121,7 +123,7 @@ class ReversesPredictive(Protocol):
 
 
 @runtime_checkable
-class InFormat(Network, Protocol):
+class CastableNetwork(Network, Protocol):
     """A network that can be copied to another floating-point format.
 
     The copy's parameters take no gradients.

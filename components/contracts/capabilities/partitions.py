@@ -1,4 +1,5 @@
-"""Capabilities of models in which a prior over partitions of the rows says what belongs together."""
+"""Capabilities of models in which a prior over partitions of the rows says what belongs
+together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Capabilities of state-space models: x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t)."""
+"""Capabilities of state-space models: x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~
+observation(x_t)."""
 
 from __future__ import annotations
 
@@ -11,13 +12,14 @@ from torch import Tensor
 from components.contracts.predictive import Predictive
 from components.contracts.sequences import Series
 from components.contracts.structural import Design, Structure
-from components.maths.compiled.elevation_map import Dem
+from components.maths.compiled.elevation_map import ElevationMapVersion
 from components.maths.series.time_varying import TimeVaryingSystem
 
 
 @runtime_checkable
 class StateSpace(Protocol):
-    """x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t); all with leading dimensions [R, N].
+    """x_0 ~ init, x_t ~ transition(x_{t−1}), y_t ~ observation(x_t); all with leading dimensions
+    [R, N].
 
     No observation that is asked about is missing."""
 
@@ -48,7 +50,8 @@ class TransitionMean(Protocol):
 
 @runtime_checkable
 class OptimalProposal(Protocol):
-    """The locally optimal proposal p(x_t | x_{t−1}, y_t), and the predictive likelihood that weighs its draws."""
+    """The locally optimal proposal p(x_t | x_{t−1}, y_t), and the predictive likelihood that weighs
+    its draws."""
 
     # [R, N, dx]
     def propose(self, y: Tensor, x_prev: Tensor, t: int, generator: torch.Generator) -> Tensor: ...
@@ -69,7 +72,8 @@ class BoundedObservation(Protocol):
 
 @runtime_checkable
 class GaussianNoise(Protocol):
-    """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the same scale can replace."""
+    """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the
+    same scale can replace."""
 
     @property
     # [dy, dy], or [R, dy, dy] where parameters are those of each replicate
@@ -78,7 +82,7 @@ class GaussianNoise(Protocol):
     def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
 
 
-class StartsGaussian(Protocol):
+class GaussianInitialState(Protocol):
     """x_0 ~ N(m_0, P_0), and noises N(0, Q) and N(0, Σ): what a Gaussian filter can start from."""
 
     @property
@@ -96,9 +100,9 @@ class StartsGaussian(Protocol):
 
 
 @runtime_checkable
-class AdditiveGaussian(StartsGaussian, Protocol):
-    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h differentiable in x: what Gaussian
-    filters linearise, or send sigma points through."""
+class AdditiveGaussian(GaussianInitialState, Protocol):
+    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
+    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # f_t(x) [R, N, dx]
 
@@ -165,8 +169,9 @@ class PowerIntegral(Protocol):
 
 
 @runtime_checkable
-class LinearGaussian(StartsGaussian, Protocol):
-    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter needs."""
+class LinearGaussian(GaussianInitialState, Protocol):
+    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter
+    needs."""
 
     @property
     def A(self) -> Tensor: ...  # [dx, dx]
@@ -177,7 +182,8 @@ class LinearGaussian(StartsGaussian, Protocol):
 
 @runtime_checkable
 class SplitNormal(LinearGaussian, Protocol):
-    """Linear Gaussian dynamics, y_t = H x_t + ε_t, each ε_tj with density 1{ε ≤ 0} N(0, s_−²) + 1{ε > 0} N(0, s_+²); Σ = I."""
+    """Linear Gaussian dynamics, y_t = H x_t + ε_t, each ε_tj with density 1{ε ≤ 0} N(0, s_−²) + 1{ε
+    > 0} N(0, s_+²); Σ = I."""
 
     @property
     def below(self) -> float: ...  # s_−
@@ -188,14 +194,15 @@ class SplitNormal(LinearGaussian, Protocol):
 
 @runtime_checkable
 class TerrainAided(Protocol):
-    """x_t = A x_{t−1} + N(0, Q) with x = (east, north, height, their velocities), y_t = (height above ground, distance from
-    the point of take-off) + N(0, s² I), x_0 ~ N(m_0, P_0); Q and P_0 are diagonal."""
+    """x_t = A x_{t−1} + N(0, Q) with x = (east, north, height, their velocities), y_t = (height
+    above ground, distance from the point of take-off) + N(0, s² I), x_0 ~ N(m_0, P_0); Q and P_0
+    are diagonal."""
 
     @property
     def delta(self) -> float: ...  # Δτ, time between observations
 
     @property
-    def dem(self) -> Dem: ...  # which elevation map
+    def dem(self) -> ElevationMapVersion: ...  # which elevation map
 
     @property
     def takeoff(self) -> tuple[float, float]: ...  # east, north

@@ -36,7 +36,8 @@ class Trainable(Protocol):
 
 @runtime_checkable
 class Elbo(Trainable, Protocol):
-    """A variational model: its bound as a function of explicit noise, and its predictive distribution."""
+    """A variational model: its bound as a function of explicit noise, and its predictive
+    distribution."""
 
     def draw_noise(
         self, batch: Batch, n_samples: int, generator: torch.Generator
@@ -65,7 +66,8 @@ class VariationalLayers(Protocol):
 
 @runtime_checkable
 class GivenFunction(Protocol):
-    """A posterior over functions f, and p(y | f) of single labels: what leaving one of them out asks for."""
+    """A posterior over functions f, and p(y | f) of single labels: what leaving one of them out
+    asks for."""
 
     def given_function(
         self, x: Tensor, n: int, generator: torch.Generator
@@ -216,7 +218,8 @@ class FactoredGuide(Trainable, Protocol[Shown]):
 
 @runtime_checkable
 class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
-    """A guide that says log q of its draws as it makes them: in one pass through its networks what asks for two otherwise."""
+    """A guide that says log q of its draws as it makes them: in one pass through its networks what
+    asks for two otherwise."""
 
     # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
     def sample_with_log_q(
@@ -226,7 +229,8 @@ class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class DrawsWithDerivative(LogRatio[Shown], Protocol[Shown]):
-    """A model that knows the derivative of both densities at draws of its own guide: nothing has to be recorded for it."""
+    """A model that knows the derivative of both densities at draws of its own guide: nothing has to
+    be recorded for it."""
 
     # at the draws of ``sample``: their ``log_q`` and ``log_joint`` [S, B], no gradient, and the derivative of both
     def draw_with_derivative(
@@ -254,7 +258,8 @@ class LatentVariable(LogRatio[Shown], Protocol[Shown]):
 
 @runtime_checkable
 class ClassConditional(LatentVariable[Batch], Protocol):
-    """A generative model p(y) p(z) p(x|z, y) of rows and the one class y of each, which guide and densities are given."""
+    """A generative model p(y) p(z) p(x|z, y) of rows and the one class y of each, which guide and
+    densities are given."""
 
     @property
     def log_share(self) -> Tensor: ...  # log p(y) [C]

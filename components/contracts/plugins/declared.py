@@ -9,8 +9,8 @@ from typing import get_args
 from components.contracts import attackers, problems, roles
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.posteriors import POSTERIORS
-from components.contracts.user_code import line_of
-from components.trouble import Misfit
+from components.contracts.user_code import format_code_location
+from components.trouble import ConfigMismatchError
 
 # Methods that a class must have of its own, by the base that it derives from, and how each is written.
 METHODS: dict[type, dict[str, str]] = {
@@ -43,7 +43,7 @@ KINDS = frozenset(get_args(problems.Kind))
 TARGETS = frozenset(get_args(problems.Target))
 VALUES = frozenset(get_args(problems.Values))
 DOMAINS = frozenset(get_args(problems.Domain))
-SEES = frozenset(get_args(problems.Sees))
+BATCH_KINDS = frozenset(get_args(problems.BatchKind))
 KNOWLEDGE = frozenset(get_args(attackers.Knowledge))
 
 # Of each base, the words that a class variable may hold.  "one": the variable is a word; "set": a set of words; "by": a
@@ -66,7 +66,7 @@ WORDS: dict[type, dict[str, tuple[str, frozenset[str]]]] = {
     },
     roles.Inference: {
         "kinds": ("set", KINDS),
-        "sees": ("one", SEES),
+        "sees": ("one", BATCH_KINDS),
         "needs": ("set", frozenset(CAPABILITIES)),
         "needs_by_kind": ("by", frozenset(CAPABILITIES)),
         "instead_by_kind": ("by", frozenset(CAPABILITIES)),
@@ -104,7 +104,7 @@ def is_foreign(cls: type) -> bool:
     return cls.__module__.partition(".")[0] != "components"
 
 
-def base_of(cls: type) -> type | None:
+def role_base_class(cls: type) -> type | None:
     """The base class of its role; None: it derives from none."""
     return next((base for base in METHODS if issubclass(cls, base)), None)
 
@@ -114,16 +114,16 @@ def check_declared(role: str, name: str, cls: type) -> None:
 
     Raises:
         Misfit: it derives from no base of its role, lacks a method or a class variable, or one holds an unknown word."""
-    where = f"{role}={name} ({line_of(cls)})"
-    base = base_of(cls)
+    where = f"{role}={name} ({format_code_location(cls)})"
+    base = role_base_class(cls)
     if base is None:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: {cls.__name__} derives from no base of components.contracts; a {role} must"
         )
     _check_methods(where, cls, base)
     for variable in REQUIRED.get(base, ()):
         if not hasattr(cls, variable):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: {cls.__name__} has no {variable}; declare {variable}: ClassVar[…] in the class"
             )
     for variable, (form, words) in WORDS.get(base, {}).items():
@@ -134,35 +134,35 @@ def _check_methods(where: str, cls: type, base: type) -> None:
     leads = base is attackers.Opponent and cls.assign_seats is not base.assign_seats  # type: ignore[attr-defined]
     for method, signature in METHODS[base].items():
         if not leads and getattr(cls, method) is getattr(base, method):
-            raise Misfit(f"{where}: {cls.__name__} has no {method}; write {signature}")
+            raise ConfigMismatchError(f"{where}: {cls.__name__} has no {method}; write {signature}")
 
 
 def _check_words(where: str, value: object, form: str, words: frozenset[str]) -> None:
     if value is None:
         return
     if form == "one":
-        _refuse_unknown(where, [value], words)
+        _check_known_words(where, [value], words)
     elif form == "by":
         if not isinstance(value, Mapping):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where} is a {type(value).__name__}, must be a dictionary of sets of words by kind of problem"
             )
-        _refuse_unknown(where, value, KINDS)
+        _check_known_words(where, value, KINDS)
         for kind, some in value.items():
             _check_words(f"{where}[{kind!r}]", some, "set", words)
     else:
         if not isinstance(value, set | frozenset):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where} is a {type(value).__name__}, must be a set of words, frozenset({{…}})"
             )
-        _refuse_unknown(where, value, words)
+        _check_known_words(where, value, words)
 
 
-def _refuse_unknown(where: str, given: Iterable[object], words: frozenset[str]) -> None:
+def _check_known_words(where: str, given: Iterable[object], words: frozenset[str]) -> None:
     for word in sorted(map(str, given)):
         if word not in words:
             near = get_close_matches(word, words, n=1, cutoff=0.6)
             fix = (
                 f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(words)[:12])}"
             )
-            raise Misfit(f"{where}: unknown word {word!r}; {fix}")
+            raise ConfigMismatchError(f"{where}: unknown word {word!r}; {fix}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-FIXES = {
+GLOBAL_STREAM_FIXES = {
     "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
     "NumPy's": "draw with numpy.random.default_rng(seed), the seed drawn from a generator of rng",
     "PyTorch's": "give a generator of rng to what draws, or seed it inside torch.random.fork_rng()",

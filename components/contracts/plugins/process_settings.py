@@ -10,16 +10,17 @@ from typing import Any
 
 
 @contextmanager
-def kept_settings() -> Iterator[None]:
-    """Puts back the present folder, and PyTorch's default dtype, default device and gradient mode."""
+def preserve_settings() -> Iterator[None]:
+    """Puts back the present folder, and PyTorch's default dtype, default device and gradient
+    mode."""
     folder = _folder()
-    before = _of_torch()
+    before = _torch_settings()
     try:
         yield
     finally:
         if folder is not None and _folder() != folder:
             os.chdir(folder)
-        after = _of_torch()
+        after = _torch_settings()
         if after is not None and after != before:
             _restore_torch(before)
 
@@ -31,7 +32,7 @@ def _folder() -> str | None:
         return None
 
 
-def _of_torch() -> tuple[Any, Any, bool] | None:
+def _torch_settings() -> tuple[Any, Any, bool] | None:
     """Dtype, device and gradient mode; None: PyTorch is not imported."""
     torch = sys.modules.get("torch")
     if torch is None or "get_default_device" not in vars(torch):

@@ -51,7 +51,7 @@ class PredictsInReverse(Predicts, Protocol):
 
 
 @runtime_checkable
-class ChangesFormat(Predicts, Protocol):
+class CastablePosterior(Predicts, Protocol):
     """A posterior predictive that may have a copy in another floating-point format.
 
     The copy takes inputs x in that format.
@@ -66,13 +66,13 @@ class HoldsDraws(Protocol):
     """Draws θ of C chains, and the P' named parameters that they represent.
 
     If R replicates are computed in parallel, C is R times the chains of each;
-    ``of_replicate`` selects the chains of one.
+    ``select_replicate`` selects the chains of one.
     """
 
     @property
     def replicates(self) -> int: ...  # R
 
-    def of_replicate(self, r: int) -> HoldsDraws: ...
+    def select_replicate(self, r: int) -> HoldsDraws: ...
 
     @property
     def draws(self) -> Tensor: ...  # [C, N, P]
@@ -147,7 +147,7 @@ class DrawsInBulk(Protocol):
     """A posterior known in closed form, and draws of its parameters that stand for it."""
 
     @property
-    def in_bulk(self) -> HoldsDraws: ...
+    def bulk_draws(self) -> HoldsDraws: ...
 
 
 @runtime_checkable
@@ -176,7 +176,7 @@ class WritesFiles(Protocol):
 
 
 @runtime_checkable
-class KnowsDensity(Protocol):
+class DensityPosterior(Protocol):
     """A posterior of θ that may have a known density."""
 
     # log q(θ), [n, P] -> [n]; None: it is not

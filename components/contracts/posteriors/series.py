@@ -71,7 +71,8 @@ class FilteredStates(SmoothedStates, Protocol):
 
 @runtime_checkable
 class WeighsParticles(Protocol):
-    """A filter's posterior that knows how evenly its particles were weighted before they were resampled."""
+    """A filter's posterior that knows how evenly its particles were weighted before they were
+    resampled."""
 
     @property
     def ess(self) -> Tensor | None: ...  # effective sample size [R, T]; None: not known
@@ -79,7 +80,8 @@ class WeighsParticles(Protocol):
 
 @runtime_checkable
 class WeighsObservations(Protocol):
-    """A filter's posterior that knows how far it followed each observation: 1 as a Kalman filter does, 0 not at all."""
+    """A filter's posterior that knows how far it followed each observation: 1 as a Kalman filter
+    does, 0 not at all."""
 
     @property
     # [R, T]; None: it follows each of them, or weighs particles
@@ -162,7 +164,8 @@ class Selects(Protocol):
 
 
 class Affine(NamedTuple):
-    """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T + j."""
+    """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T +
+    j."""
 
     mean: Tensor  # with nothing put in from T on [S, H]
     covariance: Tensor  # [S, H, H]

@@ -40,7 +40,8 @@ def cross(a: Array, b: Array) -> Array:
 
 
 def to_link(v: Array, cos: Array, sin: Array, twist: float) -> Array:
-    """Rz(θ)ᵀ Rx(α)ᵀ v: a vector of frame i−1 in the axes of frame i; v [3, N], cos θ and sin θ [N]."""
+    """Rz(θ)ᵀ Rx(α)ᵀ v: a vector of frame i−1 in the axes of frame i; v [3, N], cos θ and sin θ
+    [N]."""
     x = v[0]
     y = np.cos(twist) * v[1] + np.sin(twist) * v[2]
     z = np.cos(twist) * v[2] - np.sin(twist) * v[1]
@@ -68,8 +69,8 @@ def inverse_dynamics(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
 
     q rad, q̇ rad/s, q̈ rad/s², each [N, J] -> τ [N, J] in N m.
 
-    Source: Craig (2005) Introduction to Robotics, eqs (6.45)–(6.53), after Luh, Walker & Paul (1980).
-    """
+    Source: Craig (2005) Introduction to Robotics, eqs (6.45)–(6.53), after Luh, Walker & Paul
+    (1980)."""
     n, joints = q.shape
     theta = q.T + arm.zero[:, None]  # [J, N]
     cos = np.cos(theta)
@@ -113,7 +114,8 @@ def inverse_dynamics(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
 
 
 def mass_matrix(arm: Arm, q: Array) -> Array:
-    """M(q) [N, J, J], kg m²: column j is the torque of a unit acceleration of joint j, at rest and weightless."""
+    """M(q) [N, J, J], kg m²: column j is the torque of a unit acceleration of joint j, at rest and
+    weightless."""
     n, joints = q.shape
     weightless = Arm(**{**vars(arm), "gravity": np.zeros(3)})
     rest = np.zeros((n * joints, joints))

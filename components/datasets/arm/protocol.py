@@ -1,4 +1,5 @@
-"""The protocol of the inverse-dynamics experiments: N rows, a few of their labels, everything standardised."""
+"""The protocol of the inverse-dynamics experiments: N rows, a few of their labels, everything
+standardised."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Array = NDArray[np.float64]
 JOINTS = 7
 
 
 def observed_labels(rows: int, labels_per_row: int, generator: torch.Generator) -> Tensor:
-    """Which labels are observed, [rows, 7] bool: in each row ``labels_per_row`` of the 7, uniformly at random."""
+    """Which labels are observed, [rows, 7] bool: in each row ``labels_per_row`` of the 7, uniformly
+    at random."""
     order = torch.rand(rows, JOINTS, generator=generator, dtype=torch.float64).argsort(1)
     return torch.zeros(rows, JOINTS, dtype=torch.bool).scatter_(1, order[:, :labels_per_row], True)
 
@@ -41,7 +43,7 @@ def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return mean, torch.where(std > 0, std, pooled)
 
 
-def partly_labelled(
+def make_partly_labelled(
     name: str,
     train: tuple[Array, Array],
     test: tuple[Array, Array],
@@ -66,7 +68,7 @@ def partly_labelled(
     """
     pool = len(train[0])
     if n_train > pool:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.n_train={n_train}: {name} has {pool} training rows; set it to at most {pool}"
         )
     rows = torch.randperm(pool, generator=rng.data)[:n_train]
@@ -103,8 +105,8 @@ def partly_labelled(
     )
 
 
-def some_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Array, Array]:
-    """n rows drawn without replacement; None: all, in their order (drawing as much from ``rng``, so that what is drawn
-    next does not depend on n)."""
+def sample_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Array, Array]:
+    """n rows drawn without replacement; None: all, in their order (drawing as much from ``rng``, so
+    that what is drawn next does not depend on n)."""
     rows = torch.randperm(len(data[0]), generator=rng.data)[:n].numpy()
     return data if n is None else (data[0][rows], data[1][rows])

@@ -12,12 +12,12 @@ from pydantic import Field, model_validator
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.arm.protocol import JOINTS, Array, partly_labelled, some_rows
+from components.datasets.arm.protocol import JOINTS, Array, make_partly_labelled, sample_rows
 from components.datasets.arm.simulation import simulated_rows
 from components.datasets.files import locate, why_unavailable
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 INPUTS = 21
 TRAIN_ROWS = 44_484
@@ -33,7 +33,8 @@ NAMES = {"official": "sarcos", "test_file": "sarcos-test-file", "simulated": "sa
 
 @functools.lru_cache(maxsize=2)
 def _read(path: Path) -> tuple[Array, Array]:
-    """Inputs [N, 21] (7 positions, 7 velocities, 7 accelerations) and torques [N, 7] of a published file."""
+    """Inputs [N, 21] (7 positions, 7 velocities, 7 accelerations) and torques [N, 7] of a published
+    file."""
     from scipy.io import loadmat  # slow to import
 
     rows = loadmat(path)[path.stem]
@@ -51,7 +52,7 @@ class Sarcos(Dataset):
     test_file: 1,000 test rows and the training pool from the 4,449 rows of the test file
     only, named ``sarcos-test-file``.  simulated: the arm of ``sarcos_sim``, named
     ``sarcos-sim``, which also replaces files that cannot be obtained, with a
-    ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 21], y [N, 7].
+    ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 21], y [N, 7].
 
     Raises:
         DataUnavailable: files cannot be obtained.
@@ -72,7 +73,7 @@ class Sarcos(Dataset):
     batch_size: Annotated[int, Field(ge=1)] | None
 
     @model_validator(mode="after")
-    def _enough_rows(self) -> Sarcos:
+    def _check_row_count(self) -> Sarcos:
         pool = TEST_ROWS - (self._test_rows or 0)
         if self.split == "test_file" and self.n_train > pool:
             raise ValueError(
@@ -96,7 +97,7 @@ class Sarcos(Dataset):
         if why is None:
             return NAMES[self.split]
         if self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated arm")
+            raise DataUnavailableError(f"{why}; or dataset.offline=simulate to use a simulated arm")
         return NAMES["simulated"]
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
@@ -107,7 +108,7 @@ class Sarcos(Dataset):
                 warnings.warn(
                     f"SIMULATED DATA: dataset.split={self.split} cannot be had, a simulated seven-joint arm takes its "
                     f"place; everything is recorded as {name} and compares with no published number ({why})",
-                    SimulatedData,
+                    SimulatedDataWarning,
                     stacklevel=1,  # from this file: the runner shows what components warn of
                 )
             rows = simulated_rows(setting.data_dir)
@@ -118,12 +119,12 @@ class Sarcos(Dataset):
             train = _read(paths[0])
             test = _read(paths[-1])
         if name == NAMES["test_file"]:
-            x, y = some_rows(test, TEST_ROWS, rng)
+            x, y = sample_rows(test, TEST_ROWS, rng)
             n = self._test_rows or 0
             train = (x[n:], y[n:])
             test = (x[:n], y[:n])
         else:
-            test = some_rows(test, self._test_rows, rng)
-        return partly_labelled(
+            test = sample_rows(test, self._test_rows, rng)
+        return make_partly_labelled(
             name, train, test, self.n_train, self.labels_per_row, self.batch_size, rng, setting
         )

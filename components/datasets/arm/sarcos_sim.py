@@ -10,7 +10,7 @@ from pydantic import Field
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.arm.protocol import JOINTS, partly_labelled, some_rows
+from components.datasets.arm.protocol import JOINTS, make_partly_labelled, sample_rows
 from components.datasets.arm.simulation import simulated_rows
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -18,14 +18,16 @@ from components.registry import register
 
 @register("dataset", "sarcos_sim")
 class SarcosSim(Dataset):
-    """Torques of a simulated seven-joint arm from its joints' positions, velocities and accelerations.
+    """Torques of a simulated seven-joint arm from its joints' positions, velocities and
+    accelerations.
 
-    y = M(q) q̈ + C(q, q̇) q̇ + g(q) + b q̇ + c tanh(q̇/v) + ε, rigid-body dynamics by the recursive Newton–Euler algorithm
-    with viscous and Coulomb friction, along smooth random motions; sensor noise on positions (rad), velocities (rad/s),
-    accelerations (rad/s²) and torques (N m).  44,484 training rows and 4,449 test rows from motions that are not in
-    training: one fixed world, invented but of realistic size (``arm/seven_joint.yaml``), the same for every seed.  A
-    run draws N training rows and ``labels_per_row`` of the 7 labels of each, and standardises by them.  x [N, 21],
-    y [N, 7].
+    y = M(q) q̈ + C(q, q̇) q̇ + g(q) + b q̇ + c tanh(q̇/v) + ε, rigid-body dynamics by the recursive
+    Newton–Euler algorithm with viscous and Coulomb friction, along smooth random motions; sensor
+    noise on positions (rad), velocities (rad/s), accelerations (rad/s²) and torques (N m).  44,484
+    training rows and 4,449 test rows from motions that are not in training: one fixed world,
+    invented but of realistic size (``arm/seven_joint.yaml``), the same for every seed.  A run draws
+    N training rows and ``labels_per_row`` of the 7 labels of each, and standardises by them.  x [N,
+    21], y [N, 7].
 
     Source: Boustati (2021), appendix A.1.2; Craig (2005), eqs (6.45)–(6.53)."""
 
@@ -42,9 +44,9 @@ class SarcosSim(Dataset):
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         rows = simulated_rows(setting.data_dir)
-        test = some_rows((rows.x_test, rows.y_test), self.n_test, rng)
+        test = sample_rows((rows.x_test, rows.y_test), self.n_test, rng)
         train = (rows.x_train, rows.y_train)
-        return partly_labelled(
+        return make_partly_labelled(
             "sarcos-sim",
             train,
             test,

@@ -1,4 +1,5 @@
-"""The simulated world: one arm, its friction, its sensors and its motions, generated once and kept in a file."""
+"""The simulated world: one arm, its friction, its sensors and its motions, generated once and kept
+in a file."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class SensorNoise:
 
 
 @dataclass(frozen=True)
-class World:
+class SimulationSpec:
     """All that determines the simulated data."""
 
     arm: Arm
@@ -68,7 +69,7 @@ class SimulatedRows:
     y_test: Array
 
 
-def read_world(path: Path = _HERE / "seven_joint.yaml") -> World:
+def read_world(path: Path = _HERE / "seven_joint.yaml") -> SimulationSpec:
     """The world that a parameter file describes."""
     facts = yaml.safe_load(path.read_text())
 
@@ -79,7 +80,7 @@ def read_world(path: Path = _HERE / "seven_joint.yaml") -> World:
     xx, yy, zz, xy, xz, yz = arm["inertia"].T
     arm["inertia"] = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
     motion = arrays(facts["motion"]) | {"frequency": tuple(facts["motion"]["frequency"])}
-    return World(
+    return SimulationSpec(
         Arm(**arm),
         Friction(**arrays(facts["friction"])),
         Motion(**motion),
@@ -90,7 +91,7 @@ def read_world(path: Path = _HERE / "seven_joint.yaml") -> World:
     )
 
 
-def simulate(world: World) -> SimulatedRows:
+def simulate(world: SimulationSpec) -> SimulatedRows:
     """Random motions, the torques that they take, and what the sensors make of both.
 
     x = (q, q̇, q̈) + noise;  y = RNE(q, q̇, q̈) + τ_f(q̇) + noise.  Test rows come from motions of their own.
@@ -135,7 +136,8 @@ def _digest(rows: dict[str, Array]) -> str:
 
 
 def _read(path: Path, expected: str) -> SimulatedRows | None:
-    """Rows kept in a file; None if there is no such file, other parameters made it, or they are not those written."""
+    """Rows kept in a file; None if there is no such file, other parameters made it, or they are not
+    those written."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             rows = {name: stored[name] for name in SimulatedRows.__annotations__}
@@ -164,8 +166,9 @@ def _write(path: Path, rows: SimulatedRows, checksum: str) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def simulated_rows(data_dir: Path) -> SimulatedRows:
-    """The rows of the fixed world: read from ``sarcos_sim/`` in the data folder or the user's cache, else generated and
-    kept in the first of the two that can be written.  The arrays are read-only."""
+    """The rows of the fixed world: read from ``sarcos_sim/`` in the data folder or the user's
+    cache, else generated and kept in the first of the two that can be written.  The arrays are
+    read-only."""
     expected = checksum()
     places = [folder / "sarcos_sim" / f"rows-{expected[:12]}.npz" for folder in folders(data_dir)]
     rows = next(

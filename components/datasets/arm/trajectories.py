@@ -31,9 +31,10 @@ def random_motions(
 ) -> tuple[Array, Array, Array]:
     """Positions, velocities and accelerations of ``count`` independent motions.
 
-    q_j(t) = c_j + Σ_k a_jk sin(2π f_jk t + φ_jk), with c_j, f_jk and φ_jk uniform and Σ_k a_jk at most what leaves q_j
-    within its limits; Σ_k a_jk (2π f_jk)^p at most the largest speed (p = 1) and acceleration (p = 2).  Every motion
-    has parameters of its own, so the rows of one say nothing of another's.
+    q_j(t) = c_j + Σ_k a_jk sin(2π f_jk t + φ_jk), with c_j, f_jk and φ_jk uniform and Σ_k a_jk at
+    most what leaves q_j within its limits; Σ_k a_jk (2π f_jk)^p at most the largest speed (p = 1)
+    and acceleration (p = 2).  Every motion has parameters of its own, so the rows of one say
+    nothing of another's.
 
     Each [count · rows, J], a motion's rows one after the other.
     """

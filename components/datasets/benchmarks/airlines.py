@@ -13,11 +13,12 @@ from components.registry import register
 
 
 def simulated_flights(rows: int) -> Array:
-    """[rows, 8 + 1]: age of the aircraft (years), distance (miles), air time (minutes), departure and arrival (minutes of the
-    day), day of the week, day of the month, month, and the delay (minutes).
+    """[rows, 8 + 1]: age of the aircraft (years), distance (miles), air time (minutes), departure
+    and arrival (minutes of the day), day of the week, day of the month, month, and the delay
+    (minutes).
 
-    delay = b(x) + s(x) t + h(x) e, t of Student with 3 degrees of freedom, e exponential for flights held up: both grow
-    through the day, b is larger on Fridays and in January."""
+    delay = b(x) + s(x) t + h(x) e, t of Student with 3 degrees of freedom, e exponential for
+    flights held up: both grow through the day, b is larger on Fridays and in January."""
     rng = np.random.default_rng([*b"airlines"])
     age = rng.gamma(2.0, 5.0, rows)
     distance = 100 + rng.gamma(1.6, 400.0, rows)

@@ -15,18 +15,19 @@ from pydantic import Field, PositiveInt
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.stand_in import FileOrSimulation
+from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised, SupervisedFigure
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Array = NDArray[np.float64]
 
 
-class BigTable(FileOrSimulation[Supervised]):
-    """A subclass says how many rows there are and what they are: ``rows`` [N, D + 1], inputs and then the label."""
+class BigTable(FileOrSimulationDataset[Supervised]):
+    """A subclass says how many rows there are and what they are: ``rows`` [N, D + 1], inputs and
+    then the label."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
@@ -44,7 +45,7 @@ class BigTable(FileOrSimulation[Supervised]):
         available = self.total - self.n_test
         n = available if self.n_train is None else self.n_train
         if n > available or available < 2:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.n_train: {self.name} has {self.total:,} rows, {max(available, 0):,} beside dataset.n_test="
                 f"{self.n_test:,}; lower either"
             )

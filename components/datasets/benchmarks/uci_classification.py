@@ -17,13 +17,13 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.stand_in import FileOrSimulation
+from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import Rows, standardised_inputs
 from components.datasets.tables.uci_regression import Shape, simulated_rows, split_rows
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Name = Literal["breast", "crabs", "ionosphere", "pima", "sonar"]
 Table = tuple[NDArray[np.float64], NDArray[np.int_]]  # x [N, D], y [N] in {0, 1}
@@ -32,7 +32,8 @@ SPLITS = 20
 
 @dataclass(frozen=True)
 class Source:
-    """A set's file, its rows and inputs once read, how many are of class 1, and how a line of the file is read."""
+    """A set's file, its rows and inputs once read, how many are of class 1, and how a line of the
+    file is read."""
 
     file: str
     shape: Shape
@@ -93,7 +94,8 @@ def _read(path: Path, name: str) -> Table:
 
 
 def simulated_labels(name: str, source: Source) -> Table:
-    """As many rows, inputs and ones as a set has: class 1 is where a random network with noise is largest."""
+    """As many rows, inputs and ones as a set has: class 1 is where a random network with noise is
+    largest."""
     rows = simulated_rows(f"{name} classes", source.shape)
     y = np.zeros(len(rows), dtype=np.int64)
     y[rows[:, -1].argsort()[len(rows) - source.ones :]] = 1
@@ -101,7 +103,7 @@ def simulated_labels(name: str, source: Source) -> Table:
 
 
 @register("dataset", "uci_classification")
-class UciClassification(FileOrSimulation[Supervised]):
+class UciClassification(FileOrSimulationDataset[Supervised]):
     """UCI classification sets of two classes, each with 20 splits into 90 % and 10 %.
 
     ``split`` null: replicate r of a run takes split r.  The splits are successive
@@ -109,7 +111,7 @@ class UciClassification(FileOrSimulation[Supervised]):
     splits published with ionosphere are exactly these.  Inputs are standardised by the
     training rows, a constant one by its mean only.  If the file cannot be obtained, a
     random network of the same shape, named ``uci-classification-sim``, replaces it with a
-    ``SimulatedData`` warning, unless ``offline`` is error.  x [N, D], y [N, 1].
+    ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, D], y [N, 1].
 
     Five of the six sets of the supplement are here.  Its Table 1 counts a row too few in
     breast, pima, sonar and ionosphere (each file's first line was taken for a header) and,
@@ -133,7 +135,7 @@ class UciClassification(FileOrSimulation[Supervised]):
     batch_size: PositiveInt | None
 
     @model_validator(mode="after")
-    def _split_exists(self) -> UciClassification:
+    def _check_split(self) -> UciClassification:
         if self.split is not None and self.split >= SPLITS:
             raise ValueError(f"split: {self.set} has splits 0 to {SPLITS - 1}; lower dataset.split")
         return self
@@ -150,7 +152,7 @@ class UciClassification(FileOrSimulation[Supervised]):
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         split = rng.replicate if self.split is None else self.split
         if split >= SPLITS:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"replicates: {self.set} has {SPLITS} splits, one to each; set replicates to at most that"
             )
         name = self.identity(setting.data_dir, setting.offline)

@@ -34,7 +34,7 @@ class Year(BigTable):
     the run's seed are scored and ``n_train`` (null: all others) are for training.  Inputs
     and label are standardised by the training rows, RMSE and log-likelihood in years.  If
     the file cannot be obtained, a random network of the same shape, named ``year-sim``,
-    replaces it with a ``SimulatedData`` warning, unless ``offline`` is error.
+    replaces it with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
     x [N, 90], y [N, 1].
 
     The set's own split keeps the songs of an artist on one side; the paper draws at random,

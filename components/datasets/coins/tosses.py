@@ -12,7 +12,7 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("dataset", "tosses")
@@ -40,7 +40,9 @@ class Tosses(Dataset[Unlabelled]):
 
     def load(self, rng: Rng, setting: Setting) -> Unlabelled:
         if self.heads + self.tails == 0:
-            raise Misfit("dataset.heads=0, dataset.tails=0: there is no toss; give at least one")
+            raise ConfigMismatchError(
+                "dataset.heads=0, dataset.tails=0: there is no toss; give at least one"
+            )
         last = min(self.tails, 1)
         x = torch.zeros(self.heads + self.tails, 1, dtype=setting.dtype)
         order = torch.randperm(len(x) - last, generator=rng.data)

@@ -20,10 +20,12 @@ from components.registry import register
 
 @register("dataset", "funnel")
 class Funnel(Dataset[Density]):
-    """Neal's funnel, the joint density of a log variance and of the variables that have it; or of a log standard deviation.
+    """Neal's funnel, the joint density of a log variance and of the variables that have it; or of a
+    log standard deviation.
 
-    v ~ N(0, s²), x_i | v ~ N(0, e^v), i = 1 … P − 1; E[v] = E[x_i] = 0, E[v²] = s², E[x_i²] = exp(s²/2), which few draws of
-    large v make up: estimates of it need very long chains.  With ``spread: sd`` x_i | v ~ N(0, e^2v), E[x_i²] = exp(2s²).
+    v ~ N(0, s²), x_i | v ~ N(0, e^v), i = 1 … P − 1; E[v] = E[x_i] = 0, E[v²] = s², E[x_i²] =
+    exp(s²/2), which few draws of large v make up: estimates of it need very long chains.  With
+    ``spread: sd`` x_i | v ~ N(0, e^2v), E[x_i²] = exp(2s²).
 
     Source: Neal (2003), section 8; Gallego (2021), section 2.4.2 (sd, as its Figure 2.7 shows)."""
 

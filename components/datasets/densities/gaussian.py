@@ -1,4 +1,5 @@
-"""A multivariate Gaussian as a target: the one for which every moment of a sampler can be checked."""
+"""A multivariate Gaussian as a target: the one for which every moment of a sampler can be
+checked."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from components.contracts.streams import Rng
 from components.figures.samples.particles_2d import particles_2d
 from components.figures.samples.trace import trace
 from components.figures.samples.trajectories_2d import trajectories_2d
-from components.figures.variational.beside_exact import beside_target
+from components.figures.variational.beside_exact import target_contours
 from components.problems.density import Density
 from components.registry import register
 
@@ -23,8 +24,9 @@ from components.registry import register
 class Gaussian(Dataset[Density]):
     """A Gaussian target of any dimension, every pair of its coordinates equally correlated.
 
-    π(θ) = N(θ | μ, Σ), Σ_ij = σ_i σ_j (ρ + (1 − ρ) [i = j]), θ [K, P]; E[θ] = μ, E[θ_j²] = μ_j² + σ_j².  Lists give one number
-    to each coordinate, a number the same to all.  Samplers start at N(start_mean, start_sd² I).
+    π(θ) = N(θ | μ, Σ), Σ_ij = σ_i σ_j (ρ + (1 − ρ) [i = j]), θ [K, P]; E[θ] = μ, E[θ_j²] = μ_j² +
+    σ_j².  Lists give one number to each coordinate, a number the same to all.  Samplers start at
+    N(start_mean, start_sd² I).
 
     Source: Gallego (2021), section 2.3.1."""
 
@@ -38,7 +40,7 @@ class Gaussian(Dataset[Density]):
     start_sd: PositiveFloat
 
     @model_validator(mode="after")
-    def _consistent(self) -> Gaussian:
+    def _check_consistency(self) -> Gaussian:
         for key, value in (("mean", self.mean), ("sd", self.sd), ("start_mean", self.start_mean)):
             if isinstance(value, list) and len(value) != self.dim:
                 raise ValueError(
@@ -85,5 +87,5 @@ class Gaussian(Dataset[Density]):
             mean=mean,
             second_moment=mean.square() + sd.square(),
             box=list(zip(low.tolist(), high.tolist(), strict=True)),
-            figures=[trajectories_2d, particles_2d, trace, beside_target],
+            figures=[trajectories_2d, particles_2d, trace, target_contours],
         )

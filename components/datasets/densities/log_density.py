@@ -19,7 +19,7 @@ from components.figures.samples.trace import trace
 from components.maths.bijectors import POSITIVE, Interval
 from components.problems.density import Density
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Support = Literal["real", "positive", "unit"]
 TRIED = 3  # rows with which the function is tried
@@ -61,7 +61,7 @@ class LogDensity(Dataset[Density]):
     sd: list[PositiveFloat] | None
 
     @model_validator(mode="after")
-    def _consistent(self) -> LogDensity:
+    def _check_consistency(self) -> LogDensity:
         for key in ("names", "support", "start_mean", "mean", "sd"):
             value = dict(self)[key]
             if isinstance(value, list) and len(value) != self.dim:
@@ -73,7 +73,8 @@ class LogDensity(Dataset[Density]):
         return self
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """The function's name and the beginning of its file's checksum: other code is another target."""
+        """The function's name and the beginning of its file's checksum: other code is another
+        target."""
         import_object("dataset.function", self.function)
         return f"{self.name}-{self.function.replace(':', '.')}-{short_digest(self.function)}"
 
@@ -114,9 +115,9 @@ class LogDensity(Dataset[Density]):
             return begin + self.start_sd * z.to(setting.device)
 
         theta = sample_prior(TRIED, rng.at("data", 0))
-        _try(user_function, constrain(theta), where)
+        _check_density_contract(user_function, constrain(theta), where)
         if not bool(torch.isfinite(log_density(theta)).any()):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support"
             )
         mean, sd = (None if v is None else torch.tensor(v, **like) for v in (self.mean, self.sd))
@@ -135,7 +136,7 @@ class LogDensity(Dataset[Density]):
         )
 
 
-def _try(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
+def _check_density_contract(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
     """Check the function's contract at a few rows x [S, P].
 
     Raises:
@@ -146,14 +147,14 @@ def _try(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:
         single = given(x[:1])
     if not isinstance(value, Tensor) or value.shape != (len(x),):
         got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: gives {got} of theta {list(x.shape)}, must give a number for each row, [{len(x)}], such as .sum(1)"
         )
     if not value.dtype.is_floating_point or not isinstance(single, Tensor) or single.shape != (1,):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: must give floating numbers, one for each row of theta, also of a single row"
         )
     if not torch.allclose(value[:1], single, equal_nan=True):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: what it gives of a row depends on the others; sum over the last dimension alone, .sum(1)"
         )

@@ -18,10 +18,12 @@ from components.registry import register
 
 @register("dataset", "mixture_of_exponentials")
 class MixtureOfExponentials(Dataset[Density]):
-    """Mixture of exponential distributions of z > 0, with y = log z as the coordinate in which samplers move.
+    """Mixture of exponential distributions of z > 0, with y = log z as the coordinate in which
+    samplers move.
 
-    p(z) = Σ_i π_i λ_i exp(−λ_i z), z = eʸ, log p(y) = log p(z) + y: y is the log-Jacobian |dz/dy| = eʸ.
-    E[zⁿ] = Σ_i π_i n!/λ_iⁿ; y [K, 1], z [K, 1].  Samplers start at y ~ N(start_mean, start_sd²).
+    p(z) = Σ_i π_i λ_i exp(−λ_i z), z = eʸ, log p(y) = log p(z) + y: y is the log-Jacobian |dz/dy| =
+    eʸ. E[zⁿ] = Σ_i π_i n!/λ_iⁿ; y [K, 1], z [K, 1].  Samplers start at y ~ N(start_mean,
+    start_sd²).
 
     Source: Gallego (2021), section 2.3.3."""
 
@@ -33,7 +35,7 @@ class MixtureOfExponentials(Dataset[Density]):
     start_sd: PositiveFloat
 
     @model_validator(mode="after")
-    def _consistent(self) -> MixtureOfExponentials:
+    def _check_consistency(self) -> MixtureOfExponentials:
         if len(self.weights) != len(self.rates):
             raise ValueError(
                 f"weights: {len(self.weights)} numbers for {len(self.rates)} rates; give one to each"

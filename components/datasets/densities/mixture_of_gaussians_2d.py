@@ -22,7 +22,8 @@ from components.registry import register
 class MixtureOfGaussians2D(Dataset[Density]):
     """Grid of equally weighted isotropic Gaussians in the plane, 3 × 3 as published.
 
-    π(θ) = n⁻² Σ_k N(θ | m_k, v I), m_k on {−s(n−1)/2, …, s(n−1)/2}²; E[θ] = 0, E[θ_j²] = v + s²(n² − 1)/12.
+    π(θ) = n⁻² Σ_k N(θ | m_k, v I), m_k on {−s(n−1)/2, …, s(n−1)/2}²; E[θ] = 0, E[θ_j²] = v + s²(n²
+    − 1)/12.
 
     Source: Gallego (2021), section 2.3.3."""
 

@@ -38,9 +38,11 @@ class PlanarToy(Dataset[Density]):
         multimodal  ½ N((−2, 0), I) + ½ N((2, 0), I)
         x_shaped    ½ N(0, [[2, 1.8], [1.8, 2]]) + ½ N(0, [[2, −1.8], [−1.8, 2]])
 
-    The banana's map has Jacobian 1; E[θ] = (0, 2), E[θ_j²] = (1, 7).  θ [K, 2].  Samplers start at N(0, start_sd² I).
+    The banana's map has Jacobian 1; E[θ] = (0, 2), E[θ_j²] = (1, 7).  θ [K, 2].  Samplers start at
+    N(0, start_sd² I).
 
-    Source: Yin and Zhou (2018), section 4 and Titsias and Ruiz (2019), section 4: their two-dimensional targets."""
+    Source: Yin and Zhou (2018), section 4 and Titsias and Ruiz (2019), section 4: their
+    two-dimensional targets."""
 
     kind: ClassVar[Kind] = "density"
     vectorised: ClassVar[bool] = True

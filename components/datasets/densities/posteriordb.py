@@ -21,13 +21,14 @@ from components.datasets.posteriordb_densities.simulated_regression import simul
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 SIMULATED = "linear-regression-sim"
 
 
 def paths(posterior: str) -> tuple[str, str, str, str]:
-    """Data, reference draws, reference means and reference means of squares, inside the data folder."""
+    """Data, reference draws, reference means and reference means of squares, inside the data
+    folder."""
     folder = "posteriordb"
     data = posterior.split("-")[0]
     return (
@@ -55,7 +56,7 @@ class Posteriordb(Dataset[Density]):
     rewritten over unconstrained θ [K, P], with log-Jacobians.  If the files cannot be
     obtained, and for ``posterior: linear-regression-sim``, a simulated regression with
     exact moments replaces them, under that name and, in the first case, with a
-    ``SimulatedData`` warning.
+    ``SimulatedDataWarning`` warning.
 
     Raises:
         DataUnavailable: files cannot be obtained, with ``offline`` being error.
@@ -92,7 +93,7 @@ class Posteriordb(Dataset[Density]):
             return SIMULATED
         why = why_unavailable(Path(data_dir), paths(self.posterior), offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"{why}; or dataset.offline=simulate to sample a simulated regression"
             )
         return self.posterior if why is None else SIMULATED
@@ -105,7 +106,7 @@ class Posteriordb(Dataset[Density]):
                 warnings.warn(
                     f"SIMULATED DATA: dataset.posterior={self.posterior} cannot be had, a simulated linear regression takes "
                     f"its place; everything is recorded as {name} ({why})",
-                    SimulatedData,
+                    SimulatedDataWarning,
                     stacklevel=1,  # from this file: the runner shows what components warn of
                 )
             return replace(

@@ -20,7 +20,7 @@ class Airline(MonthlyRecord):
 
     Trend and season grow together, so that their logarithms add up.  y [1, n_train, 1] and
     the ``n_ahead`` months that follow.  If the file cannot be obtained, a simulated record
-    replaces it, named ``airline-sim``, with a ``SimulatedData`` warning, unless ``offline``
+    replaces it, named ``airline-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline``
     is error.
 
     Raises:

@@ -14,7 +14,7 @@ from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.forecasts.monthly_record import first_months
-from components.datasets.stand_in import FileOrSimulation
+from components.datasets.stand_in import FileOrSimulationDataset
 from components.problems.forecasting import Forecasting, Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
@@ -24,7 +24,8 @@ MONTHS = 637  # of the record: January 1965 to January 2018
 
 
 def simulate_record() -> Tensor:
-    """A record like it [637], in ppm: a bent trend, a season of twelve months and noise, from a seed of its own."""
+    """A record like it [637], in ppm: a bent trend, a season of twelve months and noise, from a
+    seed of its own."""
     t = torch.arange(MONTHS, dtype=torch.float64) / 12
     noise = torch.randn(MONTHS, generator=torch.Generator().manual_seed(1965), dtype=torch.float64)
     season = 2.8 * torch.sin(2 * math.pi * (t - 0.08)) + 0.7 * torch.sin(4 * math.pi * t)
@@ -32,14 +33,14 @@ def simulate_record() -> Tensor:
 
 
 @register("dataset", "co2")
-class CO2(FileOrSimulation[Forecasting]):
+class CO2(FileOrSimulationDataset[Forecasting]):
     """Monthly carbon dioxide at Mauna Loa: the first years are seen, the next are forecast.
 
     y [1, n_train, 1] and the ``n_ahead`` months that follow, less a mean and divided by a
     standard deviation: of the months seen (``train``), of all 637 months of the record,
     those to be forecast and all later ones included (``record``, as the published errors
     have it), or none (ppm).  If the file cannot be obtained, a simulated record replaces
-    it, named ``co2-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+    it, named ``co2-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
 
     Raises:
         DataUnavailable: the file cannot be obtained.

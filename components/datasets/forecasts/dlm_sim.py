@@ -33,8 +33,9 @@ class Scales:
 class DlmSim(Dataset[Forecasting]):
     """A simulated autoregression seen through noise.
 
-    z_0 = 0, z_{t+1} ~ N(0.5 z_t + 1, σ_tr²), x_t ~ N(3 z_t + 0.5, σ_em²), t = 1 … T; x [1, T, 1].  Neither T nor the standard
-    deviations are printed.  The last ``n_ahead`` observations are to be forecast.
+    z_0 = 0, z_{t+1} ~ N(0.5 z_t + 1, σ_tr²), x_t ~ N(3 z_t + 0.5, σ_em²), t = 1 … T; x [1, T, 1].
+    Neither T nor the standard deviations are printed.  The last ``n_ahead`` observations are to be
+    forecast.
 
     Raises Misfit when nothing is left to learn from.
 

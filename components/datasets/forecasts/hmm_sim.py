@@ -31,10 +31,10 @@ class _Path:
 class HmmSim(Dataset[Forecasting]):
     """A simulated hidden Markov model of S states and observations of C classes.
 
-    A_i ~ Dir(a 1_S), B_i ~ Dir(b 1_C), z_1 uniform, z_t | z_{t−1} ~ A_{z_{t−1}}, x_t | z_t ~ B_{z_t}; y [1, T, 1] are
-    class numbers.
-    Neither the length nor the printed probabilities of the paper's series are known: small concentrations, so that there is
-    something to learn.  The last ``n_ahead`` observations are to be forecast.
+    A_i ~ Dir(a 1_S), B_i ~ Dir(b 1_C), z_1 uniform, z_t | z_{t−1} ~ A_{z_{t−1}}, x_t | z_t ~
+    B_{z_t}; y [1, T, 1] are class numbers. Neither the length nor the printed probabilities of the
+    paper's series are known: small concentrations, so that there is something to learn.  The last
+    ``n_ahead`` observations are to be forecast.
 
     Raises Misfit when nothing is left to learn from.
 

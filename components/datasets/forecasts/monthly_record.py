@@ -12,10 +12,10 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.stand_in import FileOrSimulation
+from components.datasets.stand_in import FileOrSimulationDataset
 from components.problems.forecasting import Forecasting, Origin, split
 from components.problems.sequence import Sequence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
@@ -26,14 +26,15 @@ def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
     """
     n = n_train + n_ahead
     if n > len(record):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.n_train={n_train}: with dataset.n_ahead={n_ahead} that is {n} months, the record has {len(record)}"
         )
     return record[:n]
 
 
-class MonthlyRecord(FileOrSimulation[Forecasting]):
-    """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds its file and reads it."""
+class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
+    """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds
+    its file and reads it."""
 
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})

@@ -19,7 +19,7 @@ class Nutria(MonthlyRecord):
 
     There are 120 estimates.  y [1, n_train, 1] and the ``n_ahead`` months that follow; the
     file does not give the dates of the months.  If it cannot be obtained, a simulated
-    record replaces it, named ``nutria-sim``, with a ``SimulatedData`` warning, unless
+    record replaces it, named ``nutria-sim``, with a ``SimulatedDataWarning`` warning, unless
     ``offline`` is error.
 
     Raises:

@@ -1,4 +1,5 @@
-"""Simulated weekly sales of a chain of restaurants that advertises, in the place of the thesis' private series."""
+"""Simulated weekly sales of a chain of restaurants that advertises, in the place of the thesis'
+private series."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from components.problems.budget import Budget
 from components.problems.forecasting import Forecasting, Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,16 @@ class RetailTruth:
 
 @register("dataset", "retail_sim")
 class RetailSim(Dataset[Forecasting]):
-    """Sales of T weeks in million EUR, with holidays, sport, weather, an economy and what is spent on seven channels.
+    """Sales of T weeks in million EUR, with holidays, sport, weather, an economy and what is spent
+    on seven channels.
 
         y_t = A_t + L_t + x_t'β + ε_t,   A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ_A²),   L_{t+1} = L_t + N(0, σ_L²)
 
-    ε_t ~ N(0, σ²) or Student's t.  The calendar is true, weather, economy and spends are drawn (``retail_world``); each
-    replicate is another series.  Seen are y [1, n_train, 1] with regressors x [7] and the inputs u of ``channels``; what
-    follows is to be forecast, with x and u known.  ``missing_share`` of the weeks seen lose their y.  The series of the thesis
-    is private: nothing here was fitted to it, and no number compares with its tables.
+    ε_t ~ N(0, σ²) or Student's t.  The calendar is true, weather, economy and spends are drawn
+    (``retail_world``); each replicate is another series.  Seen are y [1, n_train, 1] with
+    regressors x [7] and the inputs u of ``channels``; what follows is to be forecast, with x and u
+    known.  ``missing_share`` of the weeks seen lose their y.  The series of the thesis is private:
+    nothing here was fitted to it, and no number compares with its tables.
 
     Raises Misfit: names of none of the regressors or channels, all weeks missing.
 
@@ -79,9 +82,11 @@ class RetailSim(Dataset[Forecasting]):
         for key, (names, allowed) in named.items():
             for name in names:
                 if name not in allowed:
-                    raise Misfit(f"dataset.{key}: {name} is not among {', '.join(allowed)}")
+                    raise ConfigMismatchError(
+                        f"dataset.{key}: {name} is not among {', '.join(allowed)}"
+                    )
         if self.n_train >= self.n_steps:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.n_train={self.n_train}: of {self.n_steps} weeks some must be left to forecast"
             )
 
@@ -136,7 +141,7 @@ class RetailSim(Dataset[Forecasting]):
             regressor_names=list(REGRESSORS),
             inputs=to_device(U[:, channel_columns]),
             input_names=self.channels,
-            dates=tuple(monday.isoformat() for monday in world.mondays),
+            dates=tuple(monday.isoformat() for monday in world.week_start_dates),
             about={"unit": "million EUR a week"},
         )
         return split(sequence, weeks - self.n_train, self.origin, self.budget)

@@ -26,7 +26,7 @@ class RetailWorld:
     generator: torch.Generator
 
     @property
-    def mondays(self) -> list[datetime.date]:
+    def week_start_dates(self) -> list[datetime.date]:
         return [FIRST + datetime.timedelta(weeks=t) for t in range(self.weeks)]
 
     def _normal(self) -> Tensor:
@@ -35,7 +35,7 @@ class RetailWorld:
     def _uniform(self) -> Tensor:
         return torch.rand(self.weeks, generator=self.generator, dtype=torch.float64)
 
-    def _season(self, peak: float) -> Tensor:
+    def _yearly_wave(self, peak: float) -> Tensor:
         """A wave of one year, highest ``peak`` weeks after the first of January."""
         t = torch.arange(self.weeks, dtype=torch.float64) + (FIRST.timetuple().tm_yday - 1) / 7
         return torch.cos(2 * math.pi * (t - peak) / YEAR)
@@ -50,10 +50,13 @@ class RetailWorld:
         return out
 
     def holidays(self) -> Tensor:
-        """Days off in the week: Christmas, a week at Easter, four in August, and two days in one of twenty other weeks."""
+        """Days off in the week: Christmas, a week at Easter, four in August, and two days in one of
+        twenty other weeks."""
         days = torch.zeros(self.weeks, dtype=torch.float64)
-        sundays = {year: easter(year) for year in range(FIRST.year, self.mondays[-1].year + 2)}
-        for t, monday in enumerate(self.mondays):
+        sundays = {
+            year: easter(year) for year in range(FIRST.year, self.week_start_dates[-1].year + 2)
+        }
+        for t, monday in enumerate(self.week_start_dates):
             for day in (monday + datetime.timedelta(days=d) for d in range(7)):
                 before_easter = (sundays[day.year] - day).days
                 christmas = (day.month, day.day) >= (12, 22) or (day.month, day.day) <= (1, 6)
@@ -68,11 +71,11 @@ class RetailWorld:
 
     def temperature(self) -> Tensor:
         """Mean of the week, °C."""
-        return 15.0 + 8.0 * self._season(peak=29) + 2.5 * self._autoregression(0.4)
+        return 15.0 + 8.0 * self._yearly_wave(peak=29) + 2.5 * self._autoregression(0.4)
 
     def rain(self) -> Tensor:
         """mm in the week."""
-        wet = torch.exp(0.6 * self._season(peak=2) + 0.8 * self._autoregression(0.2))
+        wet = torch.exp(0.6 * self._yearly_wave(peak=2) + 0.8 * self._autoregression(0.2))
         return 12.0 * wet
 
     def unemployment(self) -> Tensor:
@@ -93,7 +96,8 @@ class RetailWorld:
         return mean / 6 * torch._standard_gamma(shape, generator=self.generator)
 
     def bursts(self, mean: float, share: float) -> Tensor:
-        """Campaigns of three weeks on average, that fill this share of the weeks, nothing between them."""
+        """Campaigns of three weeks on average, that fill this share of the weeks, nothing between
+        them."""
         out = torch.zeros(self.weeks, dtype=torch.float64)
         on = False
         change = self._uniform()

@@ -17,7 +17,7 @@ from components.figures.games import rewards
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 MOST_CELLS = 10_000_000  # of a table of rewards
 
@@ -64,7 +64,7 @@ class Blotto(Dataset[Game]):
         M = self.attackers
         cells = comb(n + self.resources - 1, self.resources) * n**M
         if cells * (M + 1) > MOST_CELLS:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.attackers={M}: {cells:,} ways to play, more than fit in a table; fewer positions, resources or "
                 "attackers"
             )

@@ -50,7 +50,8 @@ class CoinEnvironment:
         return {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
 
     def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
-        """Players in the left corners and coins in the right ones, or all four in different cells drawn at random."""
+        """Players in the left corners and coins in the right ones, or all four in different cells
+        drawn at random."""
         n = self.size
         if not self.random_start:
             corners = torch.tensor([0, n * (n - 1), n - 1, n * n - 1], device=self.device)

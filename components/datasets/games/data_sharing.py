@@ -1,4 +1,5 @@
-"""The data sharing game between a citizen and an operator, with a regulator who taxes and gives incentives."""
+"""The data sharing game between a citizen and an operator, with a regulator who taxes and gives
+incentives."""
 
 from __future__ import annotations
 
@@ -19,26 +20,30 @@ from components.figures.games import rewards
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment, repeat_game
 from components.registry import register
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
-Payers = Literal["all", "defectors"]
+TaxedPlayers = Literal["all", "defectors"]
 
 
 @dataclass(frozen=True)
 class Market(TableEnvironment):
-    """The repeated game, ``Taxed`` and ``Changing``."""
+    """The repeated game, ``TaxedEnvironment`` and ``ChangingEnvironment``."""
 
     incentive: float = 0.0  # I to each where both cooperate
     incentive_until: int = 0  # the episode from which there is none
-    payers: Payers = "all"
+    payers: TaxedPlayers = "all"
 
     @cached_property
-    def _without(self) -> Market:
+    def _remove_incentive(self) -> Market:
         return replace(self, incentive=0.0)
 
     def at(self, episode: int) -> Market:
         """The rules of an episode: with the incentive, or without."""
-        return self if self.incentive == 0 or episode < self.incentive_until else self._without
+        return (
+            self
+            if self.incentive == 0 or episode < self.incentive_until
+            else self._remove_incentive
+        )
 
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
         outcome = super().step(s, a, b, generator)
@@ -90,7 +95,7 @@ class DataSharing(Dataset[Game]):
     S: float
     incentive: NonNegativeFloat
     incentive_until: NonNegativeInt
-    tax_on: Payers
+    tax_on: TaxedPlayers
     memory: Annotated[int, Field(ge=0, le=1)]
     episodes: PositiveInt
     tail: Annotated[float, Field(gt=0, le=1)]
@@ -99,7 +104,7 @@ class DataSharing(Dataset[Game]):
     def load(self, rng: Rng, setting: Setting) -> Game:
         if not (self.T > self.R > self.P > self.S and 2 * self.R > self.T + self.S):
             warnings.warn(
-                Shortfall(
+                IncompleteResultWarning(
                     "dataset: T > R > P > S and 2R > T + S do not hold: no prisoner's dilemma"
                 ),
                 stacklevel=1,

@@ -18,7 +18,7 @@ from components.figures.games import rewards
 from components.problems.game import Game
 from components.problems.table_environment import repeat_game
 from components.registry import register
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 Bimatrix = list[list[list[float]]]  # [A][B][2]: hers, his
 
@@ -60,7 +60,7 @@ class IteratedMatrix(Dataset[Game]):
 
     @field_validator("bimatrix")
     @classmethod
-    def _is_one(cls, given: Bimatrix | None) -> Bimatrix | None:
+    def _check_payoff_table(cls, given: Bimatrix | None) -> Bimatrix | None:
         if given is not None:
             shape = {(len(row), *{len(cell) for cell in row}) for row in given}
             if (
@@ -87,7 +87,9 @@ class IteratedMatrix(Dataset[Game]):
         if any(a <= b for a, b in itertools.pairwise(order)):
             ordering = " > ".join(ORDERS[self.payoffs])
             warnings.warn(
-                Shortfall(f"dataset.payoffs={self.payoffs}: asks {ordering}, which these are not"),
+                IncompleteResultWarning(
+                    f"dataset.payoffs={self.payoffs}: asks {ordering}, which these are not"
+                ),
                 stacklevel=1,
             )
         payoff_a = torch.tensor([[self.R, self.S], [self.T, self.P]], dtype=torch.float64)

@@ -1,4 +1,5 @@
-"""A parallel environment of PettingZoo as a game with numbers for actions, and what is asked of one."""
+"""A parallel environment of PettingZoo as a game with numbers for actions, and what is asked of
+one."""
 
 from __future__ import annotations
 
@@ -8,31 +9,36 @@ from typing import Any, NoReturn
 
 import torch
 
-from components.contracts.user_code import line_of, reraise_user_error
+from components.contracts.user_code import format_code_location, reraise_user_error
 from components.datasets.games.parallel_values import (
-    mask_of_info,
-    mask_within,
-    observation_misfit,
+    find_info_mask,
+    find_observation_error,
+    find_space_mask,
+    parallel_conversion_hint,
     to_flag,
     to_number,
-    way_to_parallel,
 )
-from components.problems.live_environment import AfterMove, Beginning
-from components.trouble import Misfit
+from components.problems.live_environment import EpisodeStart, MoveResult
+from components.trouble import ConfigMismatchError
 
 # joint actions, and numbers that are observed, of a game that can be kept in tables or weights
 MOST = 1_000_000
 TRIED = 200  # moves at most of an episode that is played twice
-UNMASKED = "every action must be allowed at every move; let a forbidden one do nothing, or cost something, and drop the mask"
+ACTION_MASK_HINT = (
+    "every action must be allowed at every move; let a forbidden one do "
+    "nothing, or cost something, and drop the mask"
+)
 RETURNS = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
 class ParallelGame:
-    """``LiveGame`` of one ``ParallelEnv``: the decision maker is one of its players, the others are opponents in their order.
+    """``LiveGame`` of one ``ParallelEnv``: the decision maker is one of its players, the others are
+    opponents in their order.
 
-    Action n of a player is the n-th of a ``Discrete`` space.  What is observed is the decision maker's own observation,
-    flattened.  A player that has left gets nothing more; where the decision maker has, or nobody is left, the episode is over.
-    One that is over when it begins has no moves.
+    Action n of a player is the n-th of a ``Discrete`` space.  What is observed is the decision
+    maker's own observation, flattened.  A player that has left gets nothing more; where the
+    decision maker has, or nobody is left, the episode is over. One that is over when it begins has
+    no moves.
 
     Raises:
         Misfit: it is no parallel environment of two players or more with discrete actions and observations of a fixed size,
@@ -45,8 +51,8 @@ class ParallelGame:
 
         self.where = where
         if not isinstance(made, ParallelEnv):
-            raise Misfit(
-                f"{where}: makes a {type(made).__name__}, no ParallelEnv{way_to_parallel(made)}"
+            raise ConfigMismatchError(
+                f"{where}: makes a {type(made).__name__}, no ParallelEnv{parallel_conversion_hint(made)}"
             )
         self.env = made
         with reraise_user_error(f"{where}: unwrapped", type(made)):
@@ -58,11 +64,15 @@ class ParallelGame:
             players = self._in_order("possible_agents", type(made), made.possible_agents)
         names = [str(player) for player in players]
         if len(set(names)) < len(names):
-            self._refuse(type(made), f"possible_agents names a player twice: {', '.join(names)}")
+            self._raise_incompatible(
+                type(made), f"possible_agents names a player twice: {', '.join(names)}"
+            )
         if len(players) < 2:
-            raise Misfit(f"{where}: has {len(players)} player, a game takes two or more")
+            raise ConfigMismatchError(
+                f"{where}: has {len(players)} player, a game takes two or more"
+            )
         if agent is not None and str(agent) not in names:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}"
             )
         agent_index = 0 if agent is None else names.index(str(agent))
@@ -72,24 +82,26 @@ class ParallelGame:
             view_spaces = [made.observation_space(player) for player in self.players]
         for player, space, view in zip(self.players, spaces, view_spaces, strict=True):
             if not isinstance(space, Discrete):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{where}: actions of {player} are {type(space).__name__}; only Discrete ones can be played here"
                 )
             if not isinstance(view, Space):
-                self._refuse(
+                self._raise_incompatible(
                     made.observation_space,
                     f"observation_space({player!r}) is a {type(view).__name__}, no space",
                 )
-            if mask := mask_within(view):
-                raise Misfit(f"{where}: observations of {player} have {mask}; {UNMASKED}")
+            if mask := find_space_mask(view):
+                raise ConfigMismatchError(
+                    f"{where}: observations of {player} have {mask}; {ACTION_MASK_HINT}"
+                )
         self.space = view_spaces[0]
         if not self.space.is_np_flattenable:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: observations of {self.players[0]} are {type(self.space).__name__}, of no fixed size"
             )
         self.width = flatdim(self.space)
         if not self.width:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: observations of {self.players[0]} hold no number; observe at least one, always 0 if need be"
             )
         joint = math.prod(int(space.n) for space in spaces)
@@ -98,26 +110,31 @@ class ParallelGame:
             (self.width, f"numbers in an observation of {self.players[0]}"),
         ):
             if count > MOST:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{where}: has {count:,} {quantity}, more than {MOST:,}; make fewer of them"
                 )
         self.first = [int(space.start) for space in spaces]
         self.sizes = [int(space.n) for space in spaces]
 
-    def _refuse(self, code: Any, what: str) -> NoReturn:
-        """Refuses the environment, naming the place of the code of the user that is to be changed."""
-        raise Misfit(f"{self.where}: {what} ({line_of(code)})")
+    def _raise_incompatible(self, code: Any, what: str) -> NoReturn:
+        """Refuses the environment, naming the place of the code of the user that is to be
+        changed."""
+        raise ConfigMismatchError(f"{self.where}: {what} ({format_code_location(code)})")
 
     def _parts(self, method: str, returned: Any, names: tuple[str, ...]) -> list[Mapping[Any, Any]]:
         """Parts of a method's return value: a dictionary by player for each name."""
         contract = f"{method} must return ({', '.join(names)}), dictionaries by player"
         if not isinstance(returned, tuple | list):
-            self._refuse(self._code[method], f"{contract}; it returns a {type(returned).__name__}")
+            self._raise_incompatible(
+                self._code[method], f"{contract}; it returns a {type(returned).__name__}"
+            )
         if len(returned) != len(names):
-            self._refuse(self._code[method], f"{contract}; it returns {len(returned)} values")
+            self._raise_incompatible(
+                self._code[method], f"{contract}; it returns {len(returned)} values"
+            )
         for name, part in zip(names, returned, strict=True):
             if not isinstance(part, Mapping):
-                self._refuse(
+                self._raise_incompatible(
                     self._code[method], f"{contract}; its {name} are a {type(part).__name__}"
                 )
         self._check_infos(method, returned[-1])
@@ -126,27 +143,29 @@ class ParallelGame:
     def _check_infos(self, method: str, infos: Mapping[Any, Any]) -> None:
         for key, info in infos.items():
             sizes = [self.sizes[self.players.index(key)]] if key in self.players else self.sizes
-            mask = next(filter(None, (mask_of_info({key: info}, size) for size in sizes)), None)
+            mask = next(filter(None, (find_info_mask({key: info}, size) for size in sizes)), None)
             if mask is not None:
                 whose = f"the info of {key}" if key in self.players else "the infos"
-                self._refuse(self._code[method], f"has {mask} in {whose}; {UNMASKED}")
+                self._raise_incompatible(
+                    self._code[method], f"has {mask} in {whose}; {ACTION_MASK_HINT}"
+                )
 
     def _in_order(self, what: str, code: Any, agents: Any) -> list[Any]:
         """Agents in their own order."""
         if isinstance(agents, set | frozenset):
-            self._refuse(
+            self._raise_incompatible(
                 code,
                 f"{what} is a set, whose order differs from process to process; make it a list",
             )
         return list(agents)
 
-    def _playing(self, method: str) -> list[Any]:
+    def _active_players(self, method: str) -> list[Any]:
         """The players that are in the game now."""
         with reraise_user_error(f"{self.where}: agents after {method}", self._code[method]):
             agents = self._in_order("agents", self._code[method], self.env.agents)
         strangers = [str(agent) for agent in agents if agent not in self.players]
         if strangers:
-            self._refuse(
+            self._raise_incompatible(
                 self._code[method],
                 f"agents has {strangers[0]!r} after {method}, who is not in possible_agents",
             )
@@ -164,39 +183,39 @@ class ParallelGame:
         player = self.players[0]
         if player not in observations:
             if needed:
-                self._refuse(
+                self._raise_incompatible(
                     self._code[method],
                     f"the observations that {method} returns lack {player!r}, who plays on",
                 )
             return [0.0] * self.width
-        if misfit := observation_misfit(self.space, observations[player]):
-            self._refuse(self._code[method], f"an observation of {player!r} {misfit}")
+        if misfit := find_observation_error(self.space, observations[player]):
+            self._raise_incompatible(self._code[method], f"an observation of {player!r} {misfit}")
         with reraise_user_error(f"{self.where}: an observation of {player!r}", self._code[method]):
             return [float(x) for x in flatten(self.space, observations[player])]
 
-    def begin(self, seed: int) -> Beginning:
+    def begin(self, seed: int) -> EpisodeStart:
         with reraise_user_error(f"{self.where}: reset(seed={seed})", self._code["reset"]):
             returned = self.env.reset(seed=seed)
         observations, _ = self._parts("reset", returned, ("observations", "infos"))
-        agents = self._playing("reset")
+        agents = self._active_players("reset")
         player = self.players[0]
         if agents and player not in agents:
-            self._refuse(
+            self._raise_incompatible(
                 self._code["reset"], f"agents lacks {player!r}, the decision maker, after reset"
             )
-        return Beginning(self._observe("reset", observations, needed=bool(agents)), not agents)
+        return EpisodeStart(self._observe("reset", observations, needed=bool(agents)), not agents)
 
-    def move(self, actions: list[int]) -> AfterMove:
+    def move(self, actions: list[int]) -> MoveResult:
         numbers = {
             player: n + first
             for player, n, first in zip(self.players, actions, self.first, strict=True)
         }
-        before = self._playing("step")
+        before = self._active_players("step")
         with reraise_user_error(f"{self.where}: step", self._code["step"]):
             # in its own order
             returned = self.env.step({player: numbers[player] for player in before})
         observations, rewards, terminations, truncations, _ = self._parts("step", returned, RETURNS)
-        after = self._playing("step")
+        after = self._active_players("step")
         present = [player in before for player in self.players]
         gains = [
             self._gain(player, rewards) if acts else 0.0
@@ -211,23 +230,23 @@ class ParallelGame:
             if (done or stopped) and player in after and not over:
                 message = "is still in agents after its end; take it out of agents"
                 late = "is in agents after a step that it was not in before; players cannot join later, or come back"
-                self._refuse(
+                self._raise_incompatible(
                     self._code["step"], f"{player!r} {message if player in before else late}"
                 )
         observed = self._observe("step", observations, needed=not ends[0])
-        return AfterMove(
+        return MoveResult(
             observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:])
         )
 
     def _gain(self, player: Any, rewards: Mapping[Any, Any]) -> float:
         if player not in rewards:
-            self._refuse(
+            self._raise_incompatible(
                 self._code["step"],
                 f"the rewards that step returns lack {player!r}, who acted; at a last move too",
             )
         gain, misfit = to_number(rewards[player])
         if misfit:
-            self._refuse(self._code["step"], f"the reward of {player!r} {misfit}")
+            self._raise_incompatible(self._code["step"], f"the reward of {player!r} {misfit}")
         return gain
 
     def _end(
@@ -248,13 +267,13 @@ class ParallelGame:
         if not flags and player not in after:
             return True, False
         if not flags:
-            self._refuse(
+            self._raise_incompatible(
                 self._code["step"],
                 f"neither terminations nor truncations have {player!r}, who acted",
             )
         for flag in flags:
             if to_flag(flag) is None:
-                self._refuse(
+                self._raise_incompatible(
                     self._code["step"],
                     f"terminations and truncations of {player!r} must be true or false, not {flag!r}",
                 )
@@ -262,7 +281,7 @@ class ParallelGame:
         stops = to_flag(truncations.get(player, False))
         if player not in after and not (ends or stops):
             message = f"{player!r} is no longer in agents, and neither its termination nor its truncation is true"
-            self._refuse(self._code["step"], message)
+            self._raise_incompatible(self._code["step"], message)
         return bool(ends), bool(stops)
 
     def close(self) -> None:
@@ -298,7 +317,7 @@ def check_seeded(
         differ = opening != other.begin(seed)
         for move in range(0 if opening.over else moves):
             if differ:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{one.where}: differs after {move} moves when it is played twice from reset(seed={seed}); let all that it "
                     "draws come from that seed, and nothing stay from the episode before"
                 )
@@ -309,7 +328,7 @@ def check_seeded(
             if not differ and (moved.terminated or moved.truncated):
                 break
         if differ:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{one.where}: differs at its last move when it is played twice from reset(seed={seed})"
             )
     one.close()

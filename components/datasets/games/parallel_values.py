@@ -1,4 +1,5 @@
-"""Values that an environment of PettingZoo returns, as numbers and flags, and what is wrong with them."""
+"""Values that an environment of PettingZoo returns, as numbers and flags, and what is wrong with
+them."""
 
 from __future__ import annotations
 
@@ -20,14 +21,15 @@ MASK_NAME = re.compile(
 
 
 def is_mask_name(name: object) -> bool:
-    """True for the names that a mask of actions goes by: action_mask, avail_actions, legal_moves and the like."""
+    """True for the names that a mask of actions goes by: action_mask, avail_actions, legal_moves
+    and the like."""
     return (
         isinstance(name, str)
         and MASK_NAME.fullmatch(re.sub(r"[^a-z]", "", name.lower())) is not None
     )
 
 
-def mask_within(space: Space[Any]) -> str | None:
+def find_space_mask(space: Space[Any]) -> str | None:
     """Name of an action mask in a space, or in one inside it; None if absent."""
     from gymnasium.spaces import Dict, Tuple
 
@@ -39,10 +41,10 @@ def mask_within(space: Space[Any]) -> str | None:
 
 
 def _first_mask(spaces: Iterable[Space[Any]]) -> str | None:
-    return next(filter(None, map(mask_within, spaces)), None)
+    return next(filter(None, map(find_space_mask, spaces)), None)
 
 
-def mask_of_info(info: object, actions: int) -> str | None:
+def find_info_mask(info: object, actions: int) -> str | None:
     """Name of an action mask in an environment's info, at any depth; None if absent.
 
     An entry with "mask" in its name is an action mask if it has one 0 or 1 for each action.
@@ -52,7 +54,7 @@ def mask_of_info(info: object, actions: int) -> str | None:
     for key, value in info.items():
         if is_mask_name(key) or ("mask" in str(key).lower() and _is_binary(value, actions)):
             return str(key)
-        if inner := mask_of_info(value, actions):
+        if inner := find_info_mask(value, actions):
             return inner
     return None
 
@@ -65,7 +67,7 @@ def _is_binary(value: object, size: int) -> bool:
     return array.size == size and array.dtype.kind in "biuf" and bool(np.isin(array, (0, 1)).all())
 
 
-def way_to_parallel(made: Any) -> str:
+def parallel_conversion_hint(made: Any) -> str:
     """Advice on how to turn an object into a parallel environment; "" if there is no way."""
     from gymnasium import Env
     from pettingzoo import AECEnv
@@ -77,7 +79,7 @@ def way_to_parallel(made: Any) -> str:
     return "; return one (pettingzoo.utils.aec_to_parallel turns an AECEnv into one)"
 
 
-def _single(value: Any) -> float | None:
+def _to_single_number(value: Any) -> float | None:
     """A single number, also from an array of one; None if the value is not one number."""
     try:
         array = np.asarray(value)
@@ -88,7 +90,7 @@ def _single(value: Any) -> float | None:
 
 def to_number(value: Any) -> tuple[float, str]:
     """A reward, and what is wrong with it ("" : nothing)."""
-    number = _single(value)
+    number = _to_single_number(value)
     if number is None:
         return 0.0, f"is {_short(value)}, must be one number"
     return (number, "") if math.isfinite(number) else (0.0, f"is not finite ({number})")
@@ -96,11 +98,11 @@ def to_number(value: Any) -> tuple[float, str]:
 
 def to_flag(value: Any) -> bool | None:
     """True or false, also as a number or an array of one; None: it is neither."""
-    number = _single(value)
+    number = _to_single_number(value)
     return bool(number) if number in (0, 1) else None
 
 
-def observation_misfit(space: Space[Any], value: Any) -> str:
+def find_observation_error(space: Space[Any], value: Any) -> str:
     """Return what is wrong with an observation of a space, "" if nothing.
 
     A number beyond the bounds of a box is accepted.
@@ -120,14 +122,15 @@ def observation_misfit(space: Space[Any], value: Any) -> str:
             return f"is {_short(value)}, its space has the keys {', '.join(map(str, space.spaces))}"
         return next(
             filter(
-                None, (observation_misfit(part, value[name]) for name, part in space.spaces.items())
+                None,
+                (find_observation_error(part, value[name]) for name, part in space.spaces.items()),
             ),
             "",
         )
     if isinstance(space, Tuple):
         if not isinstance(value, tuple | list) or len(value) != len(space.spaces):
             return f"is {_short(value)}, its space has {len(space.spaces)} parts"
-        return next(filter(None, map(observation_misfit, space.spaces, value)), "")
+        return next(filter(None, map(find_observation_error, space.spaces, value)), "")
     try:
         fits = bool(space.contains(value))
     except Exception:

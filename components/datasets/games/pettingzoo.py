@@ -18,7 +18,7 @@ from components.figures.games import rewards
 from components.problems.game import Game
 from components.problems.live_environment import LiveEnvironment
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("dataset", "pettingzoo")
@@ -65,7 +65,7 @@ class PettingZoo(Dataset[Game]):
 
     @field_validator("env")
     @classmethod
-    def _is_a_path(cls, env: str) -> str:
+    def _check_env_path(cls, env: str) -> str:
         module, colon, function = env.partition(":")
         if not all(
             part.isidentifier() for part in [*module.split("."), *([function] if colon else [])]
@@ -80,7 +80,7 @@ class PettingZoo(Dataset[Game]):
             Misfit: PettingZoo is not installed, or the function or class does not exist.
         """
         if find_spec("pettingzoo") is None or find_spec("gymnasium") is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "dataset=pettingzoo: PettingZoo is not installed; pip install pettingzoo gymnasium"
             )
         name, _, function = self.env.partition(":")
@@ -89,16 +89,16 @@ class PettingZoo(Dataset[Game]):
         try:
             with reraise_user_error(where):
                 module = importlib.import_module(name)
-        except Misfit as error:
+        except ConfigMismatchError as error:
             missing = error.__cause__
             if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(
                 f"{missing.name}."
             ):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{where}: {missing}; is the folder of {name} on PYTHONPATH?"
                 ) from missing
             if isinstance(missing, ModuleNotFoundError):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{where}: needs {missing.name}, which is not installed; install it with pip"
                 ) from missing
             raise
@@ -109,7 +109,9 @@ class PettingZoo(Dataset[Game]):
                 if "env" in vars(module)
                 else ""
             )
-            raise Misfit(f"{where}: {name} has no function or class {function!r}{turns}")
+            raise ConfigMismatchError(
+                f"{where}: {name} has no function or class {function!r}{turns}"
+            )
         return maker
 
     def load(self, rng: Rng, setting: Setting) -> Game:

@@ -15,11 +15,11 @@ from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.images.mnist_files import Images, enlarged_digits
-from components.datasets.stand_in import FileOrSimulation
+from components.datasets.stand_in import FileOrSimulationDataset
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DamagedFile
+from components.trouble import DamagedFileError
 
 ARCHIVE = "cifar10/cifar-10-binary.tar.gz"
 SIDE = 32
@@ -44,7 +44,7 @@ def read_cifar10(path: Path) -> tuple[Images, Images]:
             for name in names:
                 content = archive.extractfile(parts[name]) if name in parts else None
                 if content is None:
-                    raise DamagedFile(
+                    raise DamagedFileError(
                         f"{path}: {name} is not in it; replace it with `runner data fetch cifar10`"
                     )
                 records.append(np.frombuffer(content.read(), np.uint8).reshape(-1, RECORD))
@@ -56,7 +56,8 @@ def read_cifar10(path: Path) -> tuple[Images, Images]:
 
 @functools.lru_cache(maxsize=1)
 def coloured_digits() -> tuple[Images, Images]:
-    """scikit-learn's digits in 28 × 28, moved by up to two pixels, ink and paper of random colours; once and for all."""
+    """scikit-learn's digits in 28 × 28, moved by up to two pixels, ink and paper of random colours;
+    once and for all."""
     rng = np.random.default_rng([*b"cifar10-sim"])
 
     def colourise(images: np.ndarray) -> np.ndarray:
@@ -74,14 +75,17 @@ def coloured_digits() -> tuple[Images, Images]:
 
 
 @register("dataset", "cifar10")
-class Cifar10(FileOrSimulation[Supervised]):
-    """CIFAR-10: 50,000 training and 10,000 test images of 32 × 32 pixels in three colours in [0, 1], ten classes.
+class Cifar10(FileOrSimulationDataset[Supervised]):
+    """CIFAR-10: 50,000 training and 10,000 test images of 32 × 32 pixels in three colours in [0,
+    1], ten classes.
 
-    Classes 0 … 9 are aeroplane, car, bird, cat, deer, dog, frog, horse, ship, lorry.  Each replicate takes ``n_train`` of the
-    training images at random and the first ``n_test`` of the test images, neither mirrored nor moved.  ``standardised``
-    makes (x − m)/s of pixels, m and s of all training pixels; bounds move with them.  Where the archive cannot be had,
-    scikit-learn's digits in random colours (1,200 and 597) take their place under the name cifar10-sim with a
-    ``SimulatedData`` warning, unless ``offline`` is error.  x [N, 3072], colour after colour.
+    Classes 0 … 9 are aeroplane, car, bird, cat, deer, dog, frog, horse, ship, lorry.  Each
+    replicate takes ``n_train`` of the training images at random and the first ``n_test`` of the
+    test images, neither mirrored nor moved.  ``standardised`` makes (x − m)/s of pixels, m and s of
+    all training pixels; bounds move with them.  Where the archive cannot be had, scikit-learn's
+    digits in random colours (1,200 and 597) take their place under the name cifar10-sim with a
+    ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 3072], colour after
+    colour.
 
     Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
 

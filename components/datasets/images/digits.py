@@ -20,16 +20,18 @@ IMAGES = 1_797
 
 @register("dataset", "digits")
 class Digits(Dataset):
-    """Optical recognition of 1,797 handwritten digits of 8 × 8 pixels, ten classes; needs no download.
+    """Optical recognition of 1,797 handwritten digits of 8 × 8 pixels, ten classes; needs no
+    download.
 
-    Pixels are scaled to [0, 1] (they come as 0 … 16).  A random permutation drawn from the seed puts ``n_test`` images
-    aside; training takes the first ``n_train`` of the others, so that training sets of different sizes are nested and
-    share their test images.
+    Pixels are scaled to [0, 1] (they come as 0 … 16).  A random permutation drawn from the seed
+    puts ``n_test`` images aside; training takes the first ``n_train`` of the others, so that
+    training sets of different sizes are nested and share their test images.
 
     Raises:
         ValueError: n_train + n_test exceed 1,797.
 
-    Source: Alpaydin and Kaynak (1998), UCI optical recognition of handwritten digits, as shipped by scikit-learn."""
+    Source: Alpaydin and Kaynak (1998), UCI optical recognition of handwritten digits, as shipped by
+    scikit-learn."""
 
     kind: ClassVar[Kind] = "supervised"
     traits: ClassVar[frozenset[str]] = frozenset({"images"})
@@ -39,7 +41,7 @@ class Digits(Dataset):
     batch_size: PositiveInt | None
 
     @model_validator(mode="after")
-    def _enough_images(self) -> Digits:
+    def _check_image_count(self) -> Digits:
         available = IMAGES - self.n_test
         if self.n_train is not None and self.n_train > available:
             raise ValueError(

@@ -10,11 +10,13 @@ from components.registry import register
 
 @register("dataset", "fashion_mnist")
 class FashionMnist(ImageDataset):
-    """Fashion-MNIST: 60,000 training and 10,000 test images of ten kinds of clothing, 28 × 28 pixels in [0, 1].
+    """Fashion-MNIST: 60,000 training and 10,000 test images of ten kinds of clothing, 28 × 28
+    pixels in [0, 1].
 
-    Classes 0 … 9 are T-shirt, trousers, pullover, dress, coat, sandal, shirt, trainer, bag, ankle boot.  Splits and files
-    are as MNIST's, harder to tell apart.  Where they cannot be had, scikit-learn's digits stand in as they do for
-    ``mnist``, under the same name, digits-enlarged.  x [N, 784].
+    Classes 0 … 9 are T-shirt, trousers, pullover, dress, coat, sandal, shirt, trainer, bag, ankle
+    boot.  Splits and files are as MNIST's, harder to tell apart.  Where they cannot be had,
+    scikit-learn's digits stand in as they do for ``mnist``, under the same name, digits-enlarged.
+    x [N, 784].
 
     Raises:
         DataUnavailable: Fashion-MNIST is not there and ``offline`` is error.

@@ -12,7 +12,12 @@ from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import ImageFiles
 from components.datasets.images.omniglot import OmniglotFiles
-from components.datasets.images.unlabelled_images import STATIC, Binarised, Split, UnlabelledImages
+from components.datasets.images.unlabelled_images import (
+    STATIC,
+    BinarisationMode,
+    Split,
+    UnlabelledImages,
+)
 from components.registry import register
 
 DIGITS = 1_797  # images of scikit-learn's digits, which have no test split of their own
@@ -55,10 +60,10 @@ class Images(UnlabelledImages):
     """
 
     set: Literal["digits", "mnist", "fashion_mnist", "omniglot", "omniglot-partial"]
-    binarised: Binarised
+    binarised: BinarisationMode
 
     @model_validator(mode="after")
-    def _enough_images(self) -> Images:
+    def _check_image_count(self) -> Images:
         available = DIGITS - (self.n_test or DIGITS_HELD_OUT)
         if self.set == "digits" and (self.n_train or 1) > available:
             raise ValueError(
@@ -67,7 +72,7 @@ class Images(UnlabelledImages):
         return self
 
     @property
-    def how(self) -> Binarised:
+    def how(self) -> BinarisationMode:
         return self.binarised
 
     @property
@@ -82,7 +87,7 @@ class Images(UnlabelledImages):
         if self.set != "digits":
             return super()._split(rng, setting)
         pixels, classes = read_digits()
-        x = self._once(
+        x = self._binarise_if_static(
             torch.from_numpy(pixels / 16).view(-1, 8, 8), torch.Generator().manual_seed(STATIC)
         )
         y = torch.from_numpy(classes)

@@ -1,4 +1,5 @@
-"""Sets of images in MNIST's four idx files, and the digits that stand in where they cannot be had."""
+"""Sets of images in MNIST's four idx files, and the digits that stand in where they cannot be
+had."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from components.datasets.bundled import read_digits
 from components.datasets.files import locate, why_unavailable
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 Offline = Literal["simulate", "error", "always"]
 Images = tuple[np.ndarray, np.ndarray]  # [n, 28, 28] uint8, class numbers [n]
@@ -29,7 +30,8 @@ STAND_IN_TRAIN = 1_200  # of scikit-learn's 1,797 digits; the other 597 are the 
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An array of bytes in the idx format: two zero bytes, type 8, rank, big-endian sizes, row-major values.
+    """An array of bytes in the idx format: two zero bytes, type 8, rank, big-endian sizes,
+    row-major values.
 
     Source: LeCun, Cortes and Burges (1998), the MNIST database."""
     content = gzip.decompress(path.read_bytes())
@@ -39,7 +41,8 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def enlarge(images: np.ndarray, side: int) -> np.ndarray:
-    """Images [n, k, k] by linear interpolation between their pixels, corners to corners, [n, side, side]."""
+    """Images [n, k, k] by linear interpolation between their pixels, corners to corners, [n, side,
+    side]."""
     k = images.shape[1]
     positions = np.arange(side) * ((k - 1) / (side - 1))
     first = np.minimum(positions.astype(int), k - 2)
@@ -52,7 +55,8 @@ def enlarge(images: np.ndarray, side: int) -> np.ndarray:
 
 
 def enlarged_digits() -> tuple[Images, Images]:
-    """scikit-learn's 8 × 8 digits, enlarged to 20 × 20 in the middle of 28 × 28 as MNIST's are: training, test."""
+    """scikit-learn's 8 × 8 digits, enlarged to 20 × 20 in the middle of 28 × 28 as MNIST's are:
+    training, test."""
     pixels, classes = read_digits()
     large = enlarge(pixels.reshape(-1, 8, 8) / 16, 20).clip(0, 1)  # [1797, 20, 20]
     images = np.pad((255 * large).round().astype(np.uint8), ((0, 0), (4, 4), (4, 4)))
@@ -62,7 +66,8 @@ def enlarged_digits() -> tuple[Images, Images]:
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """The idx files in ``folder`` of the data folder, under the name ``genuine``, or else the digits under ``stand_in``."""
+    """The idx files in ``folder`` of the data folder, under the name ``genuine``, or else the
+    digits under ``stand_in``."""
 
     folder: str
     title: str  # as people call the set
@@ -89,13 +94,14 @@ class ImageFiles:
             return self.stand_in
         why = why_unavailable(Path(data_dir), self.paths, offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"{why}; or dataset.offline=simulate to use scikit-learn's digits"
             )
         return self.genuine if why is None else self.stand_in
 
     def images(self, setting: Setting, note: str = "") -> tuple[Images, Images]:
-        """Training and test images with their classes; a stand-in that was not asked for is announced, with ``note``.
+        """Training and test images with their classes; a stand-in that was not asked for is
+        announced, with ``note``.
 
         Raises:
             DataUnavailable: the files cannot be had and ``offline`` is error."""
@@ -110,7 +116,7 @@ class ImageFiles:
             warnings.warn(
                 f"OTHER DATA: {self.title} cannot be had, scikit-learn's 8 × 8 digits take its place{note}; everything "
                 f"is recorded as {name} and compares with no published number ({why})",
-                SimulatedData,
+                SimulatedDataWarning,
                 stacklevel=1,  # from this file: the runner shows what components warn of
             )
         return enlarged_digits()
@@ -124,7 +130,8 @@ class ImageFiles:
         batch_size: int | None,
         task: str,
     ) -> Supervised:
-        """``n_train`` of the training images at random and the first ``n_test`` test images, pixels in [0, 1]. x [N, 784]"""
+        """``n_train`` of the training images at random and the first ``n_test`` test images, pixels
+        in [0, 1]. x [N, 784]"""
         train, test = self.images(setting)
         n_train = len(train[1]) if n_train is None else min(n_train, len(train[1]))
         train_rows = torch.randperm(len(train[1]), generator=rng.data)[:n_train].numpy()
@@ -156,8 +163,8 @@ class ImageFiles:
 
 
 class ImageDataset(Dataset):
-    """A set in MNIST's files, in the folder of its own name: ``n_train`` of the training images at random, the first
-    ``n_test`` of the test images."""
+    """A set in MNIST's files, in the folder of its own name: ``n_train`` of the training images at
+    random, the first ``n_test`` of the test images."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "classes"

@@ -19,13 +19,14 @@ from components.figures.supervised.hinton import hinton
 from components.figures.supervised.inducing_images import inducing_images
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 TASKS = ["standard", "random background", "image background"]
 
 
 def photographs() -> list[np.ndarray]:
-    """Luma in [0, 1] of three photographs that are part of scikit-learn (a temple, a flower) and matplotlib (G. Hopper)."""
+    """Luma in [0, 1] of three photographs that are part of scikit-learn (a temple, a flower) and
+    matplotlib (G. Hopper)."""
     luma = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601
     return [(photo @ luma / 255).astype(np.float32) for photo in read_photographs()]
 
@@ -49,14 +50,15 @@ def patches(n: int, min_std: float, rng: np.random.Generator) -> np.ndarray:
         if patch.std() >= min_std:
             accepted.append(patch)
         elif tried >= 1000 * (len(accepted) + 1):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.min_patch_std: hardly any patch has a standard deviation of {min_std}; lower it"
             )
     return np.stack(accepted)
 
 
 def overlay(digit: np.ndarray, background: np.ndarray) -> np.ndarray:
-    """d + (1 − d) b: the digit's grey value is its opacity, ink hides the background and paper shows it."""
+    """d + (1 − d) b: the digit's grey value is its opacity, ink hides the background and paper
+    shows it."""
     return digit + (1 - digit) * background
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from components.contracts.roles import Setting
 from components.datasets.files import find, locate, why_unavailable
 from components.datasets.images.mnist_files import SIDE, Images, Offline, enlarged_digits
-from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 
 WHOLE = "omniglot/chardata.mat"
 ADDRESS = "https://github.com/yburda/iwae/raw/master/datasets/OMNIGLOT/chardata.mat"
@@ -25,7 +25,8 @@ DRAWERS_IN_TRAINING = 15  # of the 20 who drew each character
 
 
 def average_pixels(images: np.ndarray, side: int) -> np.ndarray:
-    """Images [n, k, k] in [0, 1] as means over the squares of a grid, pixels on its lines shared by area, [n, side, side]."""
+    """Images [n, k, k] in [0, 1] as means over the squares of a grid, pixels on its lines shared by
+    area, [n, side, side]."""
     k = images.shape[1]
     edges = np.arange(side + 1) * (k / side)
     pixel = np.arange(k)
@@ -38,7 +39,8 @@ def average_pixels(images: np.ndarray, side: int) -> np.ndarray:
 
 
 def read_whole(path: Path) -> tuple[Images, Images]:
-    """Training and test images [n, 28, 28] in [0, 1], ink 1, upright, with the numbers of their alphabets.
+    """Training and test images [n, 28, 28] in [0, 1], ink 1, upright, with the numbers of their
+    alphabets.
 
     Raises:
         DamagedFile: it does not hold 24,345 and 8,070 images of 28 × 28."""
@@ -54,7 +56,7 @@ def read_whole(path: Path) -> tuple[Images, Images]:
             for images, labels in (("data", "target"), ("testdata", "testtarget"))
         ]
     except (ValueError, LookupError, OSError, NotImplementedError, TypeError) as error:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"{path}: not the file it should be ({error}); replace it by {ADDRESS}"
         ) from None
     for (images, labels), expected in zip(parts, IN_WHOLE.values(), strict=True):
@@ -64,7 +66,7 @@ def read_whole(path: Path) -> tuple[Images, Images]:
             or images.min() < 0
             or images.max() > 1
         ):
-            raise DamagedFile(
+            raise DamagedFileError(
                 f"{path}: {expected:,} images in [0, 1] are expected in it; replace it by {ADDRESS}"
             )
     return parts[0], parts[1]
@@ -121,20 +123,20 @@ class OmniglotFiles:
         if self.genuine == "omniglot" and _whole(Path(data_dir)) is not None:
             return "omniglot"
         if self.offline == "error" and self.genuine == "omniglot":
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"{WHOLE}: not in {Path(data_dir)}, and it is never downloaded; put it there from {ADDRESS}, or take eight "
                 "alphabets of it, dataset.set=omniglot-partial"
             )
         why = why_unavailable(Path(data_dir), PARTS, offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"{why}; or dataset.offline=simulate to use scikit-learn's digits"
             )
         return "omniglot-partial" if why is None else "digits-enlarged"
 
     def images(self, setting: Setting) -> tuple[Images, Images]:
-        """Training and test images [n, 28, 28] in [0, 1] with alphabets, or the digits as they come (uint8); what was not
-        asked for is announced.
+        """Training and test images [n, 28, 28] in [0, 1] with alphabets, or the digits as they come
+        (uint8); what was not asked for is announced.
 
         Raises:
             DataUnavailable: the set cannot be had and ``offline`` is error."""
@@ -152,7 +154,7 @@ class OmniglotFiles:
                 f"OTHER DATA: {self.genuine} cannot be had, "
                 f"{'scikit-learn’s 8 × 8 digits take' if digits else 'eight of its alphabets (4,840 images) take'} its place; "
                 f"everything is recorded as {name} and compares with no published number ({why})",
-                SimulatedData,
+                SimulatedDataWarning,
                 stacklevel=1,  # from this file: the runner shows what components warn of
             )
         archive = _whole(Path(data_dir))

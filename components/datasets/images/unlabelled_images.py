@@ -19,7 +19,7 @@ from components.figures.latent.latent_images import latent_plane, prior_samples,
 from components.metrics.evidence.held_out import LatentEvidence, Proposal
 from components.problems.unlabelled import Unlabelled, sample_binary
 
-Binarised = Literal["static", "dynamic", "threshold", "none"]
+BinarisationMode = Literal["static", "dynamic", "threshold", "none"]
 # training and held-out images [n, H, W] in [0, 1], classes of the latter
 Split = tuple[Tensor, Tensor, Tensor]
 
@@ -30,8 +30,8 @@ STATIC = 784
 class UnlabelledImages(Dataset[Unlabelled]):
     """Images without labels; a subclass says where they come from.
 
-    ``static`` draws from the images in the order of their files, before any are chosen: an image has the same binary pixels in
-    every run."""
+    ``static`` draws from the images in the order of their files, before any are chosen: an image
+    has the same binary pixels in every run."""
 
     kind: ClassVar[Kind] = "unlabelled"
     before: ClassVar[dict[str, Any]] = {
@@ -53,7 +53,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
 
     @property
     @abstractmethod
-    def how(self) -> Binarised:
+    def how(self) -> BinarisationMode:
         """How pixels are binarised."""
 
     @property
@@ -84,7 +84,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
         name = "digits" if files is None else files.identity(data_dir, offline)
         return name if self.how == "none" else f"{name}-{self.how}"
 
-    def _once(self, images: Tensor, generator: torch.Generator) -> Tensor:
+    def _binarise_if_static(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """The images as they are, or where they are ``static`` as they were drawn once."""
         if self.how != "static":
             return images
@@ -99,7 +99,8 @@ class UnlabelledImages(Dataset[Unlabelled]):
         fixed = torch.Generator().manual_seed(STATIC)
         if self.how == "static":
             images, test_images = (
-                self._once(torch.tensor(part) / white, fixed) for part in (train, test)
+                self._binarise_if_static(torch.tensor(part) / white, fixed)
+                for part in (train, test)
             )
             images = images[train_rows]
             test_images = test_images[: self.n_test]
@@ -148,7 +149,7 @@ class BinarisedImages(UnlabelledImages):
     binarised: Literal["static", "dynamic", "threshold"]
 
     @property
-    def how(self) -> Binarised:
+    def how(self) -> BinarisationMode:
         return self.binarised
 
     @property

@@ -1,4 +1,5 @@
-"""Coefficients of a linear model of the user's own table, of a standard deviation and of a unit of each column."""
+"""Coefficients of a linear model of the user's own table, of a standard deviation and of a unit of
+each column."""
 
 from __future__ import annotations
 
@@ -25,10 +26,9 @@ class ColumnUnits(NamedTuple):
     long_run: dict[str, Tensor]
 
 
-def column_of_parameter(
-    posterior: object, columns: list[str], classes: list[str]
-) -> dict[str, int]:
-    """Places of the columns by the names of coefficients, x1 … xD or x1/0 … of the first class; empty: it is no such model."""
+def parameter_columns(posterior: object, columns: list[str], classes: list[str]) -> dict[str, int]:
+    """Places of the columns by the names of coefficients, x1 … xD or x1/0 … of the first class;
+    empty: it is no such model."""
     if (
         not isinstance(posterior, HoldsDraws)
         or posterior.log_weights is not None
@@ -43,7 +43,7 @@ def column_of_parameter(
     )
 
 
-def label_of_parameter(parameter: str, columns: list[str], classes: list[str]) -> str:
+def parameter_label(parameter: str, columns: list[str], classes: list[str]) -> str:
     """The column, and the class where each has coefficients, in place of x1 and x1/0."""
     name, _, number = parameter.partition("/")
     column = columns[int(name[1:]) - 1] if name != "intercept" else name
@@ -58,28 +58,30 @@ def _units(places: dict[str, int], scale: Tensor, label_scale: float) -> ColumnU
 def per_unit_scores(
     posterior: object, columns: list[str], classes: list[str], scale: Tensor, label_scale: float
 ) -> dict[str, float]:
-    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, by the names of these."""
-    places = column_of_parameter(posterior, columns, classes)
+    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, by the names of
+    these."""
+    places = parameter_columns(posterior, columns, classes)
     if not isinstance(posterior, HoldsDraws) or not places or len(places) > MOST_SCORED:
         return {}
     out: dict[str, float] = {}
     for name, value in effect_scores(posterior, _units(places, scale, label_scale)).items():
         score, _, parameter = name.partition("/")
-        out[f"{score}/{label_of_parameter(parameter, columns, classes)}"] = value
+        out[f"{score}/{parameter_label(parameter, columns, classes)}"] = value
     return out
 
 
 def effect_table(
     posterior: object, columns: list[str], classes: list[str], scale: Tensor, label_scale: float
 ) -> dict[str, pd.DataFrame]:
-    """A line for each parameter, coefficients by the names of their columns: mean, sd and central 95 % as the model has them,
-    of a standard deviation of a standardised column and label, and the same of a unit of the column in units of the label."""
-    places = column_of_parameter(posterior, columns, classes)
+    """A line for each parameter, coefficients by the names of their columns: mean, sd and central
+    95 % as the model has them, of a standard deviation of a standardised column and label, and the
+    same of a unit of the column in units of the label."""
+    places = parameter_columns(posterior, columns, classes)
     if not isinstance(posterior, HoldsDraws) or not places:
         return {}
     table = coefficient_table(posterior, _units(places, scale, label_scale))
     table["name"] = [
-        label_of_parameter(name, columns, classes) if name in places else name
+        parameter_label(name, columns, classes) if name in places else name
         for name in table["name"]
     ]
     return {

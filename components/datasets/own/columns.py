@@ -1,4 +1,5 @@
-"""Columns of a table of the user's own, read as text and made into numbers: every guess is told, every bad cell is named."""
+"""Columns of a table of the user's own, read as text and made into numbers: every guess is told,
+every bad cell is named."""
 
 from __future__ import annotations
 
@@ -10,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.datasets.own.text_table import TRUE_OR_FALSE, TextTable
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 MOST_LEVELS = 30  # different texts that a column of inputs may hold: one input for each
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """Inputs of one column, [N, k] with k = 1 for numbers and one for each text but the first otherwise, their names, and what
-    the column was taken for."""
+class EncodedColumn:
+    """Inputs of one column, [N, k] with k = 1 for numbers and one for each text but the first
+    otherwise, their names, and what the column was taken for."""
 
     values: Array
     taken_for: str
@@ -27,19 +28,20 @@ class Encoded:
     is_text: bool = False
 
 
-def encode(table: TextTable, name: str) -> Encoded:
-    """A column of inputs: numbers where every cell is one, else 1 for the text of a row and 0 for the others.
+def encode(table: TextTable, name: str) -> EncodedColumn:
+    """A column of inputs: numbers where every cell is one, else 1 for the text of a row and 0 for
+    the others.
 
-    The first text of the alphabet is the one that others are compared with, and has no input: with one for each, and an
-    intercept, inputs would depend on each other.
-    A cell that is no number in a column where nine in ten are is named as a mistake, not taken for a text.
+    The first text of the alphabet is the one that others are compared with, and has no input: with
+    one for each, and an intercept, inputs would depend on each other. A cell that is no number in a
+    column where nine in ten are is named as a mistake, not taken for a text.
 
     Raises:
         Misfit: a cell is missing, one is no number among numbers, or there are too many different texts."""
     cells = table.column(name, "inputs")
     for row, cell in enumerate(cells):
         if cell is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{table.where(row)}: {name} is missing; fill it, or name the column in dataset.exclude"
             )
     texts = [str(cell) for cell in cells]
@@ -49,27 +51,27 @@ def encode(table: TextTable, name: str) -> Encoded:
         kind = (
             "true or false" if {text.lower() for text in texts} <= set(TRUE_OR_FALSE) else "numbers"
         )
-        return Encoded(np.array(numbers, dtype=np.float64)[:, None], kind, [name])
+        return EncodedColumn(np.array(numbers, dtype=np.float64)[:, None], kind, [name])
     if 10 * len(bad) <= len(texts) or all(table.hint(texts[row]) for row in bad):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{table.where(bad[0])}: {name} is {texts[bad[0]]!r}, no number{' as the others are' * (len(bad) < len(texts))}; "
             f"mend it, or name the column in dataset.exclude{table.hint(texts[bad[0]])}"
         )
     levels = sorted(set(texts))
     if len(levels) > MOST_LEVELS:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.inputs: {name} holds {len(levels)} different texts, at most {MOST_LEVELS} become inputs; name "
             "it in dataset.exclude, or make numbers of it"
         )
     values = np.array([[float(text == level) for level in levels[1:]] for text in texts]).reshape(
         len(texts), -1
     )
-    return Encoded(
+    return EncodedColumn(
         values, f"{len(levels)} texts", [f"{name} {level}" for level in levels[1:]], True
     )
 
 
-def real_labels(table: TextTable, name: str) -> Array:
+def parse_real_labels(table: TextTable, name: str) -> Array:
     """Labels of one task [N], NaN where a cell is missing.
 
     Raises:
@@ -79,7 +81,7 @@ def real_labels(table: TextTable, name: str) -> Array:
         if cell is not None:
             value = table.number(cell)
             if value is None:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{table.where(row)}: {name} is {cell!r}, no number; mend it, add it to dataset.missing, or set "
                     f"dataset.labels to binary or classes{table.hint(cell)}"
                 )
@@ -90,7 +92,8 @@ def real_labels(table: TextTable, name: str) -> Array:
 def class_labels(
     table: TextTable, names: Sequence[str], binary: bool
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Class numbers [N, T], −1 where a cell is missing, and the classes in order: numbers by size, else texts by alphabet.
+    """Class numbers [N, T], −1 where a cell is missing, and the classes in order: numbers by size,
+    else texts by alphabet.
 
     All tasks have the same classes.
 
@@ -107,7 +110,7 @@ def class_labels(
             (pair for pair in pairwise(classes) if values[pair[0]] == values[pair[1]]), None
         )
     ):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.targets={','.join(names)}: classes {same[0]} and {same[1]} are one number; write it in one way, or mark "
             "both as texts, as c1"
         )
@@ -115,13 +118,13 @@ def class_labels(
         class_list = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"
         requirement = "two are asked for" if binary else "two or more are needed"
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.targets={','.join(names)}: {len(classes)} classes ({class_list}), {requirement}; {mend}"
         )
     if fraction := next(
         (text for text, value in values.items() if value is not None and value % 1), None
     ):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.targets={','.join(names)}: {fraction} is a number with a fraction, no class; set dataset.labels=real"
         )
     if (
@@ -129,7 +132,7 @@ def class_labels(
         > (labels := sum(cell is not None for cells in columns for cell in cells))
         > 2 * MOST_LEVELS
     ):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.targets={','.join(names)}: {len(classes)} classes of {labels} labels, most seen once; name another "
             "column, or set dataset.labels=real"
         )

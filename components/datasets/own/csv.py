@@ -15,8 +15,8 @@ from torch import Tensor
 from components.contracts.problems import Batch, Kind, Rows, Target, Values
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.own.columns import class_labels, encode, real_labels
-from components.datasets.own.input_units import Bounds, ImageShape, columns_in_words, convert_inputs
+from components.datasets.own.columns import class_labels, encode, parse_real_labels
+from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs, describe_columns
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.own_problems import OwnTable, UnlabelledTable
 from components.datasets.own.table_facts import class_facts, input_facts
@@ -28,7 +28,7 @@ from components.figures.variational.clusters import clusters
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import DamagedFile, Misfit
+from components.trouble import ConfigMismatchError, DamagedFileError
 
 Indices = NDArray[np.int64]
 
@@ -113,7 +113,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     def folds(self, data_dir: Path) -> int | None:
         if self.fold is None:
             return None
-        with suppress(DamagedFile, Misfit):  # that ``load`` tells
+        with suppress(DamagedFileError, ConfigMismatchError):  # that ``load`` tells
             fold_names = set(self._table(data_dir).column(self.fold, "fold"))
             return len(fold_names - {None})
         return None
@@ -148,11 +148,13 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             else self.inputs
         )
         if both := [name for name in names if name in used]:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.inputs: {both[0]} has another use (targets, task, split or fold); leave it out"
             )
         if not names:
-            raise Misfit(f"dataset.inputs: {table.file} has no column left for inputs; name some")
+            raise ConfigMismatchError(
+                f"dataset.inputs: {table.file} has no column left for inputs; name some"
+            )
         encoded = {name: encode(table, name) for name in names}
         train_rows, scored, split_rule = self._rows(table, rng)
         columns = {name: column.values for name, column in encoded.items()}
@@ -160,7 +162,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             table, columns, train_rows, self.standardise, self.bounds, self.image_shape
         )
         about = table.facts | {
-            "columns": columns_in_words(
+            "columns": describe_columns(
                 {name: column.taken_for for name, column in encoded.items()}
             ),
             "test rows": f"{len(scored):,} ({split_rule})",
@@ -232,7 +234,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
                 None if cell is None else cell.lower() for cell in table.column(self.split, "split")
             ]
             if other := [row for row, cell in enumerate(cells) if cell not in ("train", "test")]:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{table.where(other[0])}: {self.split} is {cells[other[0]]!r}; write train or test"
                 )
             tested = np.array([cell == "test" for cell in cells])
@@ -240,12 +242,12 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         elif self.fold is not None:
             folds = table.column(self.fold, "fold")
             if None in folds:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{table.where(folds.index(None))}: {self.fold} is missing; give every row a fold"
                 )
             values = sorted({str(fold) for fold in folds}, key=lambda text: (len(text), text))
             if rng.replicate >= len(values):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"replicates: {self.fold} has {len(values)} folds; set replicates to at most that"
                 )
             tested = np.array([fold == values[rng.replicate] for fold in folds])
@@ -258,7 +260,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         train_rows = np.flatnonzero(~tested)
         scored = np.flatnonzero(tested)
         if len(train_rows) < 2 or len(scored) == 0:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{table.file}: {len(train_rows)} rows to learn from and {len(scored)} to test on; at least 2 and 1"
             )
         return train_rows, scored, split_rule
@@ -266,12 +268,15 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     def _labels(
         self, table: TextTable, kept: Indices
     ) -> tuple[Tensor, Tensor, list[str], tuple[Tensor, Tensor] | None, list[str]]:
-        """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels, and the classes of others.
+        """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels,
+        and the classes of others.
 
         Raises Misfit."""
         classes: list[str] = []
         if self.labels == "real":
-            y = torch.from_numpy(np.stack([real_labels(table, name) for name in self.targets], 1))
+            y = torch.from_numpy(
+                np.stack([parse_real_labels(table, name) for name in self.targets], 1)
+            )
             mask = ~y.isnan()
         else:
             numbers, classes = class_labels(table, self.targets, self.labels == "binary")
@@ -281,7 +286,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         if self.task is not None:
             task_cells = table.column(self.task, "task")
             if None in task_cells:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{table.where(task_cells.index(None))}: {self.task} is missing; say whose label it is"
                 )
             tasks = sorted({str(task) for task in task_cells})
@@ -290,7 +295,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             mask = mask & member
         for t, task in enumerate(tasks):
             if (number := int(mask[kept, t].sum())) < 2:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset.targets: task {task} has {number} labels to learn from; at least 2"
                 )
         scale = None
@@ -303,7 +308,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             if len(
                 constant := torch.cat([is_constant(v.unsqueeze(1)) for v in of_tasks]).nonzero()
             ):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset.targets: the labels of task {tasks[int(constant[0])]} are all equal; leave it out"
                 )
             if self.standardise:

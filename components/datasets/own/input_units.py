@@ -13,7 +13,7 @@ from torch import Tensor
 from components.datasets.own.columns import Array
 from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 MOST_NAMED = 16  # columns that are each said by name
 
@@ -22,7 +22,7 @@ def _to_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _one_pair(value: object) -> object:
+def _check_single_bounds(value: object) -> object:
     if isinstance(value, list | tuple) and any(isinstance(entry, list | tuple) for entry in value):
         raise ValueError(
             "bounds: are one smallest and one largest number for all columns, e.g. [0, 255]; where columns differ in range, "
@@ -32,7 +32,7 @@ def _one_pair(value: object) -> object:
     return _to_tuple(value)
 
 
-def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
+def _check_bounds_order(bounds: tuple[float, float]) -> tuple[float, float]:
     low, high = bounds
     if not (np.isfinite(bounds).all() and low < high):
         raise ValueError(
@@ -41,7 +41,7 @@ def _rising(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds
 
 
-def _of_an_image(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _check_image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise ValueError(
             f"image_shape: must be [height, width] or [colours, height, width], not {list(shape)}"
@@ -49,11 +49,15 @@ def _of_an_image(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-Bounds = Annotated[tuple[float, float], BeforeValidator(_one_pair), AfterValidator(_rising)]
-ImageShape = Annotated[tuple[int, ...], BeforeValidator(_to_tuple), AfterValidator(_of_an_image)]
+Bounds = Annotated[
+    tuple[float, float], BeforeValidator(_check_single_bounds), AfterValidator(_check_bounds_order)
+]
+ImageShape = Annotated[
+    tuple[int, ...], BeforeValidator(_to_tuple), AfterValidator(_check_image_shape)
+]
 
 
-def columns_in_words(kinds: Mapping[str, str]) -> str:
+def describe_columns(kinds: Mapping[str, str]) -> str:
     """The interpretation of each column in words.
 
     If there are many, the columns of one kind are counted, and the first is named.
@@ -79,7 +83,8 @@ def convert_inputs(
     bounds: tuple[float, float] | None,
     image_shape: tuple[int, ...] | None,
 ) -> tuple[Tensor, Tensor]:
-    """Inputs [N, D] in the units that were asked for, and how many units of the column one of these is [D].
+    """Inputs [N, D] in the units that were asked for, and how many units of the column one of these
+    is [D].
 
     Args:
         columns: numbers [N, k] of each column, k ≥ 0.
@@ -93,12 +98,12 @@ def convert_inputs(
             outside = (values < bounds[0]) | (values > bounds[1])
             if outside.any():
                 row, place = np.argwhere(outside)[0]
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{table.where(int(row))}: {name} is {values[row, place]:g}, outside of dataset.bounds="
                     f"[{bounds[0]:g}, {bounds[1]:g}]; widen the bounds, or mend the cell"
                 )
     if image_shape is not None and x.shape[1] != (pixels := int(np.prod(image_shape))):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.image_shape={list(image_shape)}: is of {pixels} pixels, and {table.file} has {x.shape[1]} inputs; name "
             "the columns of pixels in dataset.inputs"
         )

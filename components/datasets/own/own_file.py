@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from components.contracts.roles import Dataset, P
-from components.trouble import DataUnavailable
+from components.trouble import DataUnavailableError
 
 
 class OwnFile(Dataset[P]):
-    """``path`` is looked for in the data folder and from where the runner was started; nothing takes its place."""
+    """``path`` is looked for in the data folder and from where the runner was started; nothing
+    takes its place."""
 
     # of no catalogue: only the file itself says whether it is the one of before
     own_file: ClassVar[bool] = True
@@ -26,11 +27,13 @@ class OwnFile(Dataset[P]):
             DataUnavailable: no path was given, or there is no such file.
         """
         if self.path is None:
-            raise DataUnavailable("dataset.path: not given; name a file, whole or inside data_dir")
+            raise DataUnavailableError(
+                "dataset.path: not given; name a file, whole or inside data_dir"
+            )
         places = (Path(data_dir) / self.path, Path(self.path))
         path = next((p for p in places if p.is_file() or (self.reads_folders and p.is_dir())), None)
         if path is None:
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"dataset.path={self.path}: no such file, neither here nor in {Path(data_dir)}"
             )
         return path
@@ -43,7 +46,7 @@ class OwnFile(Dataset[P]):
         file = self.file(data_dir)
         files = sorted(file.rglob("*.txt")) if file.is_dir() else [file]
         if not files:
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"dataset.path={self.path}: no file *.txt in {file}; name another folder, or a file"
             )
         return files

@@ -30,7 +30,8 @@ class OwnTable(Supervised):
         return super().describe() | self.about
 
     def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
-        """Scores of ``Supervised`` and, for linear models, the effect of one unit of each column."""
+        """Scores of ``Supervised`` and, for linear models, the effect of one unit of each
+        column."""
         out = super().score(posterior, rng)
         if self.input_scale is None or self.n_tasks > 1:
             return out

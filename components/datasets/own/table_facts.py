@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from components.datasets.own.collinear import name_collinear
-from components.datasets.own.columns import Encoded
+from components.datasets.own.columns import EncodedColumn
 from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import is_constant
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Rows = NDArray[np.int64]
 MOST = 5  # names in a line
@@ -27,9 +27,10 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def input_facts(
-    table: TextTable, encoded: Mapping[str, Encoded], kept: Rows, scored: Rows
+    table: TextTable, encoded: Mapping[str, EncodedColumn], kept: Rows, scored: Rows
 ) -> dict[str, str]:
-    """Lines about inputs that do not vary in the training rows, that others determine there, and about unseen texts."""
+    """Lines about inputs that do not vary in the training rows, that others determine there, and
+    about unseen texts."""
     out: dict[str, str] = {}
     unseen = []
     constant = []
@@ -73,7 +74,7 @@ def class_facts(
     for t, task in enumerate(tasks):
         learnt, tested = (set(y[rows, t][seen[rows, t]].tolist()) for rows in (kept, scored))
         if len(learnt) == 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.targets: the training labels of task {task} are all {classes[learnt.pop()]!r}; leave it out of "
                 "dataset.targets, or put other rows aside (dataset.split, fold, test_share, or another seed)"
             )

@@ -1,4 +1,5 @@
-"""A file of the user's own as a table of texts: its encoding, delimiter and decimal mark are recognised, and said."""
+"""A file of the user's own as a table of texts: its encoding, delimiter and decimal mark are
+recognised, and said."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from components.trouble import DamagedFile, Misfit
+from components.trouble import ConfigMismatchError, DamagedFileError
 
 Decimal = Literal[".", ","]
 TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
@@ -24,14 +25,18 @@ BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-WITH_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-WITH_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+POINT_NUMBER = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+(?:[eE][+-]?\d+)?")
-OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: a fraction, or more than a thousand
-GROUPED = re.compile(r"[+-]?\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
+THOUSANDS_NUMBER = re.compile(
+    r"[+-]?[1-9]\d{0,2},\d{3}"
+)  # 1,234: a fraction, or more than a thousand
+GROUPED_NUMBER = re.compile(r"[+-]?\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
 
 NUMBER = r"\d[\d.,'’\u00a0\u202f ]*(?:[eE][+-]?\d+)?"
-DRESSED = re.compile(rf"[(+\-−]*\s*[$€£¥]?\s*[+\-−]?{NUMBER}\s*[%$€£¥]?\)?")  # 5 %, €5, (5), −5
+NUMBER_WITH_UNIT = re.compile(
+    rf"[(+\-−]*\s*[$€£¥]?\s*[+\-−]?{NUMBER}\s*[%$€£¥]?\)?"
+)  # 5 %, €5, (5), −5
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class TextTable:
             unlabelled = (
                 "; of rows without labels set dataset.targets=[]" if key == "targets" else ""
             )
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.{key}={name}: {self.file} has no such column; there are {', '.join(self.names)}{unlabelled}"
             )
         return self.cells[name]
@@ -79,14 +84,20 @@ class TextTable:
 
     def hint(self, text: str) -> str:
         """Advice on a text that is not a number, where its marks explain it; starts with a ";"."""
-        if WITH_COMMA.fullmatch(text) and self.decimal == "." and not OF_THOUSANDS.fullmatch(text):
+        if (
+            COMMA_NUMBER.fullmatch(text)
+            and self.decimal == "."
+            and not THOUSANDS_NUMBER.fullmatch(text)
+        ):
             return "; of decimal commas set dataset.decimal=','"
-        if WITH_POINT.fullmatch(text) and self.decimal == ",":
+        if POINT_NUMBER.fullmatch(text) and self.decimal == ",":
             return "; of decimal points set dataset.decimal='.'"
-        if GROUPED.fullmatch(text):
+        if GROUPED_NUMBER.fullmatch(text):
             return "; leave out the marks of thousands"
         dressed = (
-            self.number(text) is None and DRESSED.fullmatch(text) and re.search(r"[%$€£¥()−]", text)
+            self.number(text) is None
+            and NUMBER_WITH_UNIT.fullmatch(text)
+            and re.search(r"[%$€£¥()−]", text)
         )
         return (
             "; write numbers as -1.5, without %, signs of money, brackets or a long minus"
@@ -132,9 +143,9 @@ def read_table(
         facts |= {"encoding": guess} if guess else {}
         facts |= {"delimiter": DELIMITERS[separator]} if separator != delimiter else {}
     if twice := [name for name in names if names.count(name) > 1]:
-        raise Misfit(f"{file}: two columns are called {twice[0]!r}; rename one")
+        raise ConfigMismatchError(f"{file}: two columns are called {twice[0]!r}; rename one")
     if unknown := [name for name in exclude if name not in names]:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
         )
 
@@ -145,8 +156,8 @@ def read_table(
         name: [cell(row[j]) for row in rows] for j, name in enumerate(names) if name not in exclude
     }
     if (unnamed := cells.pop("", None)) is not None:
-        if not _counts_rows(unnamed):
-            raise Misfit(
+        if not _is_row_index(unnamed):
+            raise ConfigMismatchError(
                 f"{file}: column {names.index('') + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
             )
         facts["left out"] = "a column without a name, which counts the rows or is empty"
@@ -155,7 +166,7 @@ def read_table(
     return TextTable(file, cells, lines, mark, facts)
 
 
-def _counts_rows(cells: list[str | None]) -> bool:
+def _is_row_index(cells: list[str | None]) -> bool:
     """True if cells are empty, or 0, 1, 2, … or 1, 2, 3, … as an index is."""
     return set(cells) == {None} or any(
         cells == [str(start + row) for row in range(len(cells))] for start in (0, 1)
@@ -169,11 +180,11 @@ def _read_parquet(file: Path) -> tuple[list[str], list[list[str | None]], list[i
     try:
         frame = pd.read_parquet(file)
     except (OSError, ValueError) as error:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"{file}: no Parquet file ({' '.join(str(error).split())}); replace it"
         ) from None
     if len(frame) == 0:
-        raise DamagedFile(f"dataset.path: {file} holds no row; name another")
+        raise DamagedFileError(f"dataset.path: {file} holds no row; name another")
     columns = [
         [None if pd.isna(value) else str(value) for value in frame[name]] for name in frame.columns
     ]
@@ -205,10 +216,10 @@ def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
         except UnicodeDecodeError:
             continue
         except LookupError:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.encoding={name}: no encoding of Python; as latin-1, cp1250 or shift_jis"
             ) from None
-    raise DamagedFile(
+    raise DamagedFileError(
         f"{file}: no text in {' or '.join(names)}; set dataset.encoding, as cp1250 or shift_jis"
     )
 
@@ -234,12 +245,12 @@ def _split_cells(
             ]
         except csv.Error as error:
             if mark == delimiter:
-                raise DamagedFile(
+                raise DamagedFileError(
                     f"{file}, line {lines.line_num}: no CSV file ({error}); mend or replace it"
                 ) from None
     if len(tables[delimiter]) < 2:
         lacks = "no line after its names" if tables[delimiter] else "nothing"
-        raise DamagedFile(
+        raise DamagedFileError(
             f"dataset.path={file.name}: the file is empty, {file} holds {lacks}; name another"
         )
 
@@ -252,7 +263,7 @@ def _split_cells(
     separator = delimiter if delimiter in fits or not fits else fits[0]
     header, *rows = tables[separator]
     if (wrong := is_ragged(tables[separator])) is not None:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"{file}, line {wrong[0]}: {len(wrong[1])} cells under {len(header[1])} names; mend it, or set dataset.delimiter"
         )
     return (
@@ -273,15 +284,15 @@ def _decimal_mark(file: Path, cells: dict[str, list[str | None]]) -> Decimal:
     points: list[str] = []
     for name, values in cells.items():
         texts = [text for text in values if text is not None]
-        for pattern, mark in ((WITH_COMMA, ","), (WITH_POINT, ".")):
+        for pattern, mark in ((COMMA_NUMBER, ","), (POINT_NUMBER, ".")):
             marked = [text for text in texts if mark in text]
             if marked and all(pattern.fullmatch(text) or WHOLE.fullmatch(text) for text in texts):
-                clear = [text for text in marked if not OF_THOUSANDS.fullmatch(text)]
+                clear = [text for text in marked if not THOUSANDS_NUMBER.fullmatch(text)]
                 kind = points if mark == "." else commas if clear else unclear
                 kind.append(f"{name} holds {(clear or marked)[0]}")
     mend = "set dataset.decimal to ',' or '.', or name columns that are not used in dataset.exclude"
     if commas and points:
-        raise Misfit(f"{file}: {commas[0]}, {points[0]}; {mend}")
+        raise ConfigMismatchError(f"{file}: {commas[0]}, {points[0]}; {mend}")
     if unclear and not commas and not points:
-        raise Misfit(f"{file}: {unclear[0]}, a fraction or a thousand; {mend}")
+        raise ConfigMismatchError(f"{file}: {unclear[0]}, a fraction or a thousand; {mend}")
     return "," if commas else "."

@@ -1,4 +1,5 @@
-"""Densities of posteriordb's posteriors over unconstrained θ, written out again from their mathematics.
+"""Densities of posteriordb's posteriors over unconstrained θ, written out again from their
+mathematics.
 
 Each is a ``PosteriorDensity``; ``DENSITIES`` makes one from the data of its posterior."""
 

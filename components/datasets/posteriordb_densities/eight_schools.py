@@ -55,16 +55,19 @@ class EightSchools:
         return torch.cat([(effect - mu) / tau, mu, tau.log()], 1)
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the prior's far tail.
+        """η ~ N(0, 1) and μ ~ N(0, 5²) from the prior, log τ ~ N(1, ½²), which leaves out the
+        prior's far tail.
 
-        There the η are a hundred times as narrow as in the middle: a step size that chains share would hold one fast."""
+        There the η are a hundred times as narrow as in the middle: a step size that chains share
+        would hold one fast."""
         z = torch.randn(
             n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
         ).to(self.y.device)
         return torch.cat([z[:, :-2], HEIGHT * z[:, -2:-1], 1.0 + 0.5 * z[:, -1:]], 1)
 
     def exact_moments(self, points: int = 4001) -> tuple[Tensor, Tensor]:
-        """E and E[·²] of (ϑ, μ, τ) [J+2] each: ϑ and μ given τ are Gaussian, and τ is integrated out in log τ.
+        """E and E[·²] of (ϑ, μ, τ) [J+2] each: ϑ and μ given τ are Gaussian, and τ is integrated
+        out in log τ.
 
         μ | τ, y ~ N(m, v), 1/v = 1/5² + Σ_j 1/(σ_j² + τ²), m = v Σ_j y_j/(σ_j² + τ²);  ϑ_j | μ, τ, y has mean
         b_j y_j + (1 − b_j) μ and variance b_j σ_j², b_j = τ²/(σ_j² + τ²).  τ² has no second moment beyond the

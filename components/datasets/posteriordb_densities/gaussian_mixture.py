@@ -20,7 +20,8 @@ WEIGHT = Interval(0.0, 1.0)
 
 @dataclass(frozen=True)
 class TwoGaussians:
-    """y_n ~ w N(μ_1, σ_1²) + (1 − w) N(μ_2, σ_2²), μ_k ~ N(0, 2²) with μ_1 < μ_2, σ_k ~ N⁺(0, 2²), w ~ Beta(5, 5).
+    """y_n ~ w N(μ_1, σ_1²) + (1 − w) N(μ_2, σ_2²), μ_k ~ N(0, 2²) with μ_1 < μ_2, σ_k ~ N⁺(0, 2²),
+    w ~ Beta(5, 5).
 
     θ = (μ_1, log(μ_2 − μ_1), log σ, logit w) [K, 5]."""
 
@@ -67,9 +68,11 @@ class TwoGaussians:
         )
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Means about the quarters of the data, moved by a tenth of their distance; log σ and logit w ~ N(0, ½²).
+        """Means about the quarters of the data, moved by a tenth of their distance; log σ and logit
+        w ~ N(0, ½²).
 
-        Far from there one component takes all data and the other collapses on a few: chains take long to leave that."""
+        Far from there one component takes all data and the other collapses on a few: chains take
+        long to leave that."""
         z = torch.randn(
             n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
         ).to(self.y.device)

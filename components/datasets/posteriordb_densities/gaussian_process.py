@@ -63,7 +63,8 @@ class GaussianProcess:
         return values.log()
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """log ρ ~ N(log 25/4, 0.4²), log α ~ N(log 2, ½²), log σ ~ N(0, ½²): about as wide as the prior."""
+        """log ρ ~ N(log 25/4, 0.4²), log α ~ N(log 2, ½²), log σ ~ N(0, ½²): about as wide as the
+        prior."""
         z = torch.randn(
             n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
         ).to(self.y.device)

@@ -1,4 +1,5 @@
-"""Linear regressions with Gaussian noise of unknown scale: six of posteriordb's posteriors, an autoregression among them."""
+"""Linear regressions with Gaussian noise of unknown scale: six of posteriordb's posteriors, an
+autoregression among them."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ WIDER = 2.0  # chains start this many times as wide as the least squares estimat
 class GaussianRegression:
     """y ~ N(Xβ, σ²I), β_j ~ N(m_j, 1/λ_j) or flat (λ_j = 0), σ ~ prior;  θ = (β, log σ), β [D].
 
-    The data enter by β̂, R and the smallest residual sum of squares, where X = QR and ‖y − Xβ‖² = ‖R(β − β̂)‖² + S:
-    the cost of a density does not depend on N."""
+    The data enter by β̂, R and the smallest residual sum of squares, where X = QR and ‖y − Xβ‖² =
+    ‖R(β − β̂)‖² + S: the cost of a density does not depend on N."""
 
     names: list[str]
     n: int
@@ -91,7 +92,8 @@ class GaussianRegression:
         )
 
     def exact_moments(self, points: int = 2001) -> tuple[Tensor, Tensor]:
-        """E[β, σ] and E[β², σ²] [D+1] each: β given σ is Gaussian, and σ is integrated out by the trapezium rule in log σ.
+        """E[β, σ] and E[β², σ²] [D+1] each: β given σ is Gaussian, and σ is integrated out by the
+        trapezium rule in log σ.
 
         With A = RᵀR/σ² + Λ: β | σ, y ~ N(β̂ + A⁻¹Λ(m − β̂), A⁻¹),
         p(σ | y) ∝ p(σ) σ^{−n} |A|^{−½} exp(−S/2σ² − ½ (m − β̂)ᵀΛ A⁻¹ RᵀR (m − β̂)/σ²)."""
@@ -153,7 +155,8 @@ def kidscore_momiq(
 def kilpisjarvi(
     data: dict[str, Any], dtype: torch.dtype, device: torch.device
 ) -> GaussianRegression:
-    """kilpisjarvi_mod-kilpisjarvi: α ~ N(pmualpha, psalpha²), β ~ N(pmubeta, psbeta²), σ flat, y ~ N(α + βx, σ²)."""
+    """kilpisjarvi_mod-kilpisjarvi: α ~ N(pmualpha, psalpha²), β ~ N(pmubeta, psbeta²), σ flat, y ~
+    N(α + βx, σ²)."""
     x, y = columns(data, dtype, device, "x", "y")
     X = torch.stack([torch.ones_like(x), x], 1)
     prior = ([data["pmualpha"], data["pmubeta"]], [data["psalpha"], data["psbeta"]])
@@ -171,7 +174,8 @@ def logmesquite(
 
 
 def nes(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
-    """nes2000-nes: β and σ flat, partyid7 on ideology, race, age in four classes, education, gender and income."""
+    """nes2000-nes: β and σ flat, partyid7 on ideology, race, age in four classes, education, gender
+    and income."""
     ideology, race, age, education, gender, income, y = columns(
         data,
         dtype,
@@ -192,7 +196,8 @@ def nes(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> Gauss
 def autoregression(
     data: dict[str, Any], dtype: torch.dtype, device: torch.device
 ) -> GaussianRegression:
-    """arK-arK: α, β_k ~ N(0, 10²), σ ~ half-Cauchy(2.5), y_t ~ N(α + Σ_k β_k y_{t−k}, σ²), t > K."""
+    """arK-arK: α, β_k ~ N(0, 10²), σ ~ half-Cauchy(2.5), y_t ~ N(α + Σ_k β_k y_{t−k}, σ²), t >
+    K."""
     (y,), K = columns(data, dtype, device, "y"), data["K"]
     lags = [y[K - k : len(y) - k] for k in range(1, K + 1)]
     X = torch.stack([torch.ones_like(y[K:]), *lags], 1)

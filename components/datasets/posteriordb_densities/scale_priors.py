@@ -1,6 +1,8 @@
-"""Priors of a scale σ > 0 as functions of log σ, up to a constant; densities of σ, without a Jacobian.
+"""Priors of a scale σ > 0 as functions of log σ, up to a constant; densities of σ, without a
+Jacobian.
 
-They are functions of log σ so that scales too large or too small for floating point still have a density."""
+They are functions of log σ so that scales too large or too small for floating point still have a
+density."""
 
 from __future__ import annotations
 

@@ -18,10 +18,12 @@ UNIT = Interval(0.0, 1.0)
 
 @dataclass(frozen=True)
 class HiddenMarkov:
-    """Two states, uniform at first; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10, 1), transitions flat.
+    """Two states, uniform at first; y_t ~ N(μ_{z_t}, 1), 0 < μ_1 < μ_2, μ_1 ~ N(3, 1), μ_2 ~ N(10,
+    1), transitions flat.
 
-    θ = (two rows of the transition matrix by stick breaking, log μ_1, log(μ_2 − μ_1)) [K, 4].  The forward algorithm is
-    a product of T matrices; they are multiplied two by two, in ⌈log₂ T⌉ rounds for all chains, in logarithms."""
+    θ = (two rows of the transition matrix by stick breaking, log μ_1, log(μ_2 − μ_1)) [K, 4].  The
+    forward algorithm is a product of T matrices; they are multiplied two by two, in ⌈log₂ T⌉ rounds
+    for all chains, in logarithms."""
 
     y: Tensor  # [T]
 
@@ -60,7 +62,8 @@ class HiddenMarkov:
         return torch.cat([rows, MEANS.inverse(values[:, 4:])], 1)
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
-        """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori half as wide."""
+        """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori
+        half as wide."""
         z = torch.randn(
             n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
         ).to(self.y.device)
@@ -70,10 +73,12 @@ class HiddenMarkov:
 
 @dataclass(frozen=True)
 class Garch:
-    """y_t ~ N(μ, s_t²), s_t² = α_0 + α_1 (y_{t−1} − μ)² + β_1 s_{t−1}², s_1 known; α_0 > 0, 0 < α_1, 0 < β_1 < 1 − α_1, flat.
+    """y_t ~ N(μ, s_t²), s_t² = α_0 + α_1 (y_{t−1} − μ)² + β_1 s_{t−1}², s_1 known; α_0 > 0, 0 <
+    α_1, 0 < β_1 < 1 − α_1, flat.
 
-    θ = (μ, log α_0, logit α_1, logit β_1/(1 − α_1)) [K, 4].  With c_t what joins the variance at t, s_t² = Σ_j β_1^j c_{t−j};
-    it is summed in ⌈log₂ T⌉ doublings, s² ← s² + β_1^{2^k} (s² of 2^k steps before), for all chains."""
+    θ = (μ, log α_0, logit α_1, logit β_1/(1 − α_1)) [K, 4].  With c_t what joins the variance at t,
+    s_t² = Σ_j β_1^j c_{t−j}; it is summed in ⌈log₂ T⌉ doublings, s² ← s² + β_1^{2^k} (s² of 2^k
+    steps before), for all chains."""
 
     y: Tensor  # [T]
     sigma1: float

@@ -1,4 +1,5 @@
-"""A network of air-quality sensors: its hours, its median, and windows in which one of its sensors is contaminated."""
+"""A network of air-quality sensors: its hours, its median, and windows in which one of its sensors
+is contaminated."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from components.trouble import DamagedFile, Misfit
+from components.trouble import ConfigMismatchError, DamagedFileError
 
 FILE = "london_air/laqn_hourly_2023_2025.npz"
 FEWEST_SITES = 5  # whose median is called the truth
@@ -52,7 +53,8 @@ class SensorNetwork:
 
     @cached_property
     def deviations(self) -> Array:
-        """|y − median| in robust standard deviations of each sensor's own, 1.4826 times the median over all hours [H, S]."""
+        """|y − median| in robust standard deviations of each sensor's own, 1.4826 times the median
+        over all hours [H, S]."""
         apart = np.abs(self.values - self.median[:, None])
         return apart / (1.4826 * np.nanmedian(apart, axis=0))
 
@@ -66,7 +68,7 @@ class SensorNetwork:
             return self.sites.index(code)
         if isinstance(code, int) and 0 <= code < len(self.sites):
             return code
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.sensor={code}: not a sensor of this species; there are {', '.join(self.sites)}"
         )
 
@@ -81,14 +83,15 @@ class SensorNetwork:
         try:
             return int((np.datetime64(start, "h") - self.first) / np.timedelta64(1, "h"))
         except ValueError:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.start={start}: neither the number of an hour nor a date as 2024-06-09T00"
             ) from None
 
     def contaminated_windows(
         self, hours: int, threshold: float, max_level: float, max_missing: float
     ) -> list[Window]:
-        """Windows by the rule of ``london_air``, the most contaminated first, at most one a sensor."""
+        """Windows by the rule of ``london_air``, the most contaminated first, at most one a
+        sensor."""
         windows = []
         for start in range(0, len(self.values) - hours + 1, hours):
             rows = slice(start, start + hours)
@@ -120,7 +123,7 @@ def read_network(path: Path, species: str) -> SensorNetwork:
             sites = [str(code) for code in arrays[f"{species}_sites"]]
             hours = arrays["time_hours_since_1970"]
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"{path}: no measurements of {species} in it ({error}); replace or remove it"
         ) from None
     return SensorNetwork(values, sites, np.datetime64("1970-01-01T00", "h") + int(hours[0]))

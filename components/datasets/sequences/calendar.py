@@ -14,8 +14,14 @@ from components.datasets.sequences.equal_steps import (
     are_weekdays,
     count_steps,
 )
-from components.maths.series.dates import SHOWN, has_offset, name_time, read_times, without_offset
-from components.trouble import Misfit
+from components.maths.series.dates import (
+    SHOWN,
+    format_time_like,
+    has_offset,
+    read_times,
+    strip_utc_offset,
+)
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +32,7 @@ NUMBERS = re.compile(  # a day and a month in either order, a year, and perhaps 
 YEARS = ("%Y", "%y", "%G", "%c", "%x")
 # of which most may be missing; beyond them a date far away is taken for a mistake
 MOST_TIMES = 100_000
-CLOCKS = (
+CLOCK_CHANGE_HINT = (
     "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
 )
 
@@ -53,12 +59,13 @@ def calendar(
     gaps: Gaps,
     date_format: str | None = None,
 ) -> Calendar:
-    """Dates that rise by equal steps: of hours or days, of months where all are one day of a month, or its last, or of business
-    days where all are from Monday to Friday.
+    """Dates that rise by equal steps: of hours or days, of months where all are one day of a month,
+    or its last, or of business days where all are from Monday to Friday.
 
-    The step is the commonest difference.  Times of several offsets from UTC are instants where these have equal steps, else
-    what the clock on the wall shows.  ``gaps``: times that are not there take their place in the series, every day or from
-    Monday to Friday; otherwise they are a mistake.
+    The step is the commonest difference.  Times of several offsets from UTC are instants where
+    these have equal steps, else what the clock on the wall shows.  ``gaps``: times that are not
+    there take their place in the series, every day or from Monday to Friday; otherwise they are a
+    mistake.
 
     Raises:
         Misfit: no date, one that can be read in two ways, out of order, there twice, between two steps, or a gap; it names the
@@ -75,7 +82,7 @@ def calendar(
     _check_order(times, labels, where, column, aware)
     if len(times) < 3:
         return Calendar(tuple(dates), list(range(len(texts))), facts)
-    if all(aware) and (local := _as_local(times, dates, gaps)):
+    if all(aware) and (local := _to_local_dates(times, dates, gaps)):
         dates, steps = local
         facts["dates"] = "local times, their offsets from UTC left out"
     else:
@@ -86,8 +93,8 @@ def calendar(
         skipped, rest = divmod(int(steps.counts[k] - steps.counts[k - 1]), steps.step)
         between = f"between {labels[k - 1]} and {labels[k]}"
         if rest:
-            raise Misfit(
-                f"{where[k]} has no equal steps {between}; elsewhere {steps}{_remedy(steps, k, aware)}"
+            raise ConfigMismatchError(
+                f"{where[k]} has no equal steps {between}; elsewhere {steps}{_clock_change_hint(steps, k, aware)}"
             )
         if skipped > 1 and gaps == "error":
             weekdays = are_weekdays(times) and steps.unit == "seconds" and steps.step == DAY
@@ -97,20 +104,21 @@ def calendar(
                 else "dataset.gaps=allow"
             )
             hour = steps.unit == "seconds" and (skipped - 1) * steps.step == HOUR
-            clocks = f"; {CLOCKS}" if hour and not any(aware) else ""
+            clocks = f"; {CLOCK_CHANGE_HINT}" if hour and not any(aware) else ""
             start = where[k].removesuffix(f": {column}")
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{start}: {skipped - 1} missing {between}; add lines, or {allowed}{clocks}"
             )
         if len(out) + skipped > MOST_TIMES and skipped > len(texts):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where[k]} {labels[k]} leaves {skipped - 1:,} times of {steps} without a "
                 f"line after {labels[k - 1]}; mend the "
                 "date, or leave out the lines after the gap"
             )
         first = int(steps.counts[k - 1])
         out += [
-            name_time(steps.later(first + j * steps.step), dates[k - 1]) for j in range(1, skipped)
+            format_time_like(steps.later(first + j * steps.step), dates[k - 1])
+            for j in range(1, skipped)
         ] + [dates[k]]
         places.append(len(out) - 1)
     return Calendar(tuple(out), places, {"steps": f"{steps}, {out[0]} to {out[-1]}"} | facts)
@@ -122,20 +130,22 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
     Raises:
         Misfit: it is no date, or not between the first and the last."""
     if not dates:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number"
         )
     iso_date = text
     if read_times([text]).hasnans:
         iso_date = to_iso([text], [f"{key}:"], date_format)[0][0]
     if has_offset(iso_date) and not has_offset(dates[0]):
-        raise Misfit(f"{key}={text}: the dates have no offset from UTC; give it without one")
+        raise ConfigMismatchError(
+            f"{key}={text}: the dates have no offset from UTC; give it without one"
+        )
     if not has_offset(iso_date):
-        dates = tuple(without_offset(date) for date in dates)
+        dates = tuple(strip_utc_offset(date) for date in dates)
     time = read_times([iso_date])[0]
     times = read_times(dates)
     if not times[0] < time <= times[-1]:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{key}={text}: the series is from {dates[0]} to {dates[-1]}; name a date between them"
         )
     return int((times >= time).argmax())
@@ -153,7 +163,7 @@ def to_iso(
             return texts, {}
         row = int(unread.argmax())
         if NUMBERS.fullmatch(texts[row]) is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where[row]} {texts[row]!r} is no date; write {SHOWN}, or set dataset.date_format, as '%d %b %Y'"
             )
         date_format = _day_or_month_first(texts, where)
@@ -174,7 +184,7 @@ def _day_or_month_first(texts: list[str], where: list[str]) -> str:
     matches = [NUMBERS.fullmatch(text) for text in texts]
     for row, match in enumerate(matches):
         if match is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where[row]} {texts[row]!r} is no date as the others are; mend it, or set dataset.date_format"
             )
     parsed_dates = [match for match in matches if match is not None]
@@ -191,7 +201,7 @@ def _day_or_month_first(texts: list[str], where: list[str]) -> str:
             if day_first
             else "has a day and a month that cannot be told apart"
         )
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where[0]} {texts[0]!r} {why}; set dataset.date_format to '{orders[0]}' or '{orders[1]}'"
         )
     return orders[0] if day_first else orders[1]
@@ -207,7 +217,7 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
 
     key = f"dataset.date_format={date_format}"
     if not any(year in date_format for year in YEARS):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day"
         )
     times: list[pd.Timestamp] = []
@@ -216,11 +226,11 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
             time = pd.to_datetime(text, format=date_format, errors="coerce")
         except ValueError as error:
             why = str(error).splitlines()[0].rstrip(".")
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{key}: {why}; write %Y for the year, %m for the month, %d for the day"
             ) from None
         if not isinstance(time, pd.Timestamp):  # NaT
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{location} {text!r} does not have the form {key}; mend it, or change the key"
             )
         times.append(time)
@@ -247,25 +257,28 @@ def _check_order(
     if any(aware) and not all(aware):
         row = aware.index(not aware[0])
         offset = "an offset from UTC" if aware[row] else "no offset from UTC"
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where[row]} {texts[row]} has {offset}, {texts[0]} is otherwise; give all times one, or none"
         )
     hours = not any(aware) and bool((times != times.normalize()).any())
-    clocks = f"; {CLOCKS}" if hours else ""
+    clocks = f"; {CLOCK_CHANGE_HINT}" if hours else ""
     for k in range(1, len(times)):
         if times[k] == times[k - 1]:
-            raise Misfit(f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}")
+            raise ConfigMismatchError(
+                f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}"
+            )
         if times[k] < times[k - 1]:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}"
             )
 
 
-def _as_local(
+def _to_local_dates(
     times: pd.DatetimeIndex, dates: list[str], gaps: Gaps
 ) -> tuple[list[str], EqualSteps] | None:
-    """Dates without their offsets from UTC, and their steps.  None: the instants have equal steps, or the local times none."""
-    walls = [without_offset(date) for date in dates]
+    """Dates without their offsets from UTC, and their steps.  None: the instants have equal steps,
+    or the local times none."""
+    walls = [strip_utc_offset(date) for date in dates]
     local = read_times(walls)
     if not local.is_monotonic_increasing or local.has_duplicates:
         return None
@@ -277,7 +290,7 @@ def _as_local(
     return (_shorten_dates(walls), of_walls) if better else None
 
 
-def _remedy(found: EqualSteps, row: int, aware: list[bool]) -> str:
+def _clock_change_hint(found: EqualSteps, row: int, aware: list[bool]) -> str:
     """Advice on a difference that is no multiple of the step, if a clock change explains it."""
     difference = int(found.counts[row] - found.counts[row - 1])
     off = min(difference % found.step, found.step - difference % found.step)

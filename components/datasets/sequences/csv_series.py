@@ -24,7 +24,7 @@ from components.problems.budget import Budget
 from components.problems.forecasting import Origin, split
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("dataset", "csv_series")
@@ -98,11 +98,11 @@ class CsvSeries(OwnFile[Sequence]):
                 times.dates if self.date else (), n_ahead, "dataset.n_ahead", self.date_format
             )
         if (n_train := len(times.dates) - n_ahead) < 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from"
             )
         if self.truth is not None and len(self.truth) != len(self.columns):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}"
             )
 
@@ -114,7 +114,7 @@ class CsvSeries(OwnFile[Sequence]):
 
         y = spread(self.columns, "columns")
         if bool(y[:n_train].isnan().any(1).all()):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.columns={','.join(self.columns)}: missing at all of the {n_train} times that are seen"
             )
         truth = None if self.truth is None else spread(self.truth, "truth")
@@ -144,12 +144,12 @@ class CsvSeries(OwnFile[Sequence]):
             figures=[signal],
             about=table.facts
             | times.facts
-            | self._collinear(torch.cat([x, u], 1)[:n_train], [*regressors, *self.inputs])
+            | self._describe_collinear(torch.cat([x, u], 1)[:n_train], [*regressors, *self.inputs])
             | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
             if self.budget is not None and self.budget.total is not None:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset.budget.total={self.budget.total:g}: nothing is to be forecast; give dataset.n_ahead"
                 )
             return sequence
@@ -166,7 +166,7 @@ class CsvSeries(OwnFile[Sequence]):
         )
         table = table.part(self.skip, self.n_steps)
         if not table.n_rows or (self.n_steps is not None and table.n_rows < self.n_steps):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.n_steps={self.n_steps}: {file} has {table.n_rows} lines after dataset.skip={self.skip}"
             )
         return table
@@ -186,7 +186,7 @@ class CsvSeries(OwnFile[Sequence]):
             return Calendar(("",) * table.n_rows, list(range(table.n_rows)))
         texts = table.column(self.date, "date")
         if None in texts:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{table.where(texts.index(None))}: {self.date} is missing; give every line a date"
             )
         dates = [str(text) for text in texts]
@@ -207,16 +207,18 @@ class CsvSeries(OwnFile[Sequence]):
             observed_values = column[:seen][~column[:seen].isnan()]
             if len(observed_values) == 0 or bool((observed_values == observed_values[0]).all()):
                 constant = "missing" if len(observed_values) == 0 else f"{observed_values[0]:g}"
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset.{key}={name}: always {constant} over the {seen} times that are seen; leave it out"
                 )
             must = column if key == "inputs" else column[seen:]
             if len(gone := must.isnan().nonzero().flatten()):
                 first = where[int(gone[0]) + len(column) - len(must)]
                 why = "nothing spent is 0" if key == "inputs" else "a forecast asks for it"
-                raise Misfit(f"{file}, {first}: {name} of dataset.{key} is missing; {why}")
+                raise ConfigMismatchError(
+                    f"{file}, {first}: {name} of dataset.{key} is missing; {why}"
+                )
 
-    def _collinear(self, beside: Tensor, names: list[str]) -> dict[str, str]:
+    def _describe_collinear(self, beside: Tensor, names: list[str]) -> dict[str, str]:
         """Columns of regressors and inputs that others determine over the times that are seen."""
         named = name_collinear(beside, names)
         return {"collinear": f"{named}; their coefficients are hardly told apart"} if named else {}
@@ -229,7 +231,7 @@ class CsvSeries(OwnFile[Sequence]):
                 squares are none, or 0.
         """
         if twice := [name for name in names if names.count(name) > 1]:
-            raise Misfit(f"dataset.{key}: names {twice[0]} twice; leave one out")
+            raise ConfigMismatchError(f"dataset.{key}: names {twice[0]} twice; leave one out")
         out = torch.full((table.n_rows, len(names)), math.nan, dtype=torch.float64)
         for j, name in enumerate(names):
             for row, cell in enumerate(table.column(name, key)):
@@ -237,7 +239,7 @@ class CsvSeries(OwnFile[Sequence]):
                     continue
                 value = table.number(cell)
                 if value is None:
-                    raise Misfit(
+                    raise ConfigMismatchError(
                         f"{table.where(row)}: {name} is {cell!r}, no number; mend it, or add it to dataset.missing"
                         f"{table.hint(cell)}"
                     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
     elapsed = EqualSteps(times.as_unit("us").asi8, "seconds", _timestamp)
     if gaps == "business_days":
         return _business_days(times)
-    if (months := _months(times)) is not None:
+    if (months := _find_month_steps(times)) is not None:
         return months
     # Weekends are no gaps where every other day is there: with gaps=allow they are missing, as they were before.
     if gaps == "error" and are_weekdays(times) and elapsed.step == DAY and elapsed.has_gaps:
@@ -73,7 +73,7 @@ def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
     return elapsed
 
 
-def _months(times: pd.DatetimeIndex) -> EqualSteps | None:
+def _find_month_steps(times: pd.DatetimeIndex) -> EqualSteps | None:
     """Times counted in months.  None: they are not the same day of each month, or its last."""
     clock = times - times.normalize()
     last = times.days_in_month
@@ -98,7 +98,7 @@ def _business_days(times: pd.DatetimeIndex) -> EqualSteps:
         Misfit: one is on a weekend, or has another hour."""
     if not are_weekdays(times):
         row = int(((times.day_of_week > 4) | (times != times.normalize())).argmax())
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.gaps=business_days: {times[row]} is no day from Monday to Friday; set it to allow"
         )
     counts = np.busday_count("1970-01-01", times.to_numpy().astype("datetime64[D]"))

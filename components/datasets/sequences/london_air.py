@@ -21,15 +21,15 @@ from components.datasets.sequences.air_network import (
     read_network,
     simulated_network,
 )
-from components.datasets.stand_in import FileOrSimulation
+from components.datasets.stand_in import FileOrSimulationDataset
 from components.figures.sequences.signal import signal
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("dataset", "london_air")
-class LondonAir(FileOrSimulation[Sequence]):
+class LondonAir(FileOrSimulationDataset[Sequence]):
     """Hourly measurements of one sensor of the London Air Quality Network.
 
     y_t of T = ``hours`` consecutive hours, NaN where it is missing; the truth of the signal
@@ -47,7 +47,7 @@ class LondonAir(FileOrSimulation[Sequence]):
     form was fixed after some had been seen (see the YAML).
 
     Where the file is unavailable a simulated network takes its place, named
-    ``london_air-sim``, with a ``SimulatedData`` warning, unless ``offline`` is error.
+    ``london_air-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
 
     Raises:
         DataUnavailable: the file cannot be had and ``offline`` is error.
@@ -72,7 +72,7 @@ class LondonAir(FileOrSimulation[Sequence]):
     max_missing: Annotated[float, Field(gt=0, le=1)]
 
     @model_validator(mode="after")
-    def _whole_window(self) -> LondonAir:
+    def _check_window_keys(self) -> LondonAir:
         if (self.sensor is None) != (self.start is None):
             raise ValueError("give both sensor and start, or neither: pick chooses a window then")
         return self
@@ -124,7 +124,7 @@ class LondonAir(FileOrSimulation[Sequence]):
                 self.hours, self.threshold, self.max_level, self.max_missing
             )
             if self.pick >= len(windows):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset.pick={self.pick}: the rule finds {len(windows)} windows; choose a smaller one, or raise "
                     "dataset.max_level"
                 )
@@ -133,7 +133,7 @@ class LondonAir(FileOrSimulation[Sequence]):
         start = network.row(self.start)
         last = len(network.values) - self.hours
         if not 0 <= start <= last:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.start={self.start}: {self.hours} hours from there are not in the data; the first of them can be "
                 f"{network.first} to {network.first + last}"
             )

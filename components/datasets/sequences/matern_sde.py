@@ -1,4 +1,5 @@
-"""A simulated Gaussian process in time with a Matérn kernel, seen through noise at regular steps."""
+"""A simulated Gaussian process in time with a Matérn kernel, seen through noise at regular
+steps."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from components.figures.sequences.states import states
 from components.maths.matern_state_space import Smoothness, matern_matrices
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @register("dataset", "matern_sde")
@@ -56,7 +57,7 @@ class MaternSeries(Dataset[Sequence]):
         for name in ("P0", "Q"):
             factors[name], failed = torch.linalg.cholesky_ex(matrices[name])
             if failed:
-                raise NumericalTrouble(
+                raise NumericalError(
                     f"Cholesky of {name} failed with Δτ = {self.step}", "raise dataset.step"
                 )
         # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.

@@ -31,8 +31,9 @@ class Growth:
 class NonlinearGrowthSeries(Dataset[Sequence]):
     """Series of the univariate nonlinear growth model, simulated.
 
-    x_0 ~ N(m, p²), x_t = x_{t−1}/2 + 25 x_{t−1}/(1 + x_{t−1}²) + 8 cos 1.2 t + N(0, s_x²), y_t = x_t²/20 + N(0, s_y²).  The
-    states x [1, T, 1] are the same for all R replicates; each has its own observations y [R, T, 1].
+    x_0 ~ N(m, p²), x_t = x_{t−1}/2 + 25 x_{t−1}/(1 + x_{t−1}²) + 8 cos 1.2 t + N(0, s_x²), y_t =
+    x_t²/20 + N(0, s_y²).  The states x [1, T, 1] are the same for all R replicates; each has its
+    own observations y [R, T, 1].
 
     Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987)."""
 

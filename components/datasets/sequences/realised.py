@@ -9,15 +9,15 @@ import torch
 from pydantic import model_validator
 
 from components.contracts.roles import Dataset, Probability
-from components.datasets.sequences.released import Released
+from components.datasets.sequences.released import ReleasedSequences
 from components.problems.scoring import PredictionScore, Weights
 from components.problems.sequence import Sequence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
-Whose = Literal["own", "first"]
+ObservationSource = Literal["own", "first"]
 
 
-class Realised(Dataset[Sequence]):
+class RealisedDataset(Dataset[Sequence]):
     """Keys of the protocol: source of the states, observations per replicate, and scoring."""
 
     before: ClassVar[dict[str, Any]] = {
@@ -30,31 +30,33 @@ class Realised(Dataset[Sequence]):
     }
     realisation: Literal["simulated", "released"]
     rate: Probability
-    observed: Whose
-    scored_on: Whose
+    observed: ObservationSource
+    scored_on: ObservationSource
     score_weights: Weights
     score_late: bool
 
     @model_validator(mode="after")
-    def _first_is_released(self) -> Realised:
+    def _check_realisation(self) -> RealisedDataset:
         for key, value in (("observed", self.observed), ("scored_on", self.scored_on)):
             if value == "first" and self.realisation == "simulated":
                 raise ValueError(f"{key}: first is a sequence of realisation: released")
         return self
 
-    def cut(self, released: Released, n_steps: int) -> Released:
+    def cut(self, released: ReleasedSequences, n_steps: int) -> ReleasedSequences:
         """Its first n times.
 
         Raises:
             Misfit: it has not as many.
         """
         if n_steps > (most := len(released.states)):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset={self.name}: the released realisation has {most:,} times; set dataset.n_steps={most}"
             )
         return released.until(n_steps)
 
-    def as_asked(self, sequence: Sequence, released: Released | None) -> Sequence:
+    def apply_observation_keys(
+        self, sequence: Sequence, released: ReleasedSequences | None
+    ) -> Sequence:
         """A sequence with the observations and scoring that ``observed`` and the scoring keys set.
 
         The replicates of ``sequence`` have their own observations.

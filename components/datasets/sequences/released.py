@@ -1,4 +1,5 @@
-"""The sequences of the simulators released with Boustati's thesis: NumPy's legacy streams, which are frozen.
+"""The sequences of the simulators released with Boustati's thesis: NumPy's legacy streams, which
+are frozen.
 
 Source: the code released with Boustati (2021), chapter 6."""
 
@@ -23,22 +24,24 @@ OUTLIER_SD = 100.0  # of the Wiener model
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedSequences:
     """States, and the first sequence of observations, which is corrupted."""
 
     states: Tensor  # [T, dx] float64
     first: Tensor  # Y⁽⁰⁾ [T, dy]
     corrupted: Tensor  # [T] bool
 
-    def until(self, t: int) -> Released:
+    def until(self, t: int) -> ReleasedSequences:
         """The first t times."""
-        return Released(self.states[:t], self.first[:t], self.corrupted[:t])
+        return ReleasedSequences(self.states[:t], self.first[:t], self.corrupted[:t])
 
 
-def wiener_velocity(system: LinearGaussianSystem, rate: float) -> Released:
-    """x at 1,000 times, the first of them x_0 + N(0, I) and its observation clean; N(0, 100² I) is added to others at a rate.
+def wiener_velocity(system: LinearGaussianSystem, rate: float) -> ReleasedSequences:
+    """x at 1,000 times, the first of them x_0 + N(0, I) and its observation clean; N(0, 100² I) is
+    added to others at a rate.
 
-    States depend on the rate: whether a Gaussian outlier was drawn shifts all that is drawn after it."""
+    States depend on the rate: whether a Gaussian outlier was drawn shifts all that is drawn after
+    it."""
     random = np.random.RandomState(WIENER_SEED)
     A, H, factor = (m.numpy() for m in (system.A, system.H, torch.linalg.cholesky(system.Q)))
     x = system.m0.numpy()[:, None] + random.randn(4, 1)
@@ -56,7 +59,7 @@ def wiener_velocity(system: LinearGaussianSystem, rate: float) -> Released:
         first.append(y)
         corrupted.append(hit)
     path, observations = (torch.from_numpy(np.stack(series)[..., 0]) for series in (states, first))
-    return Released(path, observations, torch.tensor(corrupted))
+    return ReleasedSequences(path, observations, torch.tensor(corrupted))
 
 
 def tan(
@@ -66,8 +69,9 @@ def tan(
     noise_sd: float,
     observe: Callable[[Tensor], Tensor],
     rate: float,
-) -> Released:
-    """x at 2,001 times, the first of them x_0 itself; at a rate, noise is one draw of t_1 for both dimensions.
+) -> ReleasedSequences:
+    """x at 2,001 times, the first of them x_0 itself; at a rate, noise is one draw of t_1 for both
+    dimensions.
 
     States are the same at every rate."""
     random = np.random.RandomState(TAN_SEED)
@@ -83,6 +87,6 @@ def tan(
     clean = u > rate
     noise[clean] = random.randn(int(clean.sum()), 2)
     noise[~clean] = random.standard_t(df=1, size=(int((~clean).sum()), 1))
-    return Released(
+    return ReleasedSequences(
         path, observe(path) + noise_sd * torch.from_numpy(noise), torch.from_numpy(~clean)
     )

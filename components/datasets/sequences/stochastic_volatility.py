@@ -37,8 +37,9 @@ class Volatility:
 class StochasticVolatilityReturns(Dataset[Sequence]):
     """Returns of the stochastic volatility model, simulated.
 
-    x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with standard normal η, ε.  The
-    log-variances x [1, T, 1] are the same for all R replicates; each replicate has its own returns y [R, T, 1].
+    x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with standard
+    normal η, ε.  The log-variances x [1, T, 1] are the same for all R replicates; each replicate
+    has its own returns y [R, T, 1].
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 

@@ -1,4 +1,5 @@
-"""A flight over known terrain, seen through its height above ground and its distance from the point of take-off."""
+"""A flight over known terrain, seen through its height above ground and its distance from the point
+of take-off."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.sequences import released
-from components.datasets.sequences.realised import Realised
+from components.datasets.sequences.realised import RealisedDataset
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.effective_size import effective_size
 from components.figures.sequences.trajectory import trajectory
-from components.maths.compiled.elevation_map import Dem, elevation
+from components.maths.compiled.elevation_map import ElevationMapVersion, elevation
 from components.problems.linear_gaussian import walk
 from components.problems.sequence import Sequence
 from components.registry import register
 
 Six = Annotated[list[float], Field(min_length=6, max_length=6)]
-SixScales = Annotated[list[PositiveFloat], Field(min_length=6, max_length=6)]
+StateStandardDeviations = Annotated[list[PositiveFloat], Field(min_length=6, max_length=6)]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Flight:
     """System that generated the observations: ``TerrainAided``."""
 
     delta: float
-    dem: Dem
+    dem: ElevationMapVersion
     takeoff: tuple[float, float]
     motion_sd: Tensor  # [6]
     noise_sd: float
@@ -51,13 +52,14 @@ class Flight:
 
 
 @register("dataset", "tan")
-class TerrainAidedNavigation(Realised):
+class TerrainAidedNavigation(RealisedDataset):
     """Terrain-aided navigation, simulated: an aircraft over an elevation map that is known.
 
-    x_t = A x_{t−1} + N(0, Q), y_t = h(x_t) + N(0, s² I), h(x) = (z − DEM(x, y), distance from the point of take-off).  The
-    states [1, T, 6] are simulated once from x_0 and are the same for all R replicates; each replicate has its own
-    observations [R, T, 2].  ``realisation: released`` takes the states, and a first sequence of corrupted observations, of
-    the code published with the thesis, where x_0 itself is observed first.  Raises Misfit when it has not as many times.
+    x_t = A x_{t−1} + N(0, Q), y_t = h(x_t) + N(0, s² I), h(x) = (z − DEM(x, y), distance from the
+    point of take-off).  The states [1, T, 6] are simulated once from x_0 and are the same for all R
+    replicates; each replicate has its own observations [R, T, 2].  ``realisation: released`` takes
+    the states, and a first sequence of corrupted observations, of the code published with the
+    thesis, where x_0 itself is observed first.  Raises Misfit when it has not as many times.
 
     Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
 
@@ -68,10 +70,10 @@ class TerrainAidedNavigation(Realised):
     n_steps: PositiveInt
     delta: PositiveFloat
     x0: Six
-    motion_sd: SixScales
+    motion_sd: StateStandardDeviations
     noise_sd: PositiveFloat
-    prior_sd: SixScales
-    dem: Dem
+    prior_sd: StateStandardDeviations
+    dem: ElevationMapVersion
 
     def flight(self) -> Flight:
         """All of it in float64."""
@@ -133,4 +135,4 @@ class TerrainAidedNavigation(Realised):
             ],
             figures=[trajectory, effective_size, coverage],
         )
-        return self.as_asked(sequence, fixed)
+        return self.apply_observation_keys(sequence, fixed)

@@ -13,19 +13,19 @@ from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.sequences import released
-from components.datasets.sequences.realised import Realised
+from components.datasets.sequences.realised import RealisedDataset
 from components.figures.sequences.coverage import coverage
 from components.figures.sequences.trajectory import trajectory
 from components.problems.linear_gaussian import walk
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 Four = Annotated[list[float], Field(min_length=4, max_length=4)]
 
 
 @register("dataset", "wiener_velocity")
-class WienerVelocity(Realised):
+class WienerVelocity(RealisedDataset):
     """Wiener velocity model: positions and velocities in the plane, with positions observed.
 
     x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, s² I), x = (position 1, 2, velocity 1, 2),
@@ -47,7 +47,7 @@ class WienerVelocity(Realised):
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
-    before: ClassVar[dict[str, Any]] = Realised.before | {"prior_mean": None}
+    before: ClassVar[dict[str, Any]] = RealisedDataset.before | {"prior_mean": None}
     n_steps: PositiveInt
     delta: PositiveFloat
     x0: Four
@@ -77,7 +77,7 @@ class WienerVelocity(Realised):
         system = self.system()
         factor, failed = torch.linalg.cholesky_ex(system.Q)
         if failed:
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"Cholesky of Q failed with Δτ = {self.delta}", "raise dataset.delta"
             )
         # Simulated in float64 on the CPU whatever the setting, states first: neither the dtype, the device nor the
@@ -114,4 +114,4 @@ class WienerVelocity(Realised):
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )
-        return self.as_asked(sequence, fixed)
+        return self.apply_observation_keys(sequence, fixed)

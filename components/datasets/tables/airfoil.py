@@ -14,8 +14,8 @@ from pydantic import PositiveInt
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.stand_in import FileOrSimulation
-from components.datasets.tables.put_aside import Aside, make_problem
+from components.datasets.stand_in import FileOrSimulationDataset
+from components.datasets.tables.put_aside import HeldOutCount, make_problem
 from components.datasets.tables.uci_regression import Shape, simulated_rows
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -30,14 +30,14 @@ def _read(path: Path) -> NDArray[np.float64]:
 
 
 @register("dataset", "airfoil")
-class Airfoil(FileOrSimulation[Supervised]):
+class Airfoil(FileOrSimulationDataset[Supervised]):
     """Sound pressure of NACA 0012 aerofoils, a regression on five inputs.
 
     The inputs are frequency, angle of attack, chord, speed and thickness of the boundary
     layer.  1,503 rows (the thesis says 1,500); inputs and label are standardised by the
     training rows.  ``n_test`` rows, drawn from the seed, are held out; 0 trains on all rows
     and scores the same rows, as in the thesis.  Without the file a random network of the
-    same shape, named ``airfoil-sim``, takes its place with a ``SimulatedData`` warning,
+    same shape, named ``airfoil-sim``, takes its place with a ``SimulatedDataWarning`` warning,
     unless ``offline`` is error.  x [N, 5], y [N, 1].
 
     Raises:
@@ -51,7 +51,7 @@ class Airfoil(FileOrSimulation[Supervised]):
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
-    n_test: Aside
+    n_test: HeldOutCount
     batch_size: PositiveInt | None
 
     def file(self) -> str:

@@ -20,11 +20,12 @@ from components.registry import register
 
 @register("dataset", "binary_simulation")
 class BinarySimulation(Dataset[Supervised]):
-    """Binary regression with correlated inputs and known coefficients, few enough that a posterior can be known exactly.
+    """Binary regression with correlated inputs and known coefficients, few enough that a posterior
+    can be known exactly.
 
-    x ~ N(0, C), C_jk = ρ^|j−k|; p(y = 1 | x) = Φ(β_0 + xᵀβ), or 1/(1 + exp(−β_0 − xᵀβ)).  Nothing is standardised; every
-    replicate draws inputs and labels anew.  Posterior means and standard deviations of named parameters are among the
-    scores.  x [N, D].
+    x ~ N(0, C), C_jk = ρ^|j−k|; p(y = 1 | x) = Φ(β_0 + xᵀβ), or 1/(1 + exp(−β_0 − xᵀβ)).  Nothing
+    is standardised; every replicate draws inputs and labels anew.  Posterior means and standard
+    deviations of named parameters are among the scores.  x [N, D].
 
     Source: made for this project, after Albert and Chib (1993), section 3."""
 

@@ -19,8 +19,8 @@ from components.problems.supervised import SupervisedFigure
 
 
 class ConditionalToy(Dataset[KnownLaw]):
-    """x uniform on [−reach, reach], y ~ p(y|x), a mixture of Gaussians of equal weights; both standardised by the training
-    rows, scores in the units of y."""
+    """x uniform on [−reach, reach], y ~ p(y|x), a mixture of Gaussians of equal weights; both
+    standardised by the training rows, scores in the units of y."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"

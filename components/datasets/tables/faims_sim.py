@@ -25,7 +25,7 @@ from components.figures.supervised.hinton import hinton
 from components.figures.supervised.roc import roc
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 RUNS = 3
 CONFOUNDERS = 3  # hydration, diet and age, say: what makes the urine of two healthy people differ
@@ -44,10 +44,12 @@ class Study:
 def plumes(
     alpha2: np.ndarray, alpha4: np.ndarray, loss: np.ndarray, n_df: int, n_cv: int
 ) -> np.ndarray:
-    """Transmission [K, n_df, n_cv] of each ion at dispersion field s ∈ [0, 1] and compensation voltage v ∈ [−6, 6] V.
+    """Transmission [K, n_df, n_cv] of each ion at dispersion field s ∈ [0, 1] and compensation
+    voltage v ∈ [−6, 6] V.
 
-    exp(−loss s²) exp(−(v − v_k(s))² / 2w²): an ion passes where v offsets its drift v_k(s) = α₂ s³ + α₄ s⁵ (volts),
-    fewer ions at a stronger field; the width w is 0.25 V at s = 0 and 0.45 V at s = 1."""
+    exp(−loss s²) exp(−(v − v_k(s))² / 2w²): an ion passes where v offsets its drift v_k(s) = α₂ s³
+    + α₄ s⁵ (volts), fewer ions at a stronger field; the width w is 0.25 V at s = 0 and 0.45 V at s
+    = 1."""
     s = np.linspace(0, 1, n_df)[None, :, None]
     v = np.linspace(-6, 6, n_cv)[None, None, :]
     alpha2, alpha4, loss = (a[:, None, None] for a in (alpha2, alpha4, loss))
@@ -159,7 +161,7 @@ class FaimsSim(Dataset):
                 1 + uptake.sum(-1, keepdims=True)
             )
         if not np.isfinite(charge).all():
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset={self.name}: its concentrations are beyond all numbers; lower dataset.effect, spread or run_noise"
             )
         shape = plumes(alpha2, alpha4, loss, self.n_df, self.n_cv)  # [K + 1, n_df, n_cv]

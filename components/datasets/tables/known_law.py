@@ -23,7 +23,8 @@ class KnownLaw(RawUnits):
     law_at: Callable[[Tensor], GaussianMixture] | None = None
 
     def score(self, posterior: Predicts, rng: Rng) -> dict[str, Tensor | float]:
-        """Besides: ``nlpp_of_law``, which no other law is below in expectation, and ``both_branches`` where there are two."""
+        """Besides: ``nlpp_of_law``, which no other law is below in expectation, and
+        ``both_branches`` where there are two."""
         assert self.law_at is not None
         assert self.y_mean is not None
         assert self.y_std is not None

@@ -44,11 +44,12 @@ def truth(x: Tensor) -> Tensor:
 class MultitaskToy(Dataset):
     """Toy regression of two tasks that combine a shared and a private process non-linearly.
 
-    yᵗ = fᵗ(x) + ε, ε ~ N(0, noise²), x uniform on [0, 1], with f₁ = cos²(g) + sin(3x) and f₂ = sin(10x) g² + 3x where
-    g(x) = −sin(8π(x+1))/(2x+1) − x⁴.  When asymmetric, each task has its own inputs, so that every row carries one
-    label; otherwise every row carries both.  Labels are standardised per task by the training labels; inputs are left
-    in [0, 1].  The test rows are an even grid with both labels: the functions themselves, or noisy observations of
-    them.  The thesis gives neither the number of points nor the noise; those are ours.
+    yᵗ = fᵗ(x) + ε, ε ~ N(0, noise²), x uniform on [0, 1], with f₁ = cos²(g) + sin(3x) and f₂ =
+    sin(10x) g² + 3x where g(x) = −sin(8π(x+1))/(2x+1) − x⁴.  When asymmetric, each task has its own
+    inputs, so that every row carries one label; otherwise every row carries both.  Labels are
+    standardised per task by the training labels; inputs are left in [0, 1].  The test rows are an
+    even grid with both labels: the functions themselves, or noisy observations of them.  The thesis
+    gives neither the number of points nor the noise; those are ours.
 
     Source: Boustati (2021), section 3.1."""
 

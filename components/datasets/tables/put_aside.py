@@ -16,9 +16,9 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
-Aside = NonNegativeInt  # rows put aside; 0: all rows are trained on, and scored
+HeldOutCount = NonNegativeInt  # rows put aside; 0: all rows are trained on, and scored
 
 
 def make_problem(
@@ -33,11 +33,12 @@ def make_problem(
     rng: Rng,
     setting: Setting,
 ) -> Supervised:
-    """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the training rows.
+    """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the
+    training rows.
 
     Raises Misfit where fewer than two rows would be left to learn from."""
     if len(x) - n_test < 2:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.n_test={n_test}: leaves {max(len(x) - n_test, 0)} of {len(x)} rows to learn from; lower it"
         )
     order = torch.randperm(len(x), generator=rng.data) if n_test else torch.arange(len(x))

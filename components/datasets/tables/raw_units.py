@@ -15,7 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised, SupervisedFigure
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Rows = NDArray[np.int_] | slice
 
@@ -105,13 +105,14 @@ def is_constant(x: Tensor) -> Tensor:
 
 
 def check_squares(x: Tensor, names: list[str]) -> None:
-    """Raises Misfit where columns of x [N, D] vary and their standard deviation is 0, or no number."""
+    """Raises Misfit where columns of x [N, D] vary and their standard deviation is 0, or no
+    number."""
     std = x.std(0, correction=0)
     unscaled = ~std.isfinite() | ((std == 0) & (x != x[0]).any(0))
     if len(columns := unscaled.nonzero()):
         j = int(columns[0])
         units = "larger" if float(x[:, j].abs().max()) > 1 else "smaller"
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset: {names[j]} has values up to {float(x[:, j].abs().max()):.3g}, whose squares are "
             f"{'no numbers' if units == 'larger' else '0'}; give the column in {units} units"
         )

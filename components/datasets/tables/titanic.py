@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.tables.put_aside import Aside, make_problem
+from components.datasets.tables.put_aside import HeldOutCount, make_problem
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -26,7 +26,8 @@ PERSONS = 2201
 
 
 def persons() -> Tensor:
-    """One row for each person [2201, 4]: class 1 to 4 (crew), age (1 child), sex (1 male), fate (1 survived)."""
+    """One row for each person [2201, 4]: class 1 to 4 (crew), age (1 child), sex (1 male), fate (1
+    survived)."""
     table = torch.tensor(COUNTS)  # [4, 2, 2, 2]
     cells = torch.cartesian_prod(*(torch.arange(n) for n in table.shape))  # [32, 4]
     rows = cells.repeat_interleave(table.flatten(), 0)
@@ -52,7 +53,7 @@ class Titanic(Dataset):
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"
-    n_test: Aside
+    n_test: HeldOutCount
     batch_size: PositiveInt | None
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

@@ -18,11 +18,12 @@ from components.registry import register
 
 @register("dataset", "two_moons")
 class TwoMoons(Dataset):
-    """Two half circles of radius 1, one hooked into the other, under Gaussian noise; one class each, equally likely.
+    """Two half circles of radius 1, one hooked into the other, under Gaussian noise; one class
+    each, equally likely.
 
-    t ~ U(0, π), y ~ Bernoulli(½), e ~ N(0, s² I):  x = (cos t, sin t) + e of class 0,
-    x = (1 − cos t, ½ − sin t) + e of class 1.  Built in; test points are new draws in every replicate.  Inputs are not
-    bounded.  x [N, 2], y [N, 1].
+    t ~ U(0, π), y ~ Bernoulli(½), e ~ N(0, s² I):  x = (cos t, sin t) + e of class 0, x = (1 − cos
+    t, ½ − sin t) + e of class 1.  Built in; test points are new draws in every replicate.  Inputs
+    are not bounded.  x [N, 2], y [N, 1].
 
     Source: Pedregosa et al. (2011), ``make_moons``, here with random angles and classes."""
 

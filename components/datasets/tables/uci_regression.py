@@ -1,4 +1,5 @@
-"""The regression sets of the UCI repository on which Bayesian neural networks are compared, with their standard splits."""
+"""The regression sets of the UCI repository on which Bayesian neural networks are compared, with
+their standard splits."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
-from components.datasets.files import find, verify_as
-from components.datasets.stand_in import FileOrSimulation
+from components.datasets.files import find, verify_catalogue_file
+from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Array = NDArray[np.float64]
 Name = Literal[
@@ -74,7 +75,8 @@ def _read(path: Path) -> Array:
 
 
 def simulated_rows(name: str, shape: Shape) -> Array:
-    """Rows of the shape of a set, [rows, inputs + 1]: a random network of ten tanh units of correlated inputs, and noise."""
+    """Rows of the shape of a set, [rows, inputs + 1]: a random network of ten tanh units of
+    correlated inputs, and noise."""
     rng = np.random.default_rng([*name.encode()])
     x = rng.normal(size=(shape.rows, shape.inputs)) @ rng.normal(size=(shape.inputs, shape.inputs))
     x /= x.std(0)
@@ -86,14 +88,14 @@ def simulated_rows(name: str, shape: Shape) -> Array:
 
 
 @register("dataset", "uci_regression")
-class UciRegression(FileOrSimulation[Supervised]):
+class UciRegression(FileOrSimulationDataset[Supervised]):
     """UCI regression sets for Bayesian neural networks, with their 20 standard splits.
 
     The sets are the ones of the Bayesian-neural-network literature; protein has 5 splits.
     ``split`` null: replicate r of a run takes split r.  Inputs and target are standardised
     by the training rows, and a constant input is only centred; RMSE and log-likelihood are
     scored in the units of the target.  Where the files are unavailable a random network of
-    the same shape, named ``uci-sim``, takes their place with a ``SimulatedData`` warning,
+    the same shape, named ``uci-sim``, takes their place with a ``SimulatedDataWarning`` warning,
     unless ``offline`` is error.  x [N, D], y [N, 1].
 
     Raises:
@@ -112,7 +114,7 @@ class UciRegression(FileOrSimulation[Supervised]):
     batch_size: PositiveInt | None
 
     @model_validator(mode="after")
-    def _split_exists(self) -> UciRegression:
+    def _check_split(self) -> UciRegression:
         if self.split is not None and self.split >= SHAPES[self.set].splits:
             raise ValueError(
                 f"split: {self.set} has splits 0 to {SHAPES[self.set].splits - 1}; lower dataset.split"
@@ -136,7 +138,7 @@ class UciRegression(FileOrSimulation[Supervised]):
         packed = None if self.simulated else self._packed_file(setting.data_dir)
         if packed is None:
             return super().locate(setting)
-        verify_as(packed, self.file())
+        verify_catalogue_file(packed, self.file())
         return packed
 
     def folds(self, data_dir: Path) -> int | None:
@@ -146,7 +148,7 @@ class UciRegression(FileOrSimulation[Supervised]):
         shape = SHAPES[self.set]
         split = rng.replicate if self.split is None else self.split
         if split >= shape.splits:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"replicates: {self.set} has {shape.splits} splits, one to each; set replicates to at most that"
             )
         name = self.identity(setting.data_dir, setting.offline)

@@ -23,7 +23,7 @@ def bar_topics(side: int) -> Tensor:
     return torch.cat([rows, columns]) / side
 
 
-def drawn_table(
+def sample_word_counts(
     topics: Tensor, alpha: float, n: int, length: int, generator: torch.Generator
 ) -> Tensor:
     """Counts [n, V] of documents of ``length`` words: π ~ Dir(α), words from Σ_k π_k B_k."""
@@ -36,12 +36,13 @@ def drawn_table(
 
 @register("dataset", "bars")
 class Bars(Dataset[Corpus]):
-    """Documents drawn from 2 s topics over the s² pixels of a square: its rows and its columns, each even on its pixels.
+    """Documents drawn from 2 s topics over the s² pixels of a square: its rows and its columns,
+    each even on its pixels.
 
         π_i ~ Dir(α 1),   z_iℓ ~ Cat(π_i),   y_iℓ ~ B_{z_iℓ},   B_k = 1/s on the pixels of bar k
 
-    The truth is known: its perplexity, and the distance of topics from it, are scores.  Training and held-out documents are
-    drawn anew for each seed.  K = 2 s, V = s².
+    The truth is known: its perplexity, and the distance of topics from it, are scores.  Training
+    and held-out documents are drawn anew for each seed.  K = 2 s, V = s².
 
     Source: Griffiths and Steyvers (2004), a graphical example (10 topics of 5 × 5 pixels)."""
 
@@ -57,7 +58,7 @@ class Bars(Dataset[Corpus]):
     def load(self, rng: Rng, setting: Setting) -> Corpus:
         topics = bar_topics(self.side)
         n = self.n_train + self.n_test
-        table = drawn_table(topics, self.alpha, n, self.length, rng.data).to(setting.device)
+        table = sample_word_counts(topics, self.alpha, n, self.length, rng.data).to(setting.device)
         like = torch.zeros((), dtype=setting.dtype, device=setting.device)
         truth = TrueTopics(topics.to(like)[None], torch.full((len(topics),), self.alpha).to(like))
         return Corpus(

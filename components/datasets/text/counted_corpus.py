@@ -1,4 +1,5 @@
-"""Texts as a corpus of counts: the vocabulary of the training documents, the hold-out, the problem."""
+"""Texts as a corpus of counts: the vocabulary of the training documents, the hold-out, the
+problem."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.contracts.problems import Counts
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.text.mail_files import held_out
-from components.datasets.text.vocabulary import most_counted
+from components.datasets.text.vocabulary import most_common_words
 from components.figures.topics.topics import topic_words
 from components.problems.corpus import Corpus
 
@@ -20,20 +21,20 @@ StopWords = Literal["none", "english"]
 Documents = Sequence[Sequence[str]]
 
 
-def vocabulary_of(
+def build_vocabulary(
     documents: Documents, n: int | None, at_least: int, at_most: float, left_out: frozenset[str]
 ) -> list[str]:
-    """Words that at least so many documents hold, and at most such a share of them, but for those left out; of these the n that
-    are in most, of equals the first of the alphabet (None: all)."""
+    """Words that at least so many documents hold, and at most such a share of them, but for those
+    left out; of these the n that are in most, of equals the first of the alphabet (None: all)."""
     counts = Counter(word for document in documents for word in set(document))
     limit = at_most * len(documents)
     word_counts = {
         word: n for word, n in counts.items() if at_least <= n <= limit and word not in left_out
     }
-    return most_counted(word_counts, n)
+    return most_common_words(word_counts, n)
 
 
-def counts_of(documents: Documents, vocabulary: Sequence[str]) -> Counts:
+def to_word_counts(documents: Documents, vocabulary: Sequence[str]) -> Counts:
     """How often each word of the vocabulary is in each document; other words are passed over."""
     number = {word: j for j, word in enumerate(vocabulary)}
     rows = [
@@ -71,7 +72,7 @@ class CountingKeys(Protocol):
     def batch_size(self) -> int | None: ...
 
 
-def corpus_of(
+def build_corpus(
     documents: Documents, keys: CountingKeys, name: str, rng: Rng, setting: Setting
 ) -> Corpus:
     """Documents to learn from and held-out ones, counted in the words of the former.
@@ -85,8 +86,8 @@ def corpus_of(
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         stop = frozenset(ENGLISH_STOP_WORDS)
-    vocabulary = vocabulary_of(train, keys.n_words, keys.min_documents, keys.max_share, stop)
-    counts = [counts_of(part, vocabulary).to(setting.device) for part in (train, test)]
+    vocabulary = build_vocabulary(train, keys.n_words, keys.min_documents, keys.max_share, stop)
+    counts = [to_word_counts(part, vocabulary).to(setting.device) for part in (train, test)]
     train_words = {word for document in train for word in document}
     return Corpus(
         name=name,

@@ -16,7 +16,7 @@ from components.datasets.text.review_files import simulated_reviews
 from components.datasets.text.token_rows import Text, TokenRows
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DamagedFile
+from components.trouble import DamagedFileError
 
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
 EACH = 12_500  # reviews of a class in either split
@@ -25,7 +25,8 @@ Split = tuple[list[Text], list[int]]  # words and labels, 1: for the film
 
 
 def words_of(text: str) -> Text:
-    """Words, with what is joined by an apostrophe, and signs, without HTML's breaks: "It's fine!<br />" -> it's, fine, !"""
+    """Words, with what is joined by an apostrophe, and signs, without HTML's breaks: "It's fine!<br
+    />" -> it's, fine, !"""
     plain = BREAK.sub(" ", text).lower()
     return tuple(re.findall(r"\w+(?:'\w+)*|[^\w\s]", plain))
 
@@ -62,7 +63,7 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
         for label, kind in enumerate(("neg", "pos")):
             rows = sorted(reviews_by_kind.get((split, kind), []))
             if len(rows) != EACH:
-                raise DamagedFile(
+                raise DamagedFileError(
                     f"{path}: {EACH:,} reviews are expected in {split}/{kind}, {len(rows):,} are there"
                 )
             texts += [words for _, words in rows]
@@ -74,7 +75,8 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
 
 @functools.lru_cache(maxsize=1)
 def simulated_imdb() -> tuple[Split, Split]:
-    """The 2,000 simulated reviews of ``reviews``, half of them to learn from and half to test on."""
+    """The 2,000 simulated reviews of ``reviews``, half of them to learn from and half to test
+    on."""
     corpus = simulated_reviews()
     rows = list(zip(corpus.words, corpus.labels, corpus.folds, strict=True))
     train = [(w, y) for w, y, fold in rows if fold < 5]
@@ -94,7 +96,7 @@ class Imdb(TokenRows):
     specify them.  Tokens are numbered as in ``reviews``; the vocabulary comes from the
     training reviews.  ``n_train`` of these are drawn at random, and the ``n_test`` test
     reviews are the first of each class.  Where the archive is unavailable a simulated
-    corpus (1,000 and 1,000), named ``imdb-sim``, takes its place with a ``SimulatedData``
+    corpus (1,000 and 1,000), named ``imdb-sim``, takes its place with a ``SimulatedDataWarning``
     warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
 
     Raises:

@@ -13,17 +13,18 @@ from torch import Tensor
 
 from components.contracts.problems import Batch, Domain, Kind, Target
 from components.contracts.roles import Dataset, Setting
-from components.datasets.files import find, locate, verify_as, why_unavailable
+from components.datasets.files import find, locate, verify_catalogue_file, why_unavailable
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 Offline = Literal["simulate", "error"]
 
 
 @dataclass(frozen=True)
 class MailFile:
-    """One text file of the catalogue, or a compressed copy of it, under the name ``genuine``; or a simulated corpus."""
+    """One text file of the catalogue, or a compressed copy of it, under the name ``genuine``; or a
+    simulated corpus."""
 
     genuine: str
     stand_in: str
@@ -46,7 +47,9 @@ class MailFile:
             DataUnavailable: the file cannot be had and ``offline`` is error."""
         why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
         if why is not None and self.offline == "error":
-            raise DataUnavailable(f"{why}; or dataset.offline=simulate to use a simulated corpus")
+            raise DataUnavailableError(
+                f"{why}; or dataset.offline=simulate to use a simulated corpus"
+            )
         return self.stand_in if self.simulated or why is not None else self.genuine
 
     def path(self, data_dir: Path, offline: bool) -> Path | None:
@@ -64,28 +67,29 @@ class MailFile:
             warnings.warn(
                 f"SIMULATED DATA: dataset={self.genuine} cannot be had, a simulated corpus of the same size takes its "
                 f"place; everything is recorded as {self.stand_in} and compares with no published number ({why})",
-                SimulatedData,
+                SimulatedDataWarning,
                 stacklevel=1,  # from this file: the runner shows what components warn of
             )
             return None
         packed = find(data_dir, self.packed)
         if packed is None:
             return locate(data_dir, self.text, offline)
-        verify_as(packed, self.text)
+        verify_catalogue_file(packed, self.text)
         return packed
 
 
 def held_out(
     n: int, test_share: float, n_train: int | None, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Rows to train on and to test on of a random permutation: ``test_share`` put aside, and the first ``n_train`` of the
-    others (None: all), so that training sets of different sizes are nested."""
+    """Rows to train on and to test on of a random permutation: ``test_share`` put aside, and the
+    first ``n_train`` of the others (None: all), so that training sets of different sizes are
+    nested."""
     n_test = min(max(1, round(test_share * n)), n - 1)
     order = torch.randperm(n, generator=generator)
     return order[n_test:] if n_train is None else order[n_test : n_test + n_train], order[:n_test]
 
 
-def problem_of_words(
+def make_word_problem(
     name: str,
     x: Tensor,
     y: Tensor,
@@ -93,7 +97,8 @@ def problem_of_words(
     batch_size: int | None,
     setting: Setting,
 ) -> Supervised:
-    """Spam (1) or not (0), y [N], from words that are there (1) or not (0), x [N, D]; rows to train on and to test on."""
+    """Spam (1) or not (0), y [N], from words that are there (1) or not (0), x [N, D]; rows to train
+    on and to test on."""
 
     def batch(chosen: Tensor) -> Batch:
         mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
@@ -119,7 +124,8 @@ def problem_of_words(
 
 
 class MailDataset(Dataset):
-    """A set of mails as binary words, one file of the catalogue or the simulated corpus ``stand_in``."""
+    """A set of mails as binary words, one file of the catalogue or the simulated corpus
+    ``stand_in``."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"

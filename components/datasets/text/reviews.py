@@ -13,7 +13,7 @@ from components.datasets.text.review_files import REVIEWS, reviews
 from components.datasets.text.token_rows import TokenRows
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 FOLDS = 10
 
@@ -27,7 +27,7 @@ class FilmReviews(TokenRows):
     from the other 1,800.  Token 0 is padding (after the last word), 1 a word that is not in
     the vocabulary, 2 … the ``n_words`` most frequent words of the training reviews, in that
     order; punctuation marks count as words.  Where the archive is unavailable a simulated
-    corpus of the same size, named ``reviews-sim``, takes its place with a ``SimulatedData``
+    corpus of the same size, named ``reviews-sim``, takes its place with a ``SimulatedDataWarning``
     warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
 
     Raises:
@@ -42,7 +42,7 @@ class FilmReviews(TokenRows):
     fold: NonNegativeInt | None
 
     @model_validator(mode="after")
-    def _fold_exists(self) -> FilmReviews:
+    def _check_fold(self) -> FilmReviews:
         if self.fold is not None and self.fold >= FOLDS:
             raise ValueError(
                 f"fold: there are 0 to {FOLDS - 1}, not {self.fold}; lower dataset.fold"
@@ -58,7 +58,7 @@ class FilmReviews(TokenRows):
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         fold = rng.replicate if self.fold is None else self.fold
         if fold >= FOLDS:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"replicates: reviews has {FOLDS} folds, one to each; set replicates to at most that"
             )
         corpus = reviews(self.locate(setting))

@@ -1,4 +1,5 @@
-"""Text messages as the words that they hold: the SMS Spam Collection, and a simulated corpus of its size."""
+"""Text messages as the words that they hold: the SMS Spam Collection, and a simulated corpus of its
+size."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.text.mail_files import MailDataset, held_out, problem_of_words
-from components.datasets.text.vocabulary import most_counted
+from components.datasets.text.mail_files import MailDataset, held_out, make_word_problem
+from components.datasets.text.vocabulary import most_common_words
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -85,8 +86,9 @@ def _simulate() -> Texts:
 
 
 def most_frequent(messages: Sequence[frozenset[str]], n: int) -> list[str]:
-    """The n words that most messages hold, of equals the first of the alphabet; fewer where there are no more."""
-    return most_counted(Counter(word for message in messages for word in message), n)
+    """The n words that most messages hold, of equals the first of the alphabet; fewer where there
+    are no more."""
+    return most_common_words(Counter(word for message in messages for word in message), n)
 
 
 def bag(messages: Sequence[frozenset[str]], vocabulary: Sequence[str]) -> Tensor:
@@ -113,7 +115,7 @@ class SmsSpam(MailDataset):
     are binary: attacks change words, and gradient attacks are rejected.  Repeated hold-out
     as in ``spambase``, training sets nested; 403 messages are copies of others, and copies
     may fall on both sides.  Where the file is unavailable a simulated corpus of the same
-    size, named ``sms-sim``, takes its place with a ``SimulatedData`` warning, unless
+    size, named ``sms-sim``, takes its place with a ``SimulatedDataWarning`` warning, unless
     ``offline`` is error.  x [N, D], y [N, 1].
 
     Raises:
@@ -134,6 +136,6 @@ class SmsSpam(MailDataset):
         texts, spam = messages(path)
         rows = held_out(len(texts), self.test_share, self.n_train, rng.data)
         vocabulary = most_frequent([texts[i] for i in rows[0].tolist()], self.n_words)
-        return problem_of_words(
+        return make_word_problem(
             name, bag(texts, vocabulary), torch.tensor(spam), rows, self.batch_size, setting
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.checksums import numbers
-from components.datasets.text.mail_files import MailDataset, held_out, problem_of_words
+from components.datasets.text.mail_files import MailDataset, held_out, make_word_problem
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -60,7 +60,7 @@ class Spambase(MailDataset):
     rejected.  Repeated hold-out: every replicate holds out ``test_share`` of its own random
     permutation and trains on the others, or on the first ``n_train`` of them, so that
     training sets of different sizes are nested.  Where the file is unavailable a simulated
-    corpus of the same size, named ``spam-sim``, takes its place with a ``SimulatedData``
+    corpus of the same size, named ``spam-sim``, takes its place with a ``SimulatedDataWarning``
     warning, unless ``offline`` is error.  x [N, 54], y [N, 1].
 
     Raises:
@@ -82,4 +82,4 @@ class Spambase(MailDataset):
         x = torch.from_numpy(words)
         y = torch.from_numpy(spam)
         rows = held_out(len(x), self.test_share, self.n_train, rng.data)
-        return problem_of_words(name, x, y, rows, self.batch_size, setting)
+        return make_word_problem(name, x, y, rows, self.batch_size, setting)

@@ -11,11 +11,11 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.text_table import decode
-from components.datasets.text.counted_corpus import StopWords, corpus_of
+from components.datasets.text.counted_corpus import StopWords, build_corpus
 from components.datasets.text.sms_spam import words_of
 from components.problems.corpus import Corpus
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("dataset", "texts")
@@ -58,10 +58,10 @@ class Texts(OwnFile[Corpus]):
         documents = [words for text in texts if (words := words_of(text))]
         if len(documents) < 2:
             unit = "lines" if path.is_file() else "files"
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.path={self.path}: {len(documents)} documents with a word, at least 2 are needed; name a folder of "
                 f"texts or a file with a document in each line (the {unit} were read as dataset.document={self.document})"
             )
-        return corpus_of(
+        return build_corpus(
             documents, self, self.identity(setting.data_dir, setting.offline), rng, setting
         )

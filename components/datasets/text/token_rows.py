@@ -1,4 +1,5 @@
-"""Texts as rows of tokens: the vocabulary of the training texts, the numbers of their words, and the problem of both."""
+"""Texts as rows of tokens: the vocabulary of the training texts, the numbers of their words, and
+the problem of both."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from torch import Tensor
 from components.contracts.problems import Batch, Domain, Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.stand_in import FileOrSimulation
-from components.datasets.text.vocabulary import most_counted
+from components.datasets.stand_in import FileOrSimulationDataset
+from components.datasets.text.vocabulary import most_common_words
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import DataUnavailable, Misfit
+from components.trouble import ConfigMismatchError, DataUnavailableError
 
 NONE = 0
 UNKNOWN = 1
@@ -28,9 +29,10 @@ Keep = Literal["first", "last"]
 T = TypeVar("T")
 
 
-def vocabulary_of(texts: Iterable[Text], n: int | None) -> dict[str, int]:
-    """Numbers of the n most frequent words (None: of all), from 2 on; of equals the first of the alphabet."""
-    ordered = most_counted(Counter(word for text in texts for word in text), n)
+def build_vocabulary(texts: Iterable[Text], n: int | None) -> dict[str, int]:
+    """Numbers of the n most frequent words (None: of all), from 2 on; of equals the first of the
+    alphabet."""
+    ordered = most_common_words(Counter(word for text in texts for word in text), n)
     return {word: FIRST + k for k, word in enumerate(ordered)}
 
 
@@ -63,19 +65,19 @@ def subwords(
     """
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
-        raise DataUnavailable(
+        raise DataUnavailableError(
             f"dataset.tokenizer: {path} is not there; put the tokenizer of the model's own weights there"
         )
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise DataUnavailable(
+        raise DataUnavailableError(
             "dataset.tokenizer: needs the package tokenizers; pip install 'bayes-runner[roberta]'"
         ) from None
     tokenizer = Tokenizer.from_file(str(path))
     begin, end = (tokenizer.token_to_id(mark) for mark in ("<s>", "</s>"))
     if begin is None or end is None:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.tokenizer: {path} has no marks <s> and </s>, as RoBERTa's has; choose that of RoBERTa"
         )
 
@@ -87,8 +89,9 @@ def subwords(
     return numbers, tokenizer.get_vocab_size() + 1
 
 
-class TokenRows(FileOrSimulation[Supervised]):
-    """Keys of texts as rows of tokens; a subclass says which texts there are and which of them are tested on."""
+class TokenRows(FileOrSimulationDataset[Supervised]):
+    """Keys of texts as rows of tokens; a subclass says which texts there are and which of them are
+    tested on."""
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"
@@ -102,7 +105,7 @@ class TokenRows(FileOrSimulation[Supervised]):
     batch_size: PositiveInt | None
 
     @model_validator(mode="after")
-    def _room_for_marks(self) -> TokenRows:
+    def _check_marks_fit(self) -> TokenRows:
         if self.tokenizer is not None and self.length is not None and self.length < 3:
             raise ValueError(
                 f"length: {self.length} leaves no room between a tokenizer's two marks; use 3 or more"
@@ -125,7 +128,7 @@ class TokenRows(FileOrSimulation[Supervised]):
         """
         if self.tokenizer is not None:
             return subwords(self.tokenizer, self.length, self.keep)
-        words = vocabulary_of(texts, self.n_words)
+        words = build_vocabulary(texts, self.n_words)
 
         def numbers(text: Text) -> list[int]:
             return [

@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.text.counted_corpus import Documents, StopWords, corpus_of
+from components.datasets.text.counted_corpus import Documents, StopWords, build_corpus
 from components.datasets.text.mail_files import MailFile, Offline
 from components.datasets.text.review_files import REVIEWS, reviews
 from components.datasets.text.sms_spam import SmsSpam, message_texts, words_of
@@ -28,7 +28,7 @@ class WordCounts(Dataset[Corpus]):
     Words of held-out documents outside the vocabulary are skipped; their number is
     reported.  A document without remaining words is kept, empty.  Repeated hold-out as in
     ``sms_spam``.  Where the file is unavailable a simulated corpus, ``sms-sim`` or
-    ``reviews-sim``, takes its place with a ``SimulatedData`` warning, unless ``offline`` is
+    ``reviews-sim``, takes its place with a ``SimulatedDataWarning`` warning, unless ``offline`` is
     error.
 
     Raises:
@@ -75,4 +75,4 @@ class WordCounts(Dataset[Corpus]):
             documents: Documents = message_texts(path)[0]
         else:
             documents = [words_of(" ".join(text)) for text in reviews(path).words]
-        return corpus_of(documents, self, name, rng, setting)
+        return build_corpus(documents, self, name, rng, setting)

@@ -1,4 +1,5 @@
-"""Checks of a classifier's predictions: they use more than one class, and they are made of logits."""
+"""Checks of a classifier's predictions: they use more than one class, and they are made of
+logits."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from components.contracts.checks import Check
-from components.contracts.class_outputs import likeness
+from components.contracts.class_outputs import guess_output_kind
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.roles import Problem
@@ -17,7 +18,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
 
-ONE_CLASS = "predictions use more than one class"
+CLASS_CHECK_TITLE = "predictions use more than one class"
 LOGITS = "outputs are logits, no probabilities"
 
 
@@ -37,8 +38,12 @@ def class_checks(problem: Problem, posterior: object, rng: Rng, declared: bool) 
     ]
     if not predictions:
         return []
-    classes = [_one_class(label, split, predictive) for label, split, predictive in predictions]
-    logits = [_logits(label, predictive, declared) for label, _, predictive in predictions]
+    classes = [
+        _check_not_constant(label, split, predictive) for label, split, predictive in predictions
+    ]
+    logits = [
+        _check_logit_scale(label, predictive, declared) for label, _, predictive in predictions
+    ]
     return [_worst(classes), _worst(logits)]
 
 
@@ -73,7 +78,7 @@ def _predict(problem: Supervised, posterior: object, rng: Rng) -> Categorical | 
     return predictive if isinstance(predictive, Categorical) else None
 
 
-def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Check:
+def _check_not_constant(label: str, problem: Supervised, predictive: Categorical) -> Check:
     """False where every row of a task is given one class and its labels are of several."""
     guess = predictive.guess
     messages = []
@@ -95,13 +100,13 @@ def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Chec
             )
     if not checked:
         return Check(
-            ONE_CLASS,
+            CLASS_CHECK_TITLE,
             None,
             f"fewer than {limits.LABELS} test labels, or nearly all of one class (above {limits.LARGEST_CLASS:.0%})",
         )
     used = f"{len(guess.unique())} of {problem.n_classes} classes"
     return Check(
-        ONE_CLASS,
+        CLASS_CHECK_TITLE,
         not messages,
         f"{messages[0]}; the model has learnt nothing, or its outputs are no logits"
         if messages
@@ -109,12 +114,12 @@ def _one_class(label: str, problem: Supervised, predictive: Categorical) -> Chec
     )
 
 
-def _logits(label: str, predictive: Categorical, declared: bool) -> Check:
+def _check_logit_scale(label: str, predictive: Categorical, declared: bool) -> Check:
     """Check that fails if logits look like probabilities.
 
     A class with a logit that is always 0 indicates log odds, not probabilities.
     """
-    look = likeness(predictive.logits)
+    look = guess_output_kind(predictive.logits)
     constant = bool((predictive.logits == 0).all(0).all(0).any())
     if look == "sums to one" or (look == "in [0, 1]" and not declared and not constant):
         says = "every row sums to one" if look == "sums to one" else "all of them lie in [0, 1]"

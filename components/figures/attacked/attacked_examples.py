@@ -1,4 +1,5 @@
-"""Images under attack: as they were, what was added, and what they are taken for (Gallego Fig 3.5)."""
+"""Images under attack: as they were, what was added, and what they are taken for (Gallego Fig
+3.5)."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def attacked_examples_figure(
     eps: float,
     attacker: str,
 ) -> Figure:
-    """Three rows of images: clean, perturbation (red: more, blue: less), attacked; wrong predictions in colour."""
+    """Three rows of images: clean, perturbation (red: more, blue: less), attacked; wrong
+    predictions in colour."""
     n = len(x)
     figure, axes = new_figure(3, n, width=1.2, height=1.35)
     low = float(x.min())

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def error_curve_figure(
     sizes: list[float], errors: Tensor, random: Tensor, name: str, trusted: bool
 ) -> Figure:
-    """Mean errors over replicates with the range of 90 % of them, under the attack and under random signs of the same size;
-    the line is at twice the unattacked error.  Errors [S, R]."""
+    """Mean errors over replicates with the range of 90 % of them, under the attack and under random
+    signs of the same size; the line is at twice the unattacked error.  Errors [S, R]."""
     figure, (axis,) = new_figure(1, 1, width=6.0, height=3.6)
     for values, style, colour, label in (
         (errors, "o-", PALETTE[1], "attack"),

@@ -1,4 +1,5 @@
-"""Security evaluation curve: accuracy, attack success and uncertainty against attack strength (Gallego Figs 2.6, 3.8)."""
+"""Security evaluation curve: accuracy, attack success and uncertainty against attack strength
+(Gallego Figs 2.6, 3.8)."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ MEMBERS = [PALETTE[i] for i in (0, 2, 3, 4, 5)]
 
 
 def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> Figure:
-    """Left: accuracy under attack, under noise of the same size and the worse of both by row, and of the undefended
-    classifier where the attack is aimed at that, and of each member of several attacks; right: NLPP and entropy."""
+    """Left: accuracy under attack, under noise of the same size and the worse of both by row, and
+    of the undefended classifier where the attack is aimed at that, and of each member of several
+    attacks; right: NLPP and entropy."""
     figure, (left, right) = new_figure(1, 2)
     eps = rows["eps"]
     members = [str(column) for column in rows if str(column).startswith("accuracy/")]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Contracting(Protocol):
+class ContractionResults(Protocol):
     """Radii of R data sets at each of G numbers of labels."""
 
     @property
@@ -39,8 +39,9 @@ class Contracting(Protocol):
     def slope_between(self) -> list[tuple[float, float]]: ...
 
 
-def contraction(report: Contracting) -> Figure:
-    """Left: radius, error of the mean and posterior sd by N, with a line of the theoretical slope; right: slopes by N."""
+def contraction(report: ContractionResults) -> Figure:
+    """Left: radius, error of the mean and posterior sd by N, with a line of the theoretical slope;
+    right: slopes by N."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
     n = report.numbers
     radii = report.radii

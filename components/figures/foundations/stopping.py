@@ -62,11 +62,12 @@ class Stopping(Protocol):
 
     def exact_coverage(self, kind: str, rule: Any) -> list[float]: ...
 
-    def error_by_most(self) -> tuple[Any, Any]: ...  # by N: simulated, exact
+    def error_by_n_max(self) -> tuple[Any, Any]: ...  # by N: simulated, exact
 
 
 def stopping(report: Stopping) -> Figure:
-    """Coverage ± 2 standard errors by rule, with its exact value as a bar; errors of the test by N; one posterior, two p."""
+    """Coverage ± 2 standard errors by rule, with its exact value as a bar; errors of the test by N;
+    one posterior, two p."""
     from scipy import special
 
     figure, (left, middle, right) = new_figure(1, 3, width=4.6, height=3.7)
@@ -96,7 +97,7 @@ def stopping(report: Stopping) -> Figure:
     )
     left.legend(fontsize=8)
 
-    simulated, exact = report.error_by_most()
+    simulated, exact = report.error_by_n_max()
     n = np.arange(1, len(exact))
     middle.plot(n, exact[1:], color=PALETTE[6], lw=1.2, label="exact")
     marks = np.unique(np.geomspace(1, len(exact) - 1, 25).astype(int))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from components.contracts.games import GameOnShow
+from components.contracts.games import PlottableGame
 from components.contracts.posteriors import Played
 from components.figures.style import PALETTE, new_figure
 
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 
 def grid_policy(
-    game: GameOnShow,
+    game: PlottableGame,
     play: Played,
     rows: int,
     columns: int,
     moves: Sequence[tuple[int, int]],
     ends: Sequence[tuple[int, int]],
 ) -> dict[str, Figure]:
-    """max_a ψ(s, a) of every cell, mean over replicates, and arrows as long as the share of replicates that would take them.
+    """max_a ψ(s, a) of every cell, mean over replicates, and arrows as long as the share of
+    replicates that would take them.
 
-    ``moves`` are (down, right) of each action; ``ends``, the cells where an episode ends, have neither."""
+    ``moves`` are (down, right) of each action; ``ends``, the cells where an episode ends, have
+    neither."""
     device = game.environment.device
     psi = torch.stack(
         [

@@ -13,12 +13,13 @@ from components.metrics.games import moving_average
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.contracts.games import GameOnShow
+    from components.contracts.games import PlottableGame
     from components.contracts.posteriors import Played
 
 
 def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
-    """Moving average of each rewards [R, t], one curve per label: mean and central 90 % of the replicates."""
+    """Moving average of each rewards [R, t], one curve per label: mean and central 90 % of the
+    replicates."""
     figure, (axes,) = new_figure(width=6.0)
     for (label, rewards), colour in zip(curves.items(), PALETTE, strict=False):
         smooth = moving_average(rewards.double().cpu(), window)
@@ -35,7 +36,7 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
     return figure
 
 
-def draw(game: GameOnShow, play: Played) -> dict[str, Figure]:
+def draw(game: PlottableGame, play: Played) -> dict[str, Figure]:
     """Rewards in one run: the decision maker's, the opponents' and the social utility.
 
     Social utility is omitted if it is 0 throughout.

@@ -1,4 +1,5 @@
-"""Images as a generative model sees them: held-out ones reconstructed, new ones, and the plane of a latent variable."""
+"""Images as a generative model sees them: held-out ones reconstructed, new ones, and the plane of a
+latent variable."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class ImageSet(Protocol):
 
 
 def mosaic(images: Tensor, columns: int, shape: tuple[int, ...]) -> Any:
-    """Images [n, …] side by side as one array [H, W], row by row, with gaps of NaN, which are drawn blank."""
+    """Images [n, …] side by side as one array [H, W], row by row, with gaps of NaN, which are drawn
+    blank."""
     height, width = shape[-2:]
     rows = math.ceil(len(images) / columns)
     out = torch.full(
@@ -61,7 +63,8 @@ def _inches(columns: int, rows: int) -> tuple[float, float]:
 def reconstructions(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
     """The first 20 held-out images, each above E[x|z] at the mean of its q(z|x).
 
-    Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder and a decoder."""
+    Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder
+    and a decoder."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None
     shape = problem.image_shape
     test = problem.test
@@ -107,11 +110,11 @@ def prior_samples(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, F
 
 
 def latent_plane(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
-    """Left: E[x|z] at quantiles ½/15, 1½/15, … of the prior along each axis.  Right: the mean of q(z|x) of every held-out
-    image, by class where classes are known.
+    """Left: E[x|z] at quantiles ½/15, 1½/15, … of the prior along each axis.  Right: the mean of
+    q(z|x) of every held-out image, by class where classes are known.
 
-    Nothing is drawn unless z has two dimensions, rows are images of one channel and the posterior's module is an encoder
-    and a decoder.
+    Nothing is drawn unless z has two dimensions, rows are images of one channel and the posterior's
+    module is an encoder and a decoder.
 
     Source: Kingma and Welling (2014), Fig 4."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None

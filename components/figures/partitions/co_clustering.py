@@ -33,7 +33,8 @@ class Partitioned(Protocol):
 
 
 def co_clustering(report: Partitioned) -> Figure:
-    """Probability that two rows share a cluster, rows by the partition chosen; number of clusters by chain; the partition."""
+    """Probability that two rows share a cluster, rows by the partition chosen; number of clusters
+    by chain; the partition."""
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
     partition = report.bayes_action
     x = report.x.cpu().numpy()

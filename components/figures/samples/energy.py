@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def energy(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
-    """Left, the energies E − Ē of all chains and the steps ΔE from draw to draw: a much narrower ΔE explores slowly.
-    Right, E-BFMI of each chain, with the line at 0.3 below which it is too small.
+    """Left, the energies E − Ē of all chains and the steps ΔE from draw to draw: a much narrower ΔE
+    explores slowly. Right, E-BFMI of each chain, with the line at 0.3 below which it is too small.
 
     Nothing is drawn where the sampler has no energy."""
     if "energy" not in draws.stats or draws.n_draws < FEWEST_DRAWS:

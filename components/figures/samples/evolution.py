@@ -1,4 +1,5 @@
-"""How an estimate settles: one thin line for each replicate (Gallego Figs 2.3 and 2.5), or a band of them all (Fig 4.3)."""
+"""How an estimate settles: one thin line for each replicate (Gallego Figs 2.3 and 2.5), or a band
+of them all (Fig 4.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.figures.multiples import COLUMNS, MOST, small_multiples
-from components.figures.style import PALETTE, line_look, new_figure
+from components.figures.style import PALETTE, new_figure, series_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +29,13 @@ def evolution(
     words: Mapping[str, str] | None = None,
     known: str = "exact",
 ) -> Figure:
-    """Estimates against iterations, or what ``label`` says, one panel per metric, one colour per method and one line per
-    replicate, or with ``band`` their mean and where the central 90 % of them lie; the exact value, where ``exact`` has one,
-    is a dark line, which the legend calls ``known``.  ``words``: how the axis of a metric is called.
+    """Estimates against iterations, or what ``label`` says, one panel per metric, one colour per
+    method and one line per replicate, or with ``band`` their mean and where the central 90 % of
+    them lie; the exact value, where ``exact`` has one, is a dark line, which the legend calls
+    ``known``.  ``words``: how the axis of a metric is called.
 
-    The table has the columns method, replicate, step, metric, value, one row for each recorded estimate.
+    The table has the columns method, replicate, step, metric, value, one row for each recorded
+    estimate.
 
     Raises:
         ValueError: a column is missing.
@@ -43,14 +46,16 @@ def evolution(
     if missing:
         raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")
     metrics = list(dict.fromkeys(table["metric"]))
-    looks = {str(method): line_look(k) for k, method in enumerate(dict.fromkeys(table["method"]))}
+    looks = {
+        str(method): series_style(k) for k, method in enumerate(dict.fromkeys(table["method"]))
+    }
 
     def lines(ax: Axes, metric: str, method: str, look: dict[str, Any], own: bool) -> None:
         rows = table[(table["metric"] == metric) & (table["method"] == method)]
         if rows.empty:
             return
         if not own:
-            mean = band_of(rows)[0]
+            mean = replicate_band(rows)[0]
             ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=0.8, zorder=1)
         elif band:
             _band(ax, rows, look)
@@ -72,9 +77,9 @@ def evolution(
             if metric in exact:
                 ax.axhline(exact[metric], color=DARK, lw=1.0 if many else 1.6, zorder=3)
             if not many:
-                ax.set(xlabel=label, ylabel=axis_words(metric, words or {}))
+                ax.set(xlabel=label, ylabel=format_axis_label(metric, words or {}))
             elif k % COLUMNS == 0:
-                ax.set_ylabel(axis_words(metric, words or {}), fontsize=7)
+                ax.set_ylabel(format_axis_label(metric, words or {}), fontsize=7)
     if many:
         figure.supxlabel(label, fontsize=9)
         if exact:
@@ -97,13 +102,16 @@ def evolution(
     return figure
 
 
-def axis_words(metric: str, words: Mapping[str, str]) -> str:
+def format_axis_label(metric: str, words: Mapping[str, str]) -> str:
     """How the axis of a metric is called."""
     return words.get(metric, f"estimated {metric.replace('_', ' ')}")
 
 
-def band_of(own: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
-    """Mean over the replicates of one method, and where their central 90 % begin and end, by step."""
+def replicate_band(
+    own: pd.DataFrame,
+) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
+    """Mean over the replicates of one method, and where their central 90 % begin and end, by
+    step."""
     # the end of a replicate is an evaluation too
     last = own.drop_duplicates(["replicate", "step"], keep="last")
     of_step = last.groupby("step")["value"]
@@ -111,8 +119,8 @@ def band_of(own: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float], pd.S
 
 
 def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:
-    """``band_of``, drawn."""
-    mean, low, high = band_of(own)
+    """``replicate_band``, drawn."""
+    mean, low, high = replicate_band(own)
     ax.fill_between(
         low.index.to_numpy(float),
         low.to_numpy(float),

@@ -30,8 +30,8 @@ def highest_density(
 ) -> list[float]:
     """Thresholds of log π above which lie the smallest regions of each of the masses LEVELS.
 
-    log π of a draw of π exceeds the threshold with just that probability: quantiles of exact draws, which resolve what a
-    grid does not."""
+    log π of a draw of π exceeds the threshold with just that probability: quantiles of exact draws,
+    which resolve what a grid does not."""
     draws = exact(EXACT_DRAWS, torch.Generator(device=like.device).manual_seed(0))
     return [float(log_marginal(draws).quantile(1 - level)) for level in LEVELS]
 
@@ -39,7 +39,8 @@ def highest_density(
 def marginal_2d(
     log_marginal: Callable[[Tensor], Tensor], exact: Sampler
 ) -> Callable[[Target, HoldsDraws], dict[str, Figure]]:
-    """A figure of the first two parameters, given their log density [K, 2] -> [K] and exact draws of it, n -> [n, 2].
+    """A figure of the first two parameters, given their log density [K, 2] -> [K] and exact draws
+    of it, n -> [n, 2].
 
     Says how many of the draws each of the highest-density regions holds."""
 

@@ -21,8 +21,8 @@ MOST_POINTS = 2000
 def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     """Scatter of every pair of the first five parameters, and on the diagonal their histograms.
 
-    At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.  Weighted draws are
-    resampled, systematically, so that dots and bars are the posterior's."""
+    At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.
+    Weighted draws are resampled, systematically, so that dots and bars are the posterior's."""
     panels = parameters(problem, draws, MOST_PAIRED)
     if len(panels) < 2 or draws.n_draws * draws.n_chains < 2:
         return {}

@@ -47,9 +47,11 @@ def parameter_names(problem: KnownMoments | None, draws: HoldsDraws) -> list[str
 def parameters(
     problem: KnownMoments | None, draws: HoldsDraws, most: int = MOST
 ) -> list[tuple[str, int, Tensor]]:
-    """(name, column, values [C, N] on the CPU) of ``most`` parameters; none where they have no names.
+    """(name, column, values [C, N] on the CPU) of ``most`` parameters; none where they have no
+    names.
 
-    Where there are more, those that mix worst (smallest bulk ESS) are the ones to look at; they keep their order."""
+    Where there are more, those that mix worst (smallest bulk ESS) are the ones to look at; they
+    keep their order."""
     names = parameter_names(problem, draws)
     if not names or draws.n_draws == 0:
         return []

@@ -18,7 +18,8 @@ LARGEST = 200  # area of the largest weight, in square points
 
 
 def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
-    """Three panels over the same contours: starting points, draws coloured by chain, and the density itself.
+    """Three panels over the same contours: starting points, draws coloured by chain, and the
+    density itself.
 
     Weighted draws have an area in proportion to their weights instead of a colour."""
     if problem.dim != 2 or draws.n_draws == 0:

@@ -1,4 +1,5 @@
-"""Rank plots: whether every chain visits every part of the posterior equally often (Vehtari et al. 2021, section 5)."""
+"""Rank plots: whether every chain visits every part of the posterior equally often (Vehtari et al.
+2021, section 5)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ FEWEST_EXPECTED = 5  # ranks in a bin
 
 
 def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
-    """How many draws of each chain have a rank, among all chains' draws, in each of equal bins; [C, N] -> [C, bins].
+    """How many draws of each chain have a rank, among all chains' draws, in each of equal bins; [C,
+    N] -> [C, bins].
 
     A chain that explores the whole posterior has N/bins in each."""
     # here: it takes half a second, and only the end of a run needs it
@@ -32,11 +34,12 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
 
 
 def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
-    """A panel per parameter, a row of it per chain: the histogram of the ranks of the chain's draws among all draws.
+    """A panel per parameter, a row of it per chain: the histogram of the ranks of the chain's draws
+    among all draws.
 
-    Grey bands hold 95 % of the counts of independent draws; what leaves them is drawn in the second colour, and cut where
-    it would reach the next row.  Chains beyond 20 are left out, evenly.  Nothing is drawn for one chain, for fewer than 10
-    draws, and for weighted ones."""
+    Grey bands hold 95 % of the counts of independent draws; what leaves them is drawn in the second
+    colour, and cut where it would reach the next row.  Chains beyond 20 are left out, evenly.
+    Nothing is drawn for one chain, for fewer than 10 draws, and for weighted ones."""
     panels = parameters(problem, draws)
     chains = draws.n_chains
     n = draws.n_draws

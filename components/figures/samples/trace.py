@@ -19,8 +19,9 @@ FEW = 4  # rows that are drawn tall
 def trace(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     """A row per parameter: draws of each chain, then the running estimates of E[X] and E[X²].
 
-    Thin lines are single chains, the thick one pools them; the exact moments are dashed where the problem knows them
-    (``mean``, ``second_moment``).  Weighted draws are no chains: nothing is drawn."""
+    Thin lines are single chains, the thick one pools them; the exact moments are dashed where the
+    problem knows them (``mean``, ``second_moment``).  Weighted draws are no chains: nothing is
+    drawn."""
     rows = parameters(problem, draws)
     if not rows or draws.n_draws < 2 or draws.log_weights is not None:
         return {}

@@ -18,7 +18,8 @@ MOST_CHAINS = 10  # more paths than this hide each other
 
 
 def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
-    """One path per particle through its kept states, over contours of the density that hold 39, 86 and 99 % of a Gaussian."""
+    """One path per particle through its kept states, over contours of the density that hold 39, 86
+    and 99 % of a Gaussian."""
     if problem.dim != 2 or draws.n_draws < 2 or draws.n_chains > MOST_CHAINS:
         return {}
     like = draws.draws

@@ -17,7 +17,8 @@ WIDE = 30.0  # largest over smallest loss from which the axis is logarithmic
 
 
 def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str) -> Figure:
-    """Losses [G, R] against β: a box over replicates (a point, where there is one), the chosen β with a golden dashed line."""
+    """Losses [G, R] against β: a box over replicates (a point, where there is one), the chosen β
+    with a golden dashed line."""
     figure, (ax,) = new_figure(1, 1, width=6.4, height=3.6)
     places = list(range(len(betas)))
     finite_losses = [row[row.isfinite()] for row in losses]

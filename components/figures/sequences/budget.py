@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def budget_figure(
     along: list[Plan], choices: list[Choice], channels: list[str], weeks: list[str]
 ) -> Figure:
-    """Left the frontier of expected sales and their standard deviation with each choice by name, those that break a constraint
-    hollow; right the first choice, week by week, its channels on each other."""
+    """Left the frontier of expected sales and their standard deviation with each choice by name,
+    those that break a constraint hollow; right the first choice, week by week, its channels on each
+    other."""
     figure, (left, right) = new_figure(1, 2, width=5.0, height=3.4)
     left.plot(
         [plan.sd for plan in along],

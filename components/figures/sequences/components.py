@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import Decomposes
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 
 def components(posterior: Decomposes) -> dict[str, Figure]:
-    """The series with the sum of its parts, and below it a panel for each part, its mean and 95 % band."""
+    """The series with the sum of its parts, and below it a panel for each part, its mean and 95 %
+    band."""
     parts = posterior.components
     if not parts:
         return {}
     y = posterior.series.y[0, :, 0].cpu()
     dates = posterior.series.dates
-    t = times_of(dates, 0, len(y))
+    t = axis_times(dates, 0, len(y))
     figure, axes = new_figure(1 + len(parts), 1, width=9.0, height=1.7, sharex=True)
     total = torch.stack([part.mean.cpu() for part in parts]).sum(0)
     axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")

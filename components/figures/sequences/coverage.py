@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 WINDOWS = 25  # stretches of time over which coverage is averaged
 
 
-def _by_window(covered: Tensor) -> tuple[Tensor, Tensor]:
-    """Means over about 25 windows of consecutive times; covered [R, T, dx] -> centres [W], coverage [W, dx]."""
+def _window_coverage(covered: Tensor) -> tuple[Tensor, Tensor]:
+    """Means over about 25 windows of consecutive times; covered [R, T, dx] -> centres [W], coverage
+    [W, dx]."""
     size = max(1, covered.shape[1] // WINDOWS)
     parts = covered.split(size, 1)
     centres = torch.tensor([i * size + (part.shape[1] + 1) / 2 for i, part in enumerate(parts)])
@@ -29,14 +30,14 @@ def _by_window(covered: Tensor) -> tuple[Tensor, Tensor]:
 def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     """90 % coverage of each state dimension over time, and its error over replicates as box plots.
 
-    Boxes are of RMSE, in the units of the state: NMSE of positions and velocities lie decades apart, where no box shows.
-    Nothing is drawn where the true states are not known."""
+    Boxes are of RMSE, in the units of the state: NMSE of positions and velocities lie decades
+    apart, where no box shows. Nothing is drawn where the true states are not known."""
     if problem.states is None:
         return {}
     states = problem.states[:, : found.mean.shape[1]]
     names = problem.state_names
     covered = ((found.lower <= states) & (states <= found.upper)).double().cpu()
-    centres, level = _by_window(covered)
+    centres, level = _window_coverage(covered)
     nmse = filtering.nmse(states, found.mean).cpu()  # [R, dx]
     rmse = (states - found.mean).square().mean(1).sqrt().cpu()  # [R, dx]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ TAIL = 3  # of what was seen, so many times what follows is drawn
 def effect(
     seen: Tensor, future: Tensor, paths: Tensor, dates: tuple[str, ...] = ()
 ) -> dict[str, Figure]:
-    """Observations [T] and [H] with forecast paths [S, H]: the counterfactual, the effect at each time, and its sum so far,
-    means and central 95 % bands."""
+    """Observations [T] and [H] with forecast paths [S, H]: the counterfactual, the effect at each
+    time, and its sum so far, means and central 95 % bands."""
     n = len(seen)
     h = len(future)
     begin = max(0, n - TAIL * h)
-    t = times_of(dates, n, n + h)
-    boundary = times_of(dates, n - 1, n + 1)  # of what was seen, and the first after it
+    t = axis_times(dates, n, n + h)
+    boundary = axis_times(dates, n - 1, n + 1)  # of what was seen, and the first after it
     began = boundary[0] + (boundary[1] - boundary[0]) / 2
     pointwise = (future - paths).cpu()
     cumulative = pointwise.nan_to_num(0.0).cumsum(1)
@@ -42,7 +42,7 @@ def effect(
         axis.axvline(began, color="0.35", lw=0.8)
         axis.set_ylabel(title)
     axes[0].plot(
-        times_of(dates, begin, n), seen[begin:].cpu(), color=PALETTE[6], lw=1.0, label="observed"
+        axis_times(dates, begin, n), seen[begin:].cpu(), color=PALETTE[6], lw=1.0, label="observed"
     )
     axes[0].plot(t, future.cpu(), color=PALETTE[6], lw=1.0)
     axes[0].legend(loc="best", fontsize=8, ncols=3)

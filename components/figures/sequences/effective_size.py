@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from components.contracts.posteriors import SmoothedStates, WeighsParticles
 from components.contracts.sequences import Trajectories
 from components.figures.sequences.outliers import REPLICATE, mark
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Fi
     if not isinstance(found, WeighsParticles) or found.ess is None:
         return {}
     ess = found.ess.double().cpu()  # [R, T]
-    t = times_of(problem.dates, 0, ess.shape[1])
+    t = axis_times(problem.dates, 0, ess.shape[1])
     figure, (ax,) = new_figure(1, 1, width=9.0, height=2.8)
     ax.plot(
         t,

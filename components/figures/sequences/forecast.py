@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, Predictive
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ TAIL = 3  # of what was seen, so many times what is forecast is drawn
 def forecast(
     seen: Tensor, future: Tensor, found: Predictive, dates: tuple[str, ...] = ()
 ) -> dict[str, Figure]:
-    """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of the forecast; of classes
-    their probabilities, as areas."""
+    """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of
+    the forecast; of classes their probabilities, as areas."""
     n = len(seen)
     h = len(future)
     begin = max(0, n - TAIL * h)
-    t = times_of(dates, n, n + h)
+    t = axis_times(dates, n, n + h)
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
     if isinstance(found, Categorical):
         probs = found.probs[:, 0].cpu()  # [H, C]
@@ -40,7 +40,7 @@ def forecast(
         axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
         axis.plot(t, found.mean[:, 0].cpu(), color=PALETTE[0], lw=1.3, label="forecast")
     axis.plot(
-        times_of(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen"
+        axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen"
     )
     axis.plot(t, future.cpu(), ".", ms=5, color=PALETTE[6], label="what followed")
     label_times(axis, dates)

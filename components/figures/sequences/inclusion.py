@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def inclusion(posterior: Selects) -> dict[str, Figure]:
-    """A bar for each column, as long as it is probably in, the likeliest on top; white where its coefficient is positive
-    more often than not, black where it is negative."""
+    """A bar for each column, as long as it is probably in, the likeliest on top; white where its
+    coefficient is positive more often than not, black where it is negative."""
     probable = posterior.inclusion
     positive = posterior.positive
     if not probable:

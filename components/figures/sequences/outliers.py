@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from components.contracts.sequences import Trajectories
-from components.figures.sequences.time_axis import times_of
+from components.figures.sequences.time_axis import axis_times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ def mark(axes: list[Axes], problem: Trajectories, times: int) -> None:
 
     Outliers are the observations farthest from the values that the states predict.
     """
-    places = times_of(problem.dates, 0, times)
+    places = axis_times(problem.dates, 0, times)
     for i, t in enumerate(problem.outliers(REPLICATE, times, MOST)):
         for ax in axes:
             ax.axvline(

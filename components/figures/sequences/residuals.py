@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import Decomposes
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ MOST_LAGS = 40
 
 
 def residuals(posterior: Decomposes) -> dict[str, Figure]:
-    """Standardised one-step residuals in time, against quantiles of the normal law, and their autocorrelation with the band
-    ±1.96/√T of white noise."""
+    """Standardised one-step residuals in time, against quantiles of the normal law, and their
+    autocorrelation with the band ±1.96/√T of white noise."""
     every = posterior.residuals.cpu().double()
     is_observed = ~every.isnan()
     n = int(is_observed.sum())
@@ -29,7 +29,7 @@ def residuals(posterior: Decomposes) -> dict[str, Figure]:
     z = every[is_observed]
     figure, (time, quantiles, lagged) = new_figure(1, 3, width=3.8, height=2.8)
     dates = posterior.series.dates
-    time.plot(times_of(dates, 0, len(every)), every, ".", ms=4, color=PALETTE[0])
+    time.plot(axis_times(dates, 0, len(every)), every, ".", ms=4, color=PALETTE[0])
     time.set(title="standardised residuals")
     label_times(time, dates)
     normal = torch.special.ndtri((torch.arange(n, dtype=torch.float64) + 0.5) / n)

@@ -1,4 +1,5 @@
-"""A measured series, the signal that a smoother finds behind it, and the truth (Boustati Figs 6.5 and D.20)."""
+"""A measured series, the signal that a smoother finds behind it, and the truth (Boustati Figs 6.5
+and D.20)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedSignal, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ ROOM = 1.5
 
 
 def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
-    """Mean of the signal and the 90 % band of new observations over time, the measurements, and the truth.
+    """Mean of the signal and the 90 % band of new observations over time, the measurements, and the
+    truth.
 
-    What an attacker changed, or a rule of the data's own suspects, has another colour; beyond the axis it is an arrow.
-    Of a filter, or where the noise of the observations is not known, mean and band of the state."""
+    What an attacker changed, or a rule of the data's own suspects, has another colour; beyond the
+    axis it is an arrow. Of a filter, or where the noise of the observations is not known, mean and
+    band of the state."""
     if isinstance(found, SmoothedSignal) and found.signal is not None:
         mean, lower, upper = (v[REPLICATE, :, 0].cpu() for v in found.signal)
     else:
@@ -31,7 +34,7 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             v[REPLICATE, :, 0].cpu() for v in (found.mean, found.lower, found.upper)
         )
     kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
-    t = times_of(problem.dates, 0, len(mean))
+    t = axis_times(problem.dates, 0, len(mean))
     y = problem.observations[REPLICATE, : len(t), 0].cpu()
     truth = None if problem.means is None else problem.means[0, : len(t), 0].cpu()
     figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)

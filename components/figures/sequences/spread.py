@@ -1,4 +1,5 @@
-"""Scores of all replicates, a violin or a box for each method (Boustati Figs 6.1, 6.2, 6.4 and D.1)."""
+"""Scores of all replicates, a violin or a box for each method (Boustati Figs 6.1, 6.2, 6.4 and
+D.1)."""
 
 from __future__ import annotations
 

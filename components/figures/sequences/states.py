@@ -1,4 +1,5 @@
-"""The hidden states of one replicate, as a filter or a smoother sees them, above what was observed."""
+"""The hidden states of one replicate, as a filter or a smoother sees them, above what was
+observed."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import torch
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
 from components.figures.sequences.outliers import REPLICATE, mark
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 
 def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
-    """Mean and 90 % band of every state dimension over time with the truth where it is known, then the observations.
+    """Mean and 90 % band of every state dimension over time with the truth where it is known, then
+    the observations.
 
     A missing observation is a tick on the axis, a corrupted one has another colour."""
     times = found.mean.shape[1]
     kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
-    t = times_of(problem.dates, 0, times)
+    t = axis_times(problem.dates, 0, times)
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
     y = problem.observations[REPLICATE, :times].cpu()
     hit = problem.is_corrupted[REPLICATE, :times].cpu()

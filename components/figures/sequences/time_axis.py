@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def times_of(dates: tuple[str, ...], start: int, stop: int) -> NDArray[Any]:
+def axis_times(dates: tuple[str, ...], start: int, stop: int) -> NDArray[Any]:
     """Positions on the axis of the times start + 1 … stop [stop − start].
 
     They are datetime64 where there are dates.

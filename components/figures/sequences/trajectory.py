@@ -9,7 +9,7 @@ import torch
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
 from components.figures.sequences.outliers import REPLICATE, mark
-from components.figures.sequences.time_axis import label_times, times_of
+from components.figures.sequences.time_axis import axis_times, label_times
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
         return {}
     times = found.mean.shape[1]
     kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
-    t = times_of(problem.dates, 0, times)
+    t = axis_times(problem.dates, 0, times)
     truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times].cpu()
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
     hit = problem.is_corrupted[REPLICATE, :times].cpu()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.contracts.problems import Labelled
+from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 from components.metrics.classification import expected_calibration_error
@@ -46,7 +46,8 @@ def coverage_curve(inside: Tensor, levels: Tensor) -> Tensor:
 
 
 def reliability_curve(p: Tensor, happened: Tensor, n_bins: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean probability, observed frequency and number of rows in the equal-width bins of p that are not empty."""
+    """Mean probability, observed frequency and number of rows in the equal-width bins of p that are
+    not empty."""
     bins = (p * n_bins).long().clamp(0, n_bins - 1)
     count = torch.bincount(bins, minlength=n_bins).double()
     full = count > 0
@@ -126,16 +127,17 @@ def _diagonal(figure: Figure, ax: Axes) -> Figure:
 
 
 def calibration(
-    problem: Labelled, posterior: Predicts, rng: Rng, n_bins: int = 10, n_rows: int = 6000
+    problem: LabelledProblem, posterior: Predicts, rng: Rng, n_bins: int = 10, n_rows: int = 6000
 ) -> dict[str, Figure]:
-    """Reliability diagram of class labels (with the ECE), or coverage of the central intervals of real ones.
+    """Reliability diagram of class labels (with the ECE), or coverage of the central intervals of
+    real ones.
 
-    One curve per task that has test labels, and nothing without any; the diagonal is perfect calibration, and a curve below
-    it over-confident.  With two classes the probability of class 1 is held against its frequency, with more the confidence
-    of the guess against its accuracy.
-    Markers of a reliability diagram grow with the number of rows in the bin; the grey band around the diagonal of a
-    coverage curve holds 90 % of the fractions of a calibrated prediction.  Of more than ``n_rows`` test rows, so many
-    are taken at even distances.
+    One curve per task that has test labels, and nothing without any; the diagonal is perfect
+    calibration, and a curve below it over-confident.  With two classes the probability of class 1
+    is held against its frequency, with more the confidence of the guess against its accuracy.
+    Markers of a reliability diagram grow with the number of rows in the bin; the grey band around
+    the diagonal of a coverage curve holds 90 % of the fractions of a calibrated prediction.  Of
+    more than ``n_rows`` test rows, so many are taken at even distances.
 
     Source: Guo et al. (2017), Fig 1 (reliability diagram)."""
     test = problem.test

@@ -1,4 +1,5 @@
-"""Fisher's report: the shadow of the confidence ellipsoid on two coefficients, and the coverage found by simulation."""
+"""Fisher's report: the shadow of the confidence ellipsoid on two coefficients, and the coverage
+found by simulation."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def closest_pair(covariance: Tensor) -> tuple[int, int]:
 
 
 def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) -> Tensor:
-    """Edge of the projection of {β : (β − c)ᵀC⁻¹(β − c) ≤ radius} on coordinates i and j, [200, 2]."""
+    """Edge of the projection of {β : (β − c)ᵀC⁻¹(β − c) ≤ radius} on coordinates i and j, [200,
+    2]."""
     angle = torch.linspace(0, 2 * math.pi, 200, dtype=torch.float64)
     circle = torch.stack([angle.cos(), angle.sin()], 1) * radius**0.5
     part = covariance.detach().cpu().double()[[i, j]][:, [i, j]]
@@ -35,7 +37,8 @@ def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) ->
 
 
 def confidence_region(estimate: FisherReport) -> Figure:
-    """Left: β̂ with its region and the estimates of repeated data sets; right: coverage less level, ± 2 standard errors."""
+    """Left: β̂ with its region and the estimates of repeated data sets; right: coverage less level,
+    ± 2 standard errors."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
     data = estimate.data
     fit = estimate.fit

@@ -1,4 +1,5 @@
-"""Savage's report: the credible region, the interval of each coefficient, and the probabilities of models."""
+"""Savage's report: the credible region, the interval of each coefficient, and the probabilities of
+models."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from components.figures.supervised.linear_reports import SavageReport
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DRAWN = 400
+MAX_PLOTTED_DRAWS = 400
 MODELS = 8  # most probable ones shown
 
 
@@ -31,7 +32,7 @@ def credible_region(posterior: SavageReport) -> Figure:
     beta_posterior = posterior.known_coefficients
     i, j = closest_pair(fit.covariance)
     level = posterior.level
-    theta = posterior.theta_draws[:DRAWN].cpu()
+    theta = posterior.theta_draws[:MAX_PLOTTED_DRAWS].cpu()
     left.plot(
         theta[:, i],
         theta[:, j],

@@ -1,4 +1,5 @@
-"""Mean ranks of several methods on one axis, bars joining those that cannot be told apart (Demšar 2006, Fig. 1)."""
+"""Mean ranks of several methods on one axis, bars joining those that cannot be told apart (Demšar
+2006, Fig. 1)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ INK = PALETTE[6]
 BAR = PALETTE[0]
 STEP = 0.30
 CLOSE = 0.11  # inches: between the lines of names, between bars
-CROWDED = 14  # ranks from which every fifth is named
+MIN_SPARSE_LABEL_RANKS = 14  # ranks from which every fifth is named
 WIDTH = 6.4
 MARGIN = 1.9  # inches: of the figure, and of the names on either side
 
@@ -56,7 +57,7 @@ def critical_difference_diagram(
     ax.plot([at(1), at(k)], [top, top], color=INK, lw=1.2)
     for rank in range(1, k + 1):
         ax.plot([at(rank)] * 2, [top - 0.07, top], color=INK, lw=1.0)
-        if k > CROWDED and rank % 5 and rank > 1:
+        if k > MIN_SPARSE_LABEL_RANKS and rank % 5 and rank > 1:
             continue
         ax.text(at(rank), top - 0.12, str(rank), ha="center", va="bottom", fontsize=9, color=INK)
     if distance is not None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import ArdWeights
 from components.contracts.posteriors import HoldsModule, Predicts
-from components.contracts.problems import Labelled
+from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
@@ -87,11 +87,12 @@ def hinton_diagram(weights: Tensor, process_names: list[str], task_names: list[s
     return figure
 
 
-def hinton(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
-    """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two colours.
+def hinton(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
+    """Top-layer ARD weights, tasks × latent processes, shared and task-specific processes in two
+    colours.
 
-    Inputs passed on to the top layer are a third kind, and one column, their sum, where they are many.  Nothing is
-    drawn unless the posterior's module has ``ArdWeights``.
+    Inputs passed on to the top layer are a third kind, and one column, their sum, where they are
+    many.  Nothing is drawn unless the posterior's module has ``ArdWeights``.
 
     Source: Boustati (2021), eq. (3.15), Figs 3.5 and A.1."""
     module = posterior.module if isinstance(posterior, HoldsModule) else None

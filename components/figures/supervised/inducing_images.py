@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import InducingInputs
 from components.contracts.posteriors import HoldsModule, Predicts
-from components.contracts.problems import Labelled
+from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import new_figure
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def _process(n_groups: int, weights: Tensor) -> int:
+def _dominant_process(n_groups: int, weights: Tensor) -> int:
     """Index of an owner's group of inducing inputs: the group with the largest weight.
 
     If the inducing inputs are tied, there is only one group.
@@ -26,7 +26,7 @@ def _process(n_groups: int, weights: Tensor) -> int:
 
 
 def inducing_images(
-    problem: Labelled, posterior: Predicts, rng: Rng, n_images: int = 4
+    problem: LabelledProblem, posterior: Predicts, rng: Rng, n_images: int = 4
 ) -> dict[str, Figure]:
     """The inducing images that moved most, before and after training.
 
@@ -55,12 +55,12 @@ def inducing_images(
     )
     owners: list[tuple[str, Tensor, Tensor]] = []  # title, inducing images [M, D] before and after
     if "shared 1" in now:
-        group = _process(len(now["shared 1"]), weights[:, shared].sum(0))
+        group = _dominant_process(len(now["shared 1"]), weights[:, shared].sum(0))
         owners.append(("shared", start["shared 1"][group], now["shared 1"][group]))
     if "specific 1" in now:
         per_task = len(now["specific 1"]) // problem.n_tasks
         for t, name in enumerate(problem.task_names):
-            group = t * per_task + _process(per_task, weights[t, specific])
+            group = t * per_task + _dominant_process(per_task, weights[t, specific])
             title = f"own: {name}".replace("background", "bg")
             owners.append((title, start["specific 1"][group], now["specific 1"][group]))
     if not owners:

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 MARKERS = "osD^vP*X"
 
 
-def in_words(metric: str) -> str:
+def format_metric_name(metric: str) -> str:
     """NLPP, RMSE, accuracy, log likelihood: a metric as it is written on an axis."""
     return metric.upper() if len(metric) <= 4 else metric.replace("_", " ")
 
 
 def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> Figure:
-    """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model in the order of the table;
-    of more than eight models each has a panel of its own.
+    """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model
+    in the order of the table; of more than eight models each has a panel of its own.
 
-    The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN); ``label`` names the
-    horizontal axis where it is not N.  A panel shows the range where most values lie; a value above it is marked by a
-    triangle at the top and written out.
+    The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN);
+    ``label`` names the horizontal axis where it is not N.  A panel shows the range where most
+    values lie; a value above it is marked by a triangle at the top and written out.
 
     Raises:
         ValueError: a column is missing.
@@ -48,7 +48,7 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
         for model, colour, marker in zip(models, PALETTE, MARKERS, strict=False)
     }
     limits = {
-        metric: _range(table[table["metric"] == metric]["mean"].to_numpy(float))
+        metric: _axis_limits(table[table["metric"] == metric]["mean"].to_numpy(float))
         for metric in metrics
     }
     if len(models) > MOST:
@@ -108,9 +108,9 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
                     )
             ax.set(ylim=limits[metric])
             if len(axes) == 1:
-                ax.set(xlabel=label, ylabel=in_words(metric))
+                ax.set(xlabel=label, ylabel=format_metric_name(metric))
             elif k % COLUMNS == 0:
-                ax.set_ylabel(in_words(metric), fontsize=8)
+                ax.set_ylabel(format_metric_name(metric), fontsize=8)
     if len(models) > MOST:
         figure.supxlabel(label, fontsize=9)
     return figure
@@ -129,7 +129,8 @@ def _line(
     above: Counter[float],
     told: bool,
 ) -> None:
-    """One model's line; with ``told`` its error bars, and its values above the panel written out."""
+    """One model's line; with ``told`` its error bars, and its values above the panel written
+    out."""
     if own.empty:
         return
     n = own["n_train"].to_numpy(float)
@@ -157,8 +158,9 @@ def _line(
         above[size] += 1
 
 
-def _range(values: np.ndarray) -> tuple[float, float]:
-    """Limits that leave out values more than three inter-quartile ranges above the upper quartile."""
+def _axis_limits(values: np.ndarray) -> tuple[float, float]:
+    """Limits that leave out values more than three inter-quartile ranges above the upper
+    quartile."""
     quarter, three_quarters = np.quantile(values, [0.25, 0.75])
     bulk = values[values <= three_quarters + 3 * (three_quarters - quarter)]
     low = float(bulk.min())

@@ -11,7 +11,8 @@ from components.maths.least_squares import LeastSquares
 
 
 class RegressionData(Protocol):
-    """A linear regression as it was seen, and the β [D] with which it was, or could have been, simulated."""
+    """A linear regression as it was seen, and the β [D] with which it was, or could have been,
+    simulated."""
 
     @property
     def names(self) -> list[str]: ...  # of the D coefficients

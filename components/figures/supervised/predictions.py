@@ -9,7 +9,7 @@ import torch
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Labelled
+from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 
 def predictions(
-    problem: Labelled, posterior: Predicts, rng: Rng, n_points: int = 150
+    problem: LabelledProblem, posterior: Predicts, rng: Rng, n_points: int = 150
 ) -> dict[str, Figure]:
-    """One panel per task: predictive mean and central 90 % interval against the true label of ``n_points`` test rows.
+    """One panel per task: predictive mean and central 90 % interval against the true label of
+    ``n_points`` test rows.
 
-    Intervals that miss the label are drawn in the second colour.  The titles' scores are over these very rows, in
-    standardised units.  Nothing is drawn for class labels, of a task none of these rows has a label of, or without any."""
+    Intervals that miss the label are drawn in the second colour.  The titles' scores are over these
+    very rows, in standardised units.  Nothing is drawn for class labels, of a task none of these
+    rows has a label of, or without any."""
     if problem.target != "real" or not bool(problem.test.mask.any()):
         return {}
     from matplotlib.lines import Line2D

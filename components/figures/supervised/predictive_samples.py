@@ -8,7 +8,7 @@ import torch
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Labelled
+from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 POINTS = 1000
 
 
-def predictive_samples(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
-    """Two panels in the units of the labels: training labels of the first task, and one draw y ~ p(y|x) at each of as many x.
+def predictive_samples(
+    problem: LabelledProblem, posterior: Predicts, rng: Rng
+) -> dict[str, Figure]:
+    """Two panels in the units of the labels: training labels of the first task, and one draw y ~
+    p(y|x) at each of as many x.
 
     Nothing is drawn unless there is one real-valued input and the labels are real.
 

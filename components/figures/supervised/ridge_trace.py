@@ -20,7 +20,8 @@ DASHES: dict[str, Any] = {
 
 
 def ridge_trace(estimates: RidgeReport) -> Figure:
-    """Left: coefficients against λ with the λ that each rule chooses; right: variance, squared bias and their sum."""
+    """Left: coefficients against λ with the λ that each rule chooses; right: variance, squared bias
+    and their sum."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.9)
     data = estimates.data
     penalties = estimates.penalties.cpu()

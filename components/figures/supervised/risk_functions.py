@@ -1,4 +1,5 @@
-"""Wald's report: risk functions of estimators along a ray, their worst case and their integral over the prior."""
+"""Wald's report: risk functions of estimators along a ray, their worst case and their integral over
+the prior."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ LABELS = {
 
 
 def risk_functions(risks: WaldReport) -> Figure:
-    """Left: risk ± 2 standard errors against the length of β; right: worst and integrated risk of each estimator."""
+    """Left: risk ± 2 standard errors against the length of β; right: worst and integrated risk of
+    each estimator."""
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
     names = list(LABELS)
     for e, name in enumerate(names):

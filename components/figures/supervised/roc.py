@@ -8,7 +8,7 @@ import torch
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
-from components.contracts.problems import Labelled
+from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def roc(problem: Labelled, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
+def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Figure]:
     """True against false positive rate on the test rows, one curve per task with its area.
 
     The area is in the legend.  Nothing is drawn unless labels are binary; a task with test

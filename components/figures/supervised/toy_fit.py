@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Labelled
+from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def toy_fit(
-    problem: Labelled,
+    problem: LabelledProblem,
     posterior: Predicts,
     rng: Rng,
     truth: Callable[[Tensor], Tensor] | None = None,

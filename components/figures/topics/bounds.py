@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.style import line_look, new_figure
+from components.figures.style import new_figure, series_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,7 +15,8 @@ LEFT_OUT = 2  # first passes, in which the bound rises so far that nothing else 
 
 
 def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
-    """``elbo_by_start``: ELBO [T, R] of R starts, the best one drawn thick, and where factors of documents became warm.
+    """``elbo_by_start``: ELBO [T, R] of R starts, the best one drawn thick, and where factors of
+    documents became warm.
 
     Nothing is drawn of fewer than four passes."""
     if len(bounds) <= LEFT_OUT + 1:
@@ -25,7 +26,7 @@ def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
     passes = range(LEFT_OUT + 1, len(bounds) + 1)
     for r, values in enumerate(bounds[LEFT_OUT:].T.cpu()):
         label = f"start {r + 1}{' (best)' if r == best else ''}"
-        ax.plot(passes, values, lw=2.4 if r == best else 1.2, label=label, **line_look(r))
+        ax.plot(passes, values, lw=2.4 if r == best else 1.2, label=label, **series_style(r))
     if fresh < len(bounds):
         ax.axvline(fresh, color="#999999", ls=":", lw=1)
         ax.annotate(

@@ -64,7 +64,8 @@ def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[s
 
 
 def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
-    """The eight most probable words of each topic, the twenty most coherent topics in the order of that."""
+    """The eight most probable words of each topic, the twenty most coherent topics in the order of
+    that."""
     if problem.image_shape is not None:
         return {}
     topics = align_topics(posterior.topics)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.posteriors import HoldsDraws, KnowsDensity
-from components.contracts.problems import Rows, Unnamed
+from components.contracts.posteriors import DensityPosterior, HoldsDraws
+from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 from components.posteriors.draws import Draws
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GRID = 200
-REACH = 5.0
+INITIAL_GRID_REACH = 5.0
 WIDER = 1.5
 WIDEST = 60.0  # standard deviations of q that the grid goes out to, at first and at most
 EDGE = 8.0  # nats below its peak that the exact density has fallen at the edge
@@ -53,8 +53,9 @@ def spread(log_density: Tensor, points: Tensor) -> Tensor:
 
 @torch.no_grad()
 def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
-    """Two sides and the points of a grid around draws of q, so wide that the exact density is all but 0 at its edge."""
-    reach = REACH
+    """Two sides and the points of a grid around draws of q, so wide that the exact density is all
+    but 0 at its edge."""
+    reach = INITIAL_GRID_REACH
     while True:
         half = theta.std(0) * reach
         ranges = zip((theta.mean(0) - half).tolist(), (theta.mean(0) + half).tolist(), strict=True)
@@ -68,7 +69,8 @@ def plane(theta: Tensor, exact: Density) -> tuple[list[Tensor], Tensor]:
 
 
 def contours(theta: Tensor, exact: Density, own: Density | None, called: str) -> dict[str, Figure]:
-    """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is not known."""
+    """Contours of both, as far out as draws θ [n, 2] of q say; the draws where the density of q is
+    not known."""
     sides, points = plane(theta, exact)
     figure, (axis,) = new_figure(width=5.0, height=4.4)
     captions = []
@@ -111,9 +113,9 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     return {"beside_exact": figure}
 
 
-def density_of(posterior: object) -> Density | None:
+def get_log_density(posterior: object) -> Density | None:
     """log q where it is known."""
-    if not isinstance(posterior, KnowsDensity):
+    if not isinstance(posterior, DensityPosterior):
         return None
     q = posterior
 
@@ -125,9 +127,9 @@ def density_of(posterior: object) -> Density | None:
     return None if q.log_density(torch.zeros(1, 2, dtype=torch.float64)) is None else own
 
 
-def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
-    """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a grid, and of q.  Where there
-    are not two coordinates, or no draws, nothing."""
+def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """Contours that hold 95, 75, 50 and 25 % of the exact posterior of θ, by its log joint on a
+    grid, and of q.  Where there are not two coordinates, or no draws, nothing."""
     if (
         not isinstance(posterior, Draws)
         or not isinstance(posterior.model, LogJoint)
@@ -142,15 +144,15 @@ def beside_exact(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Fig
     def exact(theta: Tensor) -> Tensor:
         return model.log_prior(theta) + model.log_likelihood(theta, train).sum(1)
 
-    return contours(posterior.flat, exact, density_of(posterior), "exact posterior")
+    return contours(posterior.flat, exact, get_log_density(posterior), "exact posterior")
 
 
-def beside_target(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure]:
+def target_contours(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure]:
     """Contours of a density of two coordinates and of q, if the density of q is known.
 
     Nothing is drawn for a q with only draws.
     """
-    q_density = density_of(draws) if draws.draws.shape[-1] == 2 else None
+    q_density = get_log_density(draws) if draws.draws.shape[-1] == 2 else None
     return (
         {}
         if q_density is None or draws.n_draws < 2

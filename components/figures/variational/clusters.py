@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import PredictsRows
-from components.contracts.problems import Rows, Unnamed
+from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 GRID = 80
 
 
-def clusters(problem: Unnamed, posterior: object, rng: Rng) -> dict[str, Figure]:
-    """Held-out rows in the first two values: by their known classes, and by the most probable cluster, paler where it is less
-    certain; of rows of two values the predictive density too, contours a factor e apart."""
+def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """Held-out rows in the first two values: by their known classes, and by the most probable
+    cluster, paler where it is less certain; of rows of two values the predictive density too,
+    contours a factor e apart."""
     rows = problem.test
     if not isinstance(posterior, PredictsRows) or not isinstance(rows, Rows) or rows.x.shape[1] < 2:
         return {}

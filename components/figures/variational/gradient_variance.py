@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Protocol
 
-from components.figures.style import PALETTE, line_look, new_figure
+from components.figures.style import PALETTE, new_figure, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ class Laboratory(Protocol):
 
 def _look(k: int) -> dict[str, Any]:
     """Plot style of the k-th gradient."""
-    return line_look(k) | {"marker": MARKERS[k // len(PALETTE) % len(MARKERS)]}
+    return series_style(k) | {"marker": MARKERS[k // len(PALETTE) % len(MARKERS)]}
 
 
 def _plain(ax: Axes) -> None:
@@ -61,7 +61,7 @@ def _plain(ax: Axes) -> None:
             axis.set_tick_params(which="minor", labelsize=7)
 
 
-def _learning(ax: Axes, seen: Laboratory, t: int) -> None:
+def _plot_learning(ax: Axes, seen: Laboratory, t: int) -> None:
     for k, label in enumerate(seen.labels):
         y = [seen.findings.curves[f"{label}/{t}/{n}"] for n in seen.iterations]
         ax.plot(seen.iterations, [max(v, FLOOR) for v in y], ms=3, **_look(k), label=label)
@@ -104,15 +104,16 @@ def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
 
 
 def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
-    """Trace ratios by iteration of learning and by step of training, and ratio against time at the last freeze; the line there
-    joins what has as much variance × time as the first gradient.  Nothing before the first freeze."""
+    """Trace ratios by iteration of learning and by step of training, and ratio against time at the
+    last freeze; the line there joins what has as much variance × time as the first gradient.
+    Nothing before the first freeze."""
     reached = [t for t in seen.at if f"trace_ratio/{seen.labels[0]}/{t}" in seen.findings.scores]
     if not reached:
         return {}
     panels = reached if len(seen.iterations) > 1 else []
     figure, axes = new_figure(1, len(panels) + 2, 3.6, 3.4)
     for ax, t in zip(axes, panels, strict=False):
-        _learning(ax, seen, t)
+        _plot_learning(ax, seen, t)
     steps, costs = axes[-2:]
     for k, label in enumerate(seen.labels):
         y = [max(seen.findings.scores[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]

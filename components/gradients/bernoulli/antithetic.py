@@ -13,7 +13,11 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.layers import drawn_above, uniform, with_log_odds
+from components.gradients.bernoulli.layers import (
+    assemble_guide_gradients,
+    sample_upper_layers,
+    uniform,
+)
 
 
 class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
@@ -40,8 +44,9 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
         """C."""
 
     @abstractmethod
-    def couple(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
-        """Uniform numbers and the draws that they make, [K, C, B, D] each, of log odds α [C, B, D]."""
+    def draw_coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+        """Uniform numbers and the draws that they make, [K, C, B, D] each, of log odds α [C, B,
+        D]."""
 
     @abstractmethod
     def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
@@ -62,9 +67,9 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
         for _ in range(module.n_layers):
             alpha = module.logits(batch, below).expand(self.chains, -1, -1)
             with torch.no_grad():
-                u, z = self.couple(alpha, rng)
+                u, z = self.draw_coupled(alpha, rng)
                 same = [layer.repeat(len(z), 1, 1) for layer in below]
-                draws = drawn_above(module, batch, [*same, z.flatten(0, 1)], rng)
+                draws = sample_upper_layers(module, batch, [*same, z.flatten(0, 1)], rng)
                 log_q = module.log_q(batch, draws)
             log_joint = module.log_joint(batch, draws)
             joint.append(log_joint.mean(0).sum())
@@ -73,7 +78,7 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
             by_alpha.append(scale * self.slope(u, z, f[-1], alpha.detach()))
             below.append(z[0])
         selection = slice(1) if self.first_alone else slice(None)
-        gradients = with_log_odds(
+        gradients = assemble_guide_gradients(
             module, batch.scale * torch.stack(joint[selection]).mean(), alphas, by_alpha
         )
         elbo = batch.scale * torch.stack(f[selection]).flatten(0, 2).mean(0).sum()
@@ -81,7 +86,8 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
 
 
 class AntitheticPairs(Antithetic):
-    """Pairs: one uniform number for each variable, used as u and as 1 − u; S pairs of each layer, a chain each."""
+    """Pairs: one uniform number for each variable, used as u and as 1 − u; S pairs of each layer, a
+    chain each."""
 
     first_alone: ClassVar[bool] = False
 
@@ -94,7 +100,7 @@ class AntitheticPairs(Antithetic):
     def chains(self) -> int:
         return self.n_samples
 
-    def couple(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+    def draw_coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         first = uniform(alpha.shape, alpha, rng)
         u = torch.stack([first, 1 - first])
         return u, (u < alpha.sigmoid()).to(alpha)

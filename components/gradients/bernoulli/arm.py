@@ -10,12 +10,14 @@ from components.registry import register
 
 @register("gradient", "arm")
 class ARM(AntitheticPairs):
-    """ARM: one uniform number for each binary variable, used as u and as 1 − u, and the difference of f between the two.
+    """ARM: one uniform number for each binary variable, used as u and as 1 − u, and the difference
+    of f between the two.
 
         ∂/∂α_l E f = E[(f(z) − f(z̃)) (½ − u)],   z_l = 1[u < σ(α_l)],   z̃_l = 1[1 − u < σ(α_l)],   u ~ U(0, 1)
 
-    with respect to log odds α_l, layer after layer, the layers above drawn given each of z_l and z̃_l; f and α [S, B, …].
-    With respect to probabilities σ(α) the same product is another number.  Terms: elbo, of the whole data set in nats.
+    with respect to log odds α_l, layer after layer, the layers above drawn given each of z_l and
+    z̃_l; f and α [S, B, …]. With respect to probabilities σ(α) the same product is another number.
+    Terms: elbo, of the whole data set in nats.
 
     Source: Yin and Zhou (2019), Theorem 1; for layers, each given the one below, our derivation."""
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.antithetic import Antithetic
 from components.gradients.bernoulli.layers import uniform
-from components.gradients.score.log_ratio import two_or_more
+from components.gradients.score.log_ratio import require_two_draws
 from components.registry import register
 
 Copula = Literal["dirichlet", "gaussian"]
@@ -21,7 +21,8 @@ POINTS = 20
 
 
 def dirichlet(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
-    """u_k = (1 − d_k)^{n−1}, d ~ Dirichlet(1, …, 1) over the first dimension of ``shape`` (n): uniform, one by one."""
+    """u_k = (1 − d_k)^{n−1}, d ~ Dirichlet(1, …, 1) over the first dimension of ``shape`` (n):
+    uniform, one by one."""
     exponential = -torch.log1p(-uniform(shape, like, rng))
     d = exponential / exponential.sum(0)
     return (1 - d).pow(len(exponential) - 1)
@@ -34,7 +35,7 @@ def gaussian(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
     return torch.special.ndtr(math.sqrt(n / (n - 1)) * (noise - noise.mean(0)))
 
 
-def both_below(copula: Copula, m: Tensor, n: int) -> Tensor:
+def joint_lower_probability(copula: Copula, m: Tensor, n: int) -> Tensor:
     """P(u_j < m, u_k < m) of two of n numbers; m in (0, ½]."""
     if copula == "dirichlet":
         return (2 * m.pow(1 / (n - 1)) - 1).clamp_min(0).pow(n - 1)
@@ -47,7 +48,8 @@ def both_below(copula: Copula, m: Tensor, n: int) -> Tensor:
 
 
 def _legendre(like: Tensor) -> tuple[Tensor, Tensor]:
-    """Points and weights of a Gauss-Legendre rule on (0, 1), by eigenvectors (Golub and Welsch 1969)."""
+    """Points and weights of a Gauss-Legendre rule on (0, 1), by eigenvectors (Golub and Welsch
+    1969)."""
     k = torch.arange(1, POINTS, dtype=torch.float64)
     off_diagonal = (k / (4 * k.square() - 1).sqrt()).diag(1)
     nodes, vectors = torch.linalg.eigh(off_diagonal + off_diagonal.T)
@@ -85,15 +87,15 @@ class ARMS(Antithetic):
     copula: Copula
 
     @model_validator(mode="after")
-    def _compares_draws(self) -> ARMS:
-        two_or_more(self.n_samples, "arms", "compares a draw with the row's others")
+    def _check_sample_count(self) -> ARMS:
+        require_two_draws(self.n_samples, "arms", "compares a draw with the row's others")
         return self
 
     @property
     def chains(self) -> int:
         return 1
 
-    def couple(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
+    def draw_coupled(self, alpha: Tensor, rng: Rng) -> tuple[Tensor, Tensor]:
         shape = torch.Size([self.n_samples, *alpha.shape])
         u = (
             dirichlet(shape, alpha, rng)
@@ -107,6 +109,6 @@ class ARMS(Antithetic):
         n = self.n_samples
         # P of the rarer value
         m = (-alpha.abs()).sigmoid().clamp_min(torch.finfo(alpha.dtype).tiny)
-        uncorrelated = (1 - both_below(self.copula, m, n) / m) / (1 - m)  # 1 − ρ
+        uncorrelated = (1 - joint_lower_probability(self.copula, m, n) / m) / (1 - m)  # 1 − ρ
         differences = ((f - f.mean(0))[..., None] * (z - alpha.sigmoid())).sum(0)
         return differences / (n - 1) / uncorrelated

@@ -9,7 +9,11 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import Learnt
-from components.gradients.bernoulli.leave_one_out import LeaveOneOut, SlopedDraws, mean_of_others
+from components.gradients.bernoulli.leave_one_out import (
+    DrawsWithSlope,
+    LeaveOneOut,
+    leave_one_out_mean,
+)
 from components.registry import register
 
 
@@ -23,15 +27,17 @@ class LayerCoefficients(nn.Module):
 
 @register("gradient", "double_cv")
 class DoubleCV(LeaveOneOut[LayerCoefficients]):
-    """Double control variates: f less its first-order terms in Reinforce and in its baseline, and their mean put back.
+    """Double control variates: f less its first-order terms in Reinforce and in its baseline, and
+    their mean put back.
 
         ∂/∂α_l E f = E[S⁻¹ Σ_s (h_s − (S − 1)⁻¹ Σ_{j≠s} h_j) (z_l^s − μ_l^s) + a_l ∇̄_l^s ⊙ μ_l^s (1 − μ_l^s)]
         h_s = f(z^s) − Σ_l a_l ∇̄_l^sᵀ (z_l^s − μ_l^s),   ∇̄_l^s = (S − 1)⁻¹ Σ_{j≠s} ∂f/∂z_l (z^j),   μ_l = σ(α_l)
 
-    The slopes are those at the other draws, which know nothing of z^s, and the mean of (z_l − μ_l)² is known; the terms of
-    other layers have mean 0 given the layers below them.  a_l descends E[(∂/∂α)²] by Adam, after it has been used (``lr`` 0:
-    it stays); a = 0 is leave-one-out.  f [S, B], α, z, ∇̄ [S, B, D_l].  Terms: elbo, of the whole data set in nats.
-    State: a and its optimizer.
+    The slopes are those at the other draws, which know nothing of z^s, and the mean of (z_l − μ_l)²
+    is known; the terms of other layers have mean 0 given the layers below them.  a_l descends
+    E[(∂/∂α)²] by Adam, after it has been used (``lr`` 0: it stays); a = 0 is leave-one-out.  f [S,
+    B], α, z, ∇̄ [S, B, D_l].  Terms: elbo, of the whole data set in nats. State: a and its
+    optimizer.
 
     Raises:
         ConfigError: one draw has no others.
@@ -46,14 +52,14 @@ class DoubleCV(LeaveOneOut[LayerCoefficients]):
             self.lr,
         )
 
-    def by_alpha(self, control: LayerCoefficients, draws: SlopedDraws) -> list[Tensor]:
+    def by_alpha(self, control: LayerCoefficients, draws: DrawsWithSlope) -> list[Tensor]:
         a = control.coefficient
         h = draws.f
         corrections = []
         centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
         for index, mu in enumerate(draws.probability):
-            weighted = a[index] * mean_of_others(draws.slope[index])  # a_l ∇̄_l^s
+            weighted = a[index] * leave_one_out_mean(draws.slope[index])  # a_l ∇̄_l^s
             h = h - (weighted * centred[index]).sum(-1)
             corrections.append(weighted * mu * (1 - mu))
-        signal = (h - mean_of_others(h))[..., None]
+        signal = (h - leave_one_out_mean(h))[..., None]
         return [signal * layer + mean for layer, mean in zip(centred, corrections, strict=True)]

@@ -27,7 +27,7 @@ def logistic(u: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def drawn_above(
+def sample_upper_layers(
     module: BernoulliLayers[RowBatch], batch: RowBatch, below: Sequence[Tensor], rng: Rng
 ) -> tuple[Tensor, ...]:
     """The layers given, and a draw of all above them from the guide, given what lies below."""
@@ -38,7 +38,7 @@ def drawn_above(
     return tuple(z)
 
 
-def with_log_odds(
+def assemble_guide_gradients(
     module: BernoulliLayers[RowBatch],
     bound: Tensor,
     alphas: Sequence[Tensor],

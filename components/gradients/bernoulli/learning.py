@@ -32,10 +32,12 @@ class Learnt(Generic[C]):
 
 
 def descend(state: Learnt[C], by_alpha: Sequence[Tensor]) -> None:
-    """One step of Adam down Σ_l of the mean over draws and rows of |∂/∂α_l|², of ``by_alpha`` [S, B, D_l].
+    """One step of Adam down Σ_l of the mean over draws and rows of |∂/∂α_l|², of ``by_alpha`` [S,
+    B, D_l].
 
-    As long as the mean of ∂/∂α does not depend on what is learnt, that is descent of the variance.  To be called when
-    ``by_alpha`` has been used: a control variate must not know the noise that it corrects."""
+    As long as the mean of ∂/∂α does not depend on what is learnt, that is descent of the variance.
+    To be called when ``by_alpha`` has been used: a control variate must not know the noise that it
+    corrects."""
     square = torch.stack([g.square().sum(-1).mean() for g in by_alpha]).sum()
     parameters = list(state.control.parameters())
     for parameter, gradient in zip(
@@ -58,7 +60,8 @@ class RowLayers(BernoulliLayers[RowBatch], RowGuide[RowBatch], Protocol):
 
 
 class Surrogates(nn.Module):
-    """r_l(x, z_1, …, z_{l−1}, ζ_l), a network for each layer, 0 at first: free functions of a relaxed layer."""
+    """r_l(x, z_1, …, z_{l−1}, ζ_l), a network for each layer, 0 at first: free functions of a
+    relaxed layer."""
 
     def __init__(self, module: RowLayers, widths: Iterable[int], rng: Rng):
         super().__init__()

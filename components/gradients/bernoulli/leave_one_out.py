@@ -1,4 +1,5 @@
-"""Reinforce with the other draws as baseline, and control variates from how f falls off around them."""
+"""Reinforce with the other draws as baseline, and control variates from how f falls off around
+them."""
 
 from __future__ import annotations
 
@@ -14,21 +15,22 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.layers import with_log_odds
+from components.gradients.bernoulli.layers import assemble_guide_gradients
 from components.gradients.bernoulli.learning import Learnt, descend
-from components.gradients.score.log_ratio import two_or_more
+from components.gradients.score.log_ratio import require_two_draws
 
 C = TypeVar("C", bound=nn.Module)
 
 
-def mean_of_others(values: Tensor) -> Tensor:
+def leave_one_out_mean(values: Tensor) -> Tensor:
     """(S − 1)⁻¹ Σ_{j≠s} v_j of v [S, …]."""
     return (values.sum(0) - values) / (len(values) - 1)
 
 
 @dataclass(frozen=True)
-class SlopedDraws:
-    """S independent draws of all layers for each row, f and its slope there, all without gradient."""
+class DrawsWithSlope:
+    """S independent draws of all layers for each row, f and its slope there, all without
+    gradient."""
 
     z: list[Tensor]  # z_l [S, B, D_l]
     probability: list[Tensor]  # σ(α_l)
@@ -53,15 +55,15 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
     lr: NonNegativeFloat
 
     @model_validator(mode="after")
-    def _compares_draws(self) -> LeaveOneOut[C]:
-        two_or_more(self.n_samples, self.name, "compares a draw with the row's others")
+    def _check_sample_count(self) -> LeaveOneOut[C]:
+        require_two_draws(self.n_samples, self.name, "compares a draw with the row's others")
         return self
 
     @abstractmethod
-    def by_alpha(self, control: C, draws: SlopedDraws) -> list[Tensor]:
+    def by_alpha(self, control: C, draws: DrawsWithSlope) -> list[Tensor]:
         """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of the learnt parameters."""
 
-    def observe_draws(self, control: C, draws: SlopedDraws) -> None:
+    def observe_draws(self, control: C, draws: DrawsWithSlope) -> None:
         """Update any further statistics with draws that have been used."""
 
     def estimate(
@@ -73,12 +75,12 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
         log_joint = module.log_joint(batch, leaves)
         f = log_joint - module.log_q(batch, leaves)  # [S, B]
         slope = torch.autograd.grad(f.sum(), leaves, retain_graph=True)
-        draws = SlopedDraws(
+        draws = DrawsWithSlope(
             list(z), [alpha.detach().sigmoid() for alpha in alphas], list(slope), f.detach()
         )
         by_alpha = self.by_alpha(state.control, draws)
         scale = batch.scale / self.n_samples
-        gradients = with_log_odds(
+        gradients = assemble_guide_gradients(
             module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha]
         )
         if self.lr:

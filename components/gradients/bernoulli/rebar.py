@@ -11,12 +11,12 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import Learnt
-from components.gradients.bernoulli.relaxation import Relaxation, Relaxing
+from components.gradients.bernoulli.relaxation import Relaxation, RelaxationGradient
 from components.registry import register
 
 
 @register("gradient", "rebar")
-class REBAR(Relaxing[BernoulliLayers[RowBatch], Relaxation]):
+class REBAR(RelaxationGradient[BernoulliLayers[RowBatch], Relaxation]):
     """REBAR: f at a relaxed layer is a control variate with a known mean, layer by layer.
 
     The mean is known by reparameterisation.

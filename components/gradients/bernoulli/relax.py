@@ -10,12 +10,12 @@ from torch import Tensor
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
-from components.gradients.bernoulli.relaxation import Relaxing
+from components.gradients.bernoulli.relaxation import RelaxationGradient
 from components.registry import register
 
 
 @register("gradient", "relax")
-class RELAX(Relaxing[RowLayers, Surrogates]):
+class RELAX(RelaxationGradient[RowLayers, Surrogates]):
     """RELAX: a network of the relaxed layer is the control variate, one for each layer.
 
     Only values of f are needed.

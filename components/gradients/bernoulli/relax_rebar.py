@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
-from components.gradients.bernoulli.relaxation import Relaxation, Relaxing
+from components.gradients.bernoulli.relaxation import Relaxation, RelaxationGradient
 from components.registry import register
 
 
@@ -24,14 +24,16 @@ class Both(nn.Module):
 
 
 @register("gradient", "relax_rebar")
-class RelaxREBAR(Relaxing[RowLayers, Both]):
-    """RELAX on top of REBAR: f at the relaxed layer and a network of it are the control variate, one layer at a time.
+class RelaxREBAR(RelaxationGradient[RowLayers, Both]):
+    """RELAX on top of REBAR: f at the relaxed layer and a network of it are the control variate,
+    one layer at a time.
 
         ∂/∂α_l E f = E[(f(z) − c_φ(ζ̃)) (z_l − σ(α_l)) + ∂/∂α_l (c_φ(ζ) − c_φ(ζ̃))]
         c_φ(ζ) = η_l f(z_1, …, z_{l−1}, σ(ζ/λ_l), σ(α_{l+1}), …) + r_l(x, z_1, …, z_{l−1}, ζ)
 
-    ζ and ζ̃ as in RELAX.  φ = (λ, η, r) descends E[(∂/∂α_l)²] of a draw by Adam, after it has been used.  r is 0 at first, which
-    is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data set in nats.  State: φ and its optimizer.
+    ζ and ζ̃ as in RELAX.  φ = (λ, η, r) descends E[(∂/∂α_l)²] of a draw by Adam, after it has been
+    used.  r is 0 at first, which is REBAR.  f and α [S, B, …].  Terms: elbo, of the whole data set
+    in nats.  State: φ and its optimizer.
 
     Source: Grathwohl et al. (2018), eqs. (7) and (9) and section 3.3; Tucker et al. (2017)."""
 

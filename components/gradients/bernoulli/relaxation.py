@@ -15,7 +15,7 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.bernoulli.layers import logistic, uniform, with_log_odds
+from components.gradients.bernoulli.layers import assemble_guide_gradients, logistic, uniform
 from components.gradients.bernoulli.learning import Learnt, descend
 
 M = TypeVar("M", bound=BernoulliLayers[RowBatch])
@@ -48,7 +48,8 @@ class Relaxation(nn.Module):
 
 @dataclass(frozen=True)
 class RelaxedDraws:
-    """Draws of all layers, [S, B, D_l] each, and the noise that relaxes them, all without gradient."""
+    """Draws of all layers, [S, B, D_l] each, and the noise that relaxes them, all without
+    gradient."""
 
     alphas: list[Tensor]
     u: list[Tensor]
@@ -63,7 +64,7 @@ def conditional(z: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
     return alpha + logistic(torch.where(z > 0, zero + v * (1 - zero), v * zero))
 
 
-class Relaxing(Gradient[M, RowBatch, Learnt[C]]):
+class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     """∂/∂α_l E f(z) by the score function, with a relaxed layer as control variate.
 
     The mean of the control variate c of a relaxed layer is known by its path.
@@ -106,16 +107,18 @@ class Relaxing(Gradient[M, RowBatch, Learnt[C]]):
         with torch.no_grad():
             f = log_joint - module.log_q(batch, tuple(z))  # [S, B]
         draws = RelaxedDraws([alpha.detach() for alpha in alphas], u, z, v, f)
-        by_alpha = self._by_alpha(module, batch, state.control, draws)
+        by_alpha = self._relaxed_gradients(module, batch, state.control, draws)
         scale = batch.scale / self.n_samples
-        gradients = with_log_odds(
+        gradients = assemble_guide_gradients(
             module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha]
         )
         if self.learns:
             descend(state, by_alpha)
         return gradients, {"elbo": batch.scale * f.mean(0).sum()}, state
 
-    def _by_alpha(self, module: M, batch: RowBatch, part: C, draws: RelaxedDraws) -> list[Tensor]:
+    def _relaxed_gradients(
+        self, module: M, batch: RowBatch, part: C, draws: RelaxedDraws
+    ) -> list[Tensor]:
         """∂/∂α_l of each draw, unscaled [S, B, D_l], as functions of any learnt parameters."""
         gradients = []
         for index, (z, u, v) in enumerate(zip(draws.z, draws.u, draws.v, strict=True)):

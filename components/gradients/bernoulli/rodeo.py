@@ -10,7 +10,11 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import Learnt, silent
-from components.gradients.bernoulli.leave_one_out import LeaveOneOut, SlopedDraws, mean_of_others
+from components.gradients.bernoulli.leave_one_out import (
+    DrawsWithSlope,
+    LeaveOneOut,
+    leave_one_out_mean,
+)
 from components.registry import register
 
 KEPT = 0.99  # of the running size of f by a step
@@ -18,9 +22,11 @@ FEWEST = 1e-8  # the size of f is not less
 
 
 class SteinSurrogates(nn.Module):
-    """H_l: (f(z^j), ∂f/∂z_l(z^j)ᵀ (y − z_l^j)) -> two surrogates of f(y): a network and a multiple of the second.
+    """H_l: (f(z^j), ∂f/∂z_l(z^j)ᵀ (y − z_l^j)) -> two surrogates of f(y): a network and a multiple
+    of the second.
 
-    Both arguments are counted in the running size of f, and so is what comes out: √ of the mean square around the mean."""
+    Both arguments are counted in the running size of f, and so is what comes out: √ of the mean
+    square around the mean."""
 
     mean: Tensor
     variance: Tensor
@@ -77,14 +83,14 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
             SteinSurrogates(module.n_layers, self.widths, self.coefficient, like, rng), self.lr
         )
 
-    def by_alpha(self, control: SteinSurrogates, draws: SlopedDraws) -> list[Tensor]:
+    def by_alpha(self, control: SteinSurrogates, draws: DrawsWithSlope) -> list[Tensor]:
         baseline = draws.f
         corrections = []
         for index in range(len(draws.z)):
             scalar, vector = self._stein(control, draws, index)
             baseline = baseline + scalar
             corrections.append(vector)
-        signal = (draws.f - mean_of_others(baseline))[..., None]
+        signal = (draws.f - leave_one_out_mean(baseline))[..., None]
         centred = [z - mu for z, mu in zip(draws.z, draws.probability, strict=True)]
         return [
             signal * layer + correction
@@ -92,7 +98,7 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
         ]
 
     def _stein(
-        self, control: SteinSurrogates, draws: SlopedDraws, at: int
+        self, control: SteinSurrogates, draws: DrawsWithSlope, at: int
     ) -> tuple[Tensor, Tensor]:
         """A_l h_l^s [S, B] and A_l h̃_l^s [S, B, D_l] at z_l^s."""
         z = draws.z[at]
@@ -113,6 +119,6 @@ class RODEO(LeaveOneOut[SteinSurrogates]):
         return by_flip[..., 0].sum(-1), vector
 
     @torch.no_grad()
-    def observe_draws(self, control: SteinSurrogates, draws: SlopedDraws) -> None:
+    def observe_draws(self, control: SteinSurrogates, draws: DrawsWithSlope) -> None:
         control.variance.lerp_((draws.f - control.mean).square().mean().clamp_min(FEWEST), 1 - KEPT)
         control.mean.lerp_(draws.f.mean(), 1 - KEPT)

@@ -11,12 +11,12 @@ from torch import Tensor
 from components.contracts.capabilities import RowContext
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
-from components.gradients.pathwise.controlled import Controlled, Told, spread
+from components.gradients.pathwise.controlled import ControlVariateGradient, Told, spread
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 LARGEST = (
     2**28
@@ -24,7 +24,7 @@ LARGEST = (
 
 
 @dataclass
-class Recognition:
+class RecognitionNetwork:
     """r_φ and its optimizer."""
 
     network: Perceptron  # y_b [C] -> [P · K·D], or [P · (K·D + 1)] with d_b
@@ -32,7 +32,7 @@ class Recognition:
 
 
 @register("gradient", "amortised_cv")
-class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
+class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwork]):
     """Amortised control variates: a polynomial of its noise corrects each row's gradient.
 
     Each row has its own coefficients.
@@ -65,9 +65,9 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
     activation: Activation
     lr: PositiveFloat
 
-    def init(self, module: RowContext[RowBatch], rng: Rng) -> Recognition:
+    def init(self, module: RowContext[RowBatch], rng: Rng) -> RecognitionNetwork:
         if not module.context_dim:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "gradient=amortised_cv gives each row coefficients of its own, and here are no rows; choose "
                 "gradient=context_free_cv"
             )
@@ -75,22 +75,22 @@ class AmortisedCV(Controlled[RowContext[RowBatch], Recognition]):
         out = sum(p.numel() for p in parameters) * (self.order * module.noise_dim + self.centred)
         sizes = [module.context_dim, *self.widths, out]
         if out * sizes[-2] > LARGEST:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"the network of gradient=amortised_cv would have {out * sizes[-2]} weights in its last layer; lower "
                 "gradient.widths, or choose a model with fewer parameters"
             )
         network = Perceptron(sizes, self.activation, rng).to(parameters[0])
-        return Recognition(network, Adam(network.parameters(), self.lr))
+        return RecognitionNetwork(network, Adam(network.parameters(), self.lr))
 
     def coefficients(
-        self, module: RowContext[RowBatch], batch: RowBatch, state: Recognition
+        self, module: RowContext[RowBatch], batch: RowBatch, state: RecognitionNetwork
     ) -> tuple[Tensor, Tensor | None]:
         K = self.order * module.noise_dim
         # [B, P, K·D (+ 1)]
         output: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))
         return output[..., :K], output[..., K] if self.centred else None
 
-    def learn(self, state: Recognition, told: Told) -> Recognition:
+    def learn(self, state: RecognitionNetwork, told: Told) -> RecognitionNetwork:
         state.optimizer.zero_grad()
         spread(self.objective, told.gradient, told.rows, told.fitted).backward()
         state.optimizer.step()

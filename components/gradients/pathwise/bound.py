@@ -12,12 +12,12 @@ from torch.func import functional_call, vmap
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.gradients.by_parameter import Called, Gradients, split
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Terms = dict[str, Tensor]
 
 
-def terms_of(elbo: Tensor, kl: Tensor) -> Terms:
+def bound_terms(elbo: Tensor, kl: Tensor) -> Terms:
     """elbo and, where rows share anything, kl, of the whole data set in nats."""
     return {"elbo": elbo.detach()} | ({"kl": kl.detach()} if kl.requires_grad else {})
 
@@ -28,21 +28,21 @@ def whole_gradient(
     """∇ [N/B Σ_b S⁻¹ Σ_s ℓ_b(ε_s) − KL] at noise ε [S, B, D], in one backward pass."""
     kl = module.kl()
     elbo = batch.scale * module.elbo_rows(batch, noise).mean(0).sum() - kl
-    return list(torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)), terms_of(
-        elbo, kl
-    )
+    return list(
+        torch.autograd.grad(elbo, list(module.parameters()), allow_unused=True)
+    ), bound_terms(elbo, kl)
 
 
 def row_gradients(
     module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor
 ) -> tuple[Tensor, Gradients, Terms]:
-    """ĝ_b = N/B ∇ S⁻¹ Σ_s ℓ_b(ε_sb) of each row [B, P], all in one vectorised pass; their sum less ∇KL by parameter; and
-    the terms of the bound.
+    """ĝ_b = N/B ∇ S⁻¹ Σ_s ℓ_b(ε_sb) of each row [B, P], all in one vectorised pass; their sum less
+    ∇KL by parameter; and the terms of the bound.
 
     Raises:
         Misfit: the module's rows cannot be taken one by one."""
     if not isinstance(module, nn.Module) or not isinstance(batch, Batch | Rows):
-        raise Misfit(
+        raise ConfigMismatchError(
             "objective=partial_gradients needs rows to differentiate one by one, which this model has not; choose "
             "objective=squared_difference"
         )
@@ -74,4 +74,4 @@ def row_gradients(
         shared = torch.autograd.grad(kl, parameters, allow_unused=True)
     sums = split(rows.sum(0), parameters)
     gradients: Gradients = [g if k is None else g - k for g, k in zip(sums, shared, strict=True)]
-    return rows, gradients, terms_of(batch.scale * values.detach().sum() - kl, kl)
+    return rows, gradients, bound_terms(batch.scale * values.detach().sum() - kl, kl)

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from components.contracts.capabilities import NormalNoise, RowContext
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
-from components.gradients.pathwise.controlled import Controlled, Told, moment, spread
+from components.gradients.pathwise.controlled import ControlVariateGradient, Told, moment, spread
 from components.maths.optimizers import Adam
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class Coefficient(nn.Module):
@@ -39,21 +39,23 @@ class Averages:
 
 
 @register("gradient", "context_free_cv")
-class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
-    """Context-free control variate: a polynomial of the noise corrects the gradient, with one coefficient for all rows.
+class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
+    """Context-free control variate: a polynomial of the noise corrects the gradient, with one
+    coefficient for all rows.
 
         G̃_p = Ĝ_p − c_pᵀ W,   W = Σ_b w(ε_b),   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
         adam:            c ← c − lr · Adam(∇_c Σ_p Ṽ_p)
         moving_average:  c_p = Ê[(Ĝ_p − ḡ_p) Wᵀ] Cov[W]⁻¹,   Ê and ḡ exponentially weighted, Cov[W] known
                          or, of partial_gradients, Ê[B⁻¹ Σ_b (ĝ_bp − ḡ_p/B) w(ε_b)ᵀ] Cov[w]⁻¹, which varies less
 
-    c [P, K·D] is used before it learns of this noise, and is 0 at the start.  c* = Cov[Ĝ, W] Cov[W]⁻¹ is the best there is of
-    this form; Ṽ of ``objective`` leads there too.
+    c [P, K·D] is used before it learns of this noise, and is 0 at the start.  c* = Cov[Ĝ, W]
+    Cov[W]⁻¹ is the best there is of this form; Ṽ of ``objective`` leads there too.
 
     Raises:
         Misfit: rows share their noise and ``objective`` asks that they do not, or it takes rows one by one and there are none.
 
-    Source: Boustati (2021), section 4.6.1 and eqs. (4.14), (4.15); Paisley, Blei and Jordan (2012), eq. (12), for c*."""
+    Source: Boustati (2021), section 4.6.1 and eqs. (4.14), (4.15); Paisley, Blei and Jordan (2012),
+    eq. (12), for c*."""
 
     solver: Literal["adam", "moving_average"]
     lr: PositiveFloat
@@ -62,7 +64,7 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
     def init(self, module: NormalNoise[RowBatch], rng: Rng) -> Averages:
         no_rows = isinstance(module, RowContext) and not module.context_dim
         if self.solver == "adam" and self.objective == "partial_gradients" and no_rows:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "objective=partial_gradients of gradient=context_free_cv takes rows one by one, and here are none; "
                 "set inference.gradient.objective to gradient_sum"
             )
@@ -106,8 +108,9 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
         return replace(state, mean=mean, weight=weight, cross=cross, seen=cross_weight)
 
     def moments(self, told: Told, mean: Tensor) -> Tensor:
-        """One noise's part of Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P], and row by row where rows are known: the
-        same mean, without the products of one row's gradient and another's noise, which have none."""
+        """One noise's part of Cov[Ĝ, W] Cov[W]⁻¹ [P, K·D] about a mean of Ĝ [P], and row by row
+        where rows are known: the same mean, without the products of one row's gradient and
+        another's noise, which have none."""
         rows = len(told.w)
         whitened = self.whiten(told)
         if told.rows is not None:
@@ -117,7 +120,8 @@ class ContextFreeCV(Controlled[NormalNoise[RowBatch], Averages]):
         )
 
     def whiten(self, told: Told) -> Tensor:
-        """Cov[w]⁻¹ w_b [B, K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E ε^k)/S."""
+        """Cov[w]⁻¹ w_b [B, K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E
+        ε^k)/S."""
         orders = range(1, self.order + 1)
         within = told.w.new_tensor(
             [[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders]

@@ -1,4 +1,5 @@
-"""Control variates that are polynomials of Gaussian base noise, and what estimators have in common that use them."""
+"""Control variates that are polynomials of Gaussian base noise, and what estimators have in common
+that use them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients, flat, split
 from components.gradients.pathwise.bound import Terms, row_gradients, whole_gradient
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Objective = Literal["squared_difference", "gradient_sum", "partial_gradients"]
 Unit = Literal["scale", "one"]
@@ -65,7 +66,7 @@ class Told:
     fitted: Tensor  # d_b + c_bᵀ w(ε_b) [B, P], differentiable in what is learnt
 
 
-class Controlled(Gradient[M, RowBatch, S]):
+class ControlVariateGradient(Gradient[M, RowBatch, S]):
     """An estimator that takes a control variate of each row from the reparameterisation gradient.
 
     Raises:
@@ -80,8 +81,8 @@ class Controlled(Gradient[M, RowBatch, S]):
     unit: Unit
 
     def coefficients(self, module: M, batch: RowBatch, state: S) -> tuple[Tensor, Tensor | None]:
-        """c_b in its unit [B or 1, P, K·D], differentiable in what is learnt; and d_b [B or 1, P], ĝ_b in the mean as far as it
-        is known, which helps to learn c_b and corrects nothing."""
+        """c_b in its unit [B or 1, P, K·D], differentiable in what is learnt; and d_b [B or 1, P],
+        ĝ_b in the mean as far as it is known, which helps to learn c_b and corrects nothing."""
         raise TypeError(f"{type(self).__name__} has no coefficients")
 
     def learn(self, state: S, told: Told) -> S:
@@ -94,7 +95,7 @@ class Controlled(Gradient[M, RowBatch, S]):
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         shared = noise.shape[1] > 1 and noise.stride(1) == 0
         if shared and self.objective != "squared_difference":
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"objective={self.objective} of {self.name} takes rows for independent, which share their noise; set "
                 "inference.noise=rows, or objective=squared_difference"
             )

@@ -24,7 +24,7 @@ from components.gradients.pathwise.surrogate import (
     without,
 )
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 LARGEST = 2**27  # numbers in a table: 1 GiB in double precision
 
@@ -39,7 +39,7 @@ class Expansions:
 
 
 @dataclass
-class Tabulated:
+class ExpansionTables:
     """Table used for the correction, and the table that the current pass fills."""
 
     used: Expansions
@@ -50,7 +50,7 @@ class Tabulated:
 
 
 @register("gradient", "joint_cv")
-class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
+class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
     """Joint control variate: every row's f is replaced by its own quadratic with a known mean.
 
     The mean over draws and over all rows is known.
@@ -83,15 +83,15 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
 
     n_samples: PositiveInt
 
-    def init(self, module: GlobalLatent[RowBatch], rng: Rng) -> Tabulated:
+    def init(self, module: GlobalLatent[RowBatch], rng: Rng) -> ExpansionTables:
         N = module.n_data
         D = module.noise_dim
         if not N:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "gradient=joint_cv keeps an expansion of each row, and here are no rows; choose gradient=taylor_cv"
             )
         if N * D * D > LARGEST:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"the table of gradient=joint_cv would have {N * D * D} numbers; choose gradient=taylor_cv"
             )
         like = next(iter(module.parameters())).detach()
@@ -101,11 +101,11 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
                 like.new_zeros(N, D), like.new_zeros(N, D, D), like.new_zeros(N, dtype=torch.bool)
             )
 
-        return Tabulated(empty(), like.new_zeros(D), like.new_zeros(D, D), empty(), 0)
+        return ExpansionTables(empty(), like.new_zeros(D), like.new_zeros(D, D), empty(), 0)
 
     def estimate(
-        self, module: GlobalLatent[RowBatch], batch: RowBatch, rng: Rng, state: Tabulated
-    ) -> tuple[Gradients, Terms, Tabulated]:
+        self, module: GlobalLatent[RowBatch], batch: RowBatch, rng: Rng, state: ExpansionTables
+    ) -> tuple[Gradients, Terms, ExpansionTables]:
         numbers = self.numbers(batch, len(state.used.h))
         noise = module.draw_noise(batch, self.n_samples, rng.noise)
         raw_gradients, terms = whole_gradient(module, batch, noise)
@@ -134,11 +134,13 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
                 return batch.numbers
             if batch.n_rows == n:
                 return torch.arange(n, device=batch.x.device)
-        raise Misfit(
+        raise ConfigMismatchError(
             "gradient=joint_cv has to know which rows it is shown, and nothing says so; choose gradient=taylor_cv"
         )
 
-    def fill_table(self, state: Tabulated, numbers: Tensor, seen: Expansions) -> Tabulated:
+    def fill_table(
+        self, state: ExpansionTables, numbers: Tensor, seen: Expansions
+    ) -> ExpansionTables:
         """With what was seen; at the end of a pass that is what is used from then on."""
         new = state.filled
         n = len(state.used.h)
@@ -147,6 +149,6 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, Tabulated]):
         new.known[numbers] = True
         rows = state.seen + len(numbers)
         if rows + len(numbers) <= n:
-            return Tabulated(state.used, state.h, state.H, new, rows)
+            return ExpansionTables(state.used, state.h, state.H, new, rows)
         used = Expansions(new.h.clone(), new.H.clone(), new.known.clone())
-        return Tabulated(used, used.h.sum(0), used.H.sum(0), new, 0)
+        return ExpansionTables(used, used.h.sum(0), used.H.sum(0), new, 0)

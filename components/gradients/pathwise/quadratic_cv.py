@@ -44,14 +44,16 @@ class LearntQuadratic:
 
 @register("gradient", "quadratic_cv")
 class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
-    """Quadratic control variate: log p is replaced by a quadratic that learns to leave as little variance as it can.
+    """Quadratic control variate: log p is replaced by a quadratic that learns to leave as little
+    variance as it can.
 
         g̃ = ĝ − C_v,   C_v = ∇_φ N/B Σ_b {S⁻¹ Σ_s f̂_v(θ(ε_sb)) − E f̂_v(θ)},   f̂_v(θ) = b·(θ − m) + ½ (θ − m)ᵀ A (θ − m)
         v ← v − lr · Adam(∇_v ‖ĝ − C_v‖²),   v = (b, A)
 
-    m is held where it is in f̂; E f̂ = b·(m_φ − m) + ½ (m_φ − m)ᵀ A (m_φ − m) + ½ tr(L_φᵀ A L_φ).  ‖ĝ − C_v‖² has the mean
-    Tr Cov[g̃] but for a constant; v is used before it learns of this noise.  One surrogate serves all rows, in units of N/B;
-    ``curvature: diagonal`` keeps D numbers of A where D² are many.  θ [S, B, D].
+    m is held where it is in f̂; E f̂ = b·(m_φ − m) + ½ (m_φ − m)ᵀ A (m_φ − m) + ½ tr(L_φᵀ A L_φ).
+    ‖ĝ − C_v‖² has the mean Tr Cov[g̃] but for a constant; v is used before it learns of this noise.
+    One surrogate serves all rows, in units of N/B; ``curvature: diagonal`` keeps D numbers of A
+    where D² are many.  θ [S, B, D].
 
     Source: Geffner and Domke (2020), section 3 and Algorithm 1."""
 

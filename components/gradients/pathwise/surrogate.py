@@ -1,7 +1,9 @@
-"""Control variates that are gradients of surrogates quadratic in θ = m + L ε: what they take away is known in the mean.
+"""Control variates that are gradients of surrogates quadratic in θ = m + L ε: what they take away
+is known in the mean.
 
-Where f is replaced by a quadratic, its slope r = ∇f̃(θ) is affine in the noise.  What r sends down the path to the parameters
-φ of q is ∇_φ r·(m_φ + L_φ ε), and its mean is ∇_φ [E r·m_φ + tr(L_φᵀ E r εᵀ)]."""
+Where f is replaced by a quadratic, its slope r = ∇f̃(θ) is affine in the noise.  What r sends down
+the path to the parameters φ of q is ∇_φ r·(m_φ + L_φ ε), and its mean is ∇_φ [E r·m_φ + tr(L_φᵀ E r
+εᵀ)]."""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ def without(found: Gradients, surrogate: Tensor, parameters: list[nn.Parameter])
 
 
 class Derivatives:
-    """Slopes of f at points θ [S, B, D], or at [S, 1, D] for the sum of all rows' f, and products with its Hessian."""
+    """Slopes of f at points θ [S, B, D], or at [S, 1, D] for the sum of all rows' f, and products
+    with its Hessian."""
 
     def __init__(self, module: LocationScale[RowBatch], batch: RowBatch, theta: Tensor):
         self.theta = theta.detach().clone().requires_grad_()

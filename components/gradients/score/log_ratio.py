@@ -19,15 +19,16 @@ from components.contracts.capabilities import DrawsWithDensity, DrawsWithDerivat
 from components.contracts.capabilities.variational import PullBack
 from components.contracts.problems import RowBatch
 from components.gradients.by_parameter import Called
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 # f multiplies its own row's score, or, summed over the rows, every one
 Product = Literal["per_row", "batch_sum"]
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """The two log densities at S draws for each row, functions of the parameters; the draws themselves are detached."""
+class LatentSamples:
+    """The two log densities at S draws for each row, functions of the parameters; the draws
+    themselves are detached."""
 
     log_q: Tensor  # log q(z_sb|x_b) [S, B]
     log_joint: Tensor  # log p(x_b, z_sb) [S, B]
@@ -41,13 +42,13 @@ class Drawn:
 
 def sample_guide(
     module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
-) -> Drawn:
+) -> LatentSamples:
     """S draws for each row from the module's own guide, and the densities at them."""
     if isinstance(module, DrawsWithDensity):
         z, log_q = module.sample_with_log_q(batch, n_samples, generator)
-        return Drawn(log_q, module.log_joint(batch, z), z)
+        return LatentSamples(log_q, module.log_joint(batch, z), z)
     z = module.sample(batch, n_samples, generator)
-    return Drawn(module.log_q(batch, z), module.log_joint(batch, z), z)
+    return LatentSamples(module.log_q(batch, z), module.log_joint(batch, z), z)
 
 
 def scores(
@@ -57,11 +58,12 @@ def scores(
     parameters: Sequence[nn.Parameter],
     weights: Sequence[Tensor],
 ) -> list[list[Tensor]]:
-    """Σ_b w_sb ∇log q(z_sb|x_b) of each of S draws by some of the parameters, [S, …] each, for each of several w [S, B].
+    """Σ_b w_sb ∇log q(z_sb|x_b) of each of S draws by some of the parameters, [S, …] each, for each
+    of several w [S, B].
 
     One vectorised pass: what is found grows with S, not with its square."""
     if not isinstance(module, nn.Module):
-        raise Misfit(
+        raise ConfigMismatchError(
             "scores of single draws take a module of torch, which this model is not; choose gradient=reinforce"
         )
     log_q = Called(module, module.log_q)
@@ -86,21 +88,22 @@ def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> li
 
 
 @cache
-def _knows_derivative(kind: type) -> bool:
+def _has_derivative_type(kind: type) -> bool:
     return issubclass(kind, DrawsWithDerivative)
 
 
-def knows_derivative(module: LogRatio[RowBatch]) -> TypeGuard[DrawsWithDerivative[RowBatch]]:
-    """Asked at every step, hence of the class and once: an isinstance of so wide a protocol takes as long as Adam does."""
-    return _knows_derivative(type(module))
+def has_exact_derivative(module: LogRatio[RowBatch]) -> TypeGuard[DrawsWithDerivative[RowBatch]]:
+    """Asked at every step, hence of the class and once: an isinstance of so wide a protocol takes
+    as long as Adam does."""
+    return _has_derivative_type(type(module))
 
 
 def differentiable(
     module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, generator: torch.Generator
 ) -> tuple[Tensor, PullBack]:
-    """f_sb at S draws for each row [S, B], and the derivative of the two log densities there: the module's own if it knows
-    it, otherwise one backward pass, which can be had once."""
-    if knows_derivative(module):
+    """f_sb at S draws for each row [S, B], and the derivative of the two log densities there: the
+    module's own if it knows it, otherwise one backward pass, which can be had once."""
+    if has_exact_derivative(module):
         log_q, log_joint, derivative = module.draw_with_derivative(batch, n_samples, generator)
         return log_q - log_joint, derivative
     draws = sample_guide(module, batch, n_samples, generator)
@@ -120,7 +123,8 @@ def differentiable(
 def weighted_gradient(
     batch: RowBatch, pull_back: PullBack, f: Tensor, weights: Tensor
 ) -> list[Tensor | None]:
-    """N/B Σ_b S⁻¹ Σ_s (∇ log p(x_b, z_sb) + w_sb ∇ log q(z_sb|x_b)), in the order of the parameters; w [S, B], or [S, 1]."""
+    """N/B Σ_b S⁻¹ Σ_s (∇ log p(x_b, z_sb) + w_sb ∇ log q(z_sb|x_b)), in the order of the
+    parameters; w [S, B], or [S, 1]."""
     each = torch.full_like(f, batch.scale / len(f))
     return pull_back(each * weights, each)
 
@@ -135,7 +139,7 @@ def factors(f: Tensor, product: Product) -> Tensor:
     return f if product == "per_row" else f.sum(1, keepdim=True)
 
 
-def two_or_more(n_samples: int, name: str, reason: str) -> None:
+def require_two_draws(n_samples: int, name: str, reason: str) -> None:
     """Raises ValueError where there is one draw and a gradient compares several."""
     if n_samples < 2:
         raise ValueError(f"n_samples: {name} {reason}; set inference.n_samples to 2 or more")

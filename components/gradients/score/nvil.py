@@ -31,16 +31,18 @@ class Baseline:
 
 @register("gradient", "nvil")
 class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
-    """NVIL: Reinforce with a learnt baseline for each row, a running one for all, and a signal of running unit variance.
+    """NVIL: Reinforce with a learnt baseline for each row, a running one for all, and a signal of
+    running unit variance.
 
         l_sb = (−f(z_sb) − C_ψ(x_b) − c) / max(1, v^½),   f = log q_φ(z|x) − log p_θ(x, z)
         ĝ_φ = N/B Σ_b S⁻¹ Σ_s l_sb ∇_φ log q_φ(z_sb|x_b),   ĝ_θ = N/B Σ_b S⁻¹ Σ_s ∇_θ log p_θ(x_b, z_sb),   z_sb ~ q_φ(z|x_b)
         then  c ← α c + (1 − α) mean(−f − C_ψ),   v ← α v + (1 − α) var(−f − C_ψ),   ψ ← ψ + Adam(mean l ∇_ψ C_ψ)
 
-    f, l [S, B].  C_ψ, c and v that correct a draw know nothing of it: they learn from it after, where the paper's listing
-    updates c and v before.  With ``normalise`` the guide's gradient is scaled by 1/max(1, v^½), so that it is not marked
-    unbiased; without, its mean is the gradient of the bound.  Terms: elbo of the whole data set in nats, and baseline_mse,
-    the mean square of −f − C_ψ − c.  State: C_ψ, its optimizer, c and v.
+    f, l [S, B].  C_ψ, c and v that correct a draw know nothing of it: they learn from it after,
+    where the paper's listing updates c and v before.  With ``normalise`` the guide's gradient is
+    scaled by 1/max(1, v^½), so that it is not marked unbiased; without, its mean is the gradient of
+    the bound.  Terms: elbo of the whole data set in nats, and baseline_mse, the mean square of −f −
+    C_ψ − c.  State: C_ψ, its optimizer, c and v.
 
     Source: Mnih and Gregor (2014)."""
 
@@ -74,9 +76,9 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
         signal = (residual - state.mean) / scale
         gradients = ascent(module, batch, (draws.log_joint + signal * draws.log_q).mean(0))
         terms = elbo(batch, draws.f) | {"baseline_mse": (residual - state.mean).square().mean()}
-        return gradients, terms, self._learnt(state, predicted, residual, signal)
+        return gradients, terms, self._update_baseline(state, predicted, residual, signal)
 
-    def _learnt(
+    def _update_baseline(
         self, state: Baseline, predicted: Tensor, residual: Tensor, signal: Tensor
     ) -> Baseline:
         """The baselines after a look at these draws, which have had their correction."""

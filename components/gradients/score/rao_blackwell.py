@@ -1,4 +1,5 @@
-"""The score-function gradient of black-box variational inference: Rao–Blackwellised by coordinates, with control variates."""
+"""The score-function gradient of black-box variational inference: Rao–Blackwellised by coordinates,
+with control variates."""
 
 from __future__ import annotations
 
@@ -12,23 +13,27 @@ from components.contracts.capabilities import FactoredGuide
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import two_or_more
+from components.gradients.score.log_ratio import require_two_draws
 from components.registry import register
 
 
 @register("gradient", "rao_blackwell")
 class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
-    """Score-function gradient of a factored q(θ): each factor's score, weighted by the terms that its θ_i is in.
+    """Score-function gradient of a factored q(θ): each factor's score, weighted by the terms that
+    its θ_i is in.
 
         ĝ_i = S⁻¹ Σ_s h_si (log p_i(x, θ_s) − log q_i(θ_si) − a_si),   h_si = ∇_φi log q_i(θ_si),   θ_s ~ q = Π_i q_i
         a_si = Σ_{r≠s} Σ_φi h_ri² (log p_i − log q_i)_r / Σ_{r≠s} Σ_φi h_ri²
 
-    The terms of log p(x, θ) − log q(θ) without θ_i have mean 0 against h_i, and are left out: the log q_j of all other factors,
-    and their priors where these are known to be independent; every row's likelihood stays.  a_i is one coefficient for all
-    parameters φ_i of a factor.  The paper takes it from the draws it corrects, which is biased by O(1/S); here it comes from
-    the others (``control``), which is not.  Rows of a minibatch stand for N/B.  Terms: elbo of the whole data set in nats.
+    The terms of log p(x, θ) − log q(θ) without θ_i have mean 0 against h_i, and are left out: the
+    log q_j of all other factors, and their priors where these are known to be independent; every
+    row's likelihood stays.  a_i is one coefficient for all parameters φ_i of a factor.  The paper
+    takes it from the draws it corrects, which is biased by O(1/S); here it comes from the others
+    (``control``), which is not.  Rows of a minibatch stand for N/B.  Terms: elbo of the whole data
+    set in nats.
 
-    Source: Ranganath, Gerrish and Blei (2014), eqs. (5) to (9), Algorithm 2; Bardenet (2021), section 5.3."""
+    Source: Ranganath, Gerrish and Blei (2014), eqs. (5) to (9), Algorithm 2; Bardenet (2021),
+    section 5.3."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"factored_guide"})
     unbiased: ClassVar[bool] = True
@@ -37,9 +42,9 @@ class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
     control: bool
 
     @model_validator(mode="after")
-    def _has_other_draws(self) -> RaoBlackwell:
+    def _check_other_draws(self) -> RaoBlackwell:
         if self.control:
-            two_or_more(
+            require_two_draws(
                 self.n_samples, "control=true", "takes a draw's coefficient from the others"
             )
         return self

@@ -14,7 +14,13 @@ from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import flat, split
-from components.gradients.score.log_ratio import Drawn, elbo, sample_guide, scores, two_or_more
+from components.gradients.score.log_ratio import (
+    LatentSamples,
+    elbo,
+    require_two_draws,
+    sample_guide,
+    scores,
+)
 from components.registry import register
 
 NUMBERS = 2**22  # of the scores of extra draws that are held at once
@@ -28,15 +34,18 @@ class Moments:
     square: Tensor  # of H_i² [P]; their ratio is a
 
 
-def nothing_yet(module: LogRatio[RowBatch]) -> Moments:
+def zero_moments(module: LogRatio[RowBatch]) -> Moments:
     """Moments before the first draw."""
     parameters = list(module.parameters())
     zero = flat([None] * len(parameters), parameters)
     return Moments(zero, zero.clone())
 
 
-def by_draw(module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn) -> tuple[Tensor, Tensor]:
-    """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, of all parameters end to end."""
+def per_draw_scores(
+    module: LogRatio[RowBatch], batch: RowBatch, draws: LatentSamples
+) -> tuple[Tensor, Tensor]:
+    """X_s = Σ_b f_sb ∇log q(z_sb|x_b) and H_s = Σ_b ∇log q(z_sb|x_b), [S, P] each, of all
+    parameters end to end."""
     both = scores(
         module, batch, draws.z, list(module.parameters()), [draws.f, torch.ones_like(draws.f)]
     )
@@ -83,9 +92,11 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     extra_samples: PositiveInt | None
 
     @model_validator(mode="after")
-    def _has_other_draws(self) -> ReinforceCV:
+    def _check_other_draws(self) -> ReinforceCV:
         if self.coefficient == "sampled":
-            two_or_more(self.n_samples, "coefficient=sampled", "comes from a row's other draws")
+            require_two_draws(
+                self.n_samples, "coefficient=sampled", "comes from a row's other draws"
+            )
         if (self.coefficient == "oracle") != (self.extra_samples is not None):
             mend = (
                 "give a number of draws, 1000 say"
@@ -100,13 +111,13 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     def init(self, module: LogRatio[RowBatch], rng: Rng) -> Moments | None:
         if self.coefficient != "running":
             return None
-        return nothing_yet(module)
+        return zero_moments(module)
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: Moments | None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], Moments | None]:
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
-        X, H = by_draw(module, batch, draws)
+        X, H = per_draw_scores(module, batch, draws)
         product = X * H
         square = H.square()
         if self.coefficient == "sampled":
@@ -122,16 +133,20 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
                 torch.lerp(square.mean(0), state.square, self.decay),
             )
         corrected = -(X - a * H).mean(0)  # [P]
-        return self._with_model(module, batch, draws, corrected), elbo(batch, draws.f), state
+        return (
+            self._add_model_gradient(module, batch, draws, corrected),
+            elbo(batch, draws.f),
+            state,
+        )
 
     def _beside(
         self, module: LogRatio[RowBatch], batch: RowBatch, n_samples: int, rng: Rng
     ) -> Moments:
         """The sums over draws that are used for nothing else."""
-        sums = nothing_yet(module)
+        sums = zero_moments(module)
         together = max(1, NUMBERS // len(sums.product))
         for begin in range(0, n_samples, together):
-            X, H = by_draw(
+            X, H = per_draw_scores(
                 module,
                 batch,
                 sample_guide(module, batch, min(together, n_samples - begin), rng.noise),
@@ -139,8 +154,8 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
             sums = Moments(sums.product + (X * H).sum(0), sums.square + H.square().sum(0))
         return sums
 
-    def _with_model(
-        self, module: LogRatio[RowBatch], batch: RowBatch, draws: Drawn, corrected: Tensor
+    def _add_model_gradient(
+        self, module: LogRatio[RowBatch], batch: RowBatch, draws: LatentSamples, corrected: Tensor
     ) -> list[Tensor | None]:
         """N/B (ĝ + ∇ Σ_b S⁻¹ Σ_s log p(x_b, z_sb)), parameter by parameter."""
         parameters = list(module.parameters())

@@ -16,7 +16,7 @@ from components.gradients.score.log_ratio import (
     differentiable,
     elbo,
     factors,
-    two_or_more,
+    require_two_draws,
     weighted_gradient,
 )
 from components.registry import register
@@ -54,8 +54,8 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     product: Product
 
     @model_validator(mode="after")
-    def _compares_draws(self) -> VarGrad:
-        two_or_more(self.n_samples, "vargrad", "is the variance over a row's draws")
+    def _check_sample_count(self) -> VarGrad:
+        require_two_draws(self.n_samples, "vargrad", "is the variance over a row's draws")
         return self
 
     def init(self, module: LogRatio[RowBatch], rng: Rng) -> None:

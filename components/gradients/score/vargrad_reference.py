@@ -14,12 +14,18 @@ from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import Drawn, ascent, elbo, sample_guide, two_or_more
+from components.gradients.score.log_ratio import (
+    LatentSamples,
+    ascent,
+    elbo,
+    require_two_draws,
+    sample_guide,
+)
 from components.registry import register
 
 
 @dataclass
-class StillGuide:
+class ReferenceGuide:
     """r, the guide as it was, and the number of estimates so far."""
 
     module: LogRatio[RowBatch]
@@ -27,7 +33,7 @@ class StillGuide:
 
 
 @register("gradient", "vargrad_reference")
-class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, StillGuide]):
+class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, ReferenceGuide]):
     """Log-variance loss under a reference r, a copy of an earlier guide.
 
     The copy is the initial guide, or is renewed every ``refresh`` estimates.
@@ -55,23 +61,23 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, StillGuide]):
     refresh: PositiveInt | None
 
     @model_validator(mode="after")
-    def _compares_draws(self) -> VarGradReference:
-        two_or_more(self.n_samples, "vargrad_reference", "is the variance over a row's draws")
+    def _check_sample_count(self) -> VarGradReference:
+        require_two_draws(self.n_samples, "vargrad_reference", "is the variance over a row's draws")
         return self
 
-    def init(self, module: LogRatio[RowBatch], rng: Rng) -> StillGuide:
-        return StillGuide(copy.deepcopy(module), 0)
+    def init(self, module: LogRatio[RowBatch], rng: Rng) -> ReferenceGuide:
+        return ReferenceGuide(copy.deepcopy(module), 0)
 
     def estimate(
-        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: StillGuide
-    ) -> tuple[list[Tensor | None], dict[str, Tensor], StillGuide]:
+        self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: ReferenceGuide
+    ) -> tuple[list[Tensor | None], dict[str, Tensor], ReferenceGuide]:
         if self.refresh and state.t % self.refresh == 0:
             state.module.load_state_dict(module.state_dict())
         z = state.module.sample(batch, self.n_samples, rng.noise)
-        draws = Drawn(module.log_q(batch, z), module.log_joint(batch, z), z)
+        draws = LatentSamples(module.log_q(batch, z), module.log_joint(batch, z), z)
         loss = 0.5 * (draws.log_q - draws.log_joint.detach()).var(0)  # [B]
         gradients = ascent(module, batch, draws.log_joint.mean(0) - loss)
         with torch.no_grad():
             terms = elbo(batch, sample_guide(module, batch, self.n_samples, rng.noise).f)
         terms["log_variance"] = batch.scale * loss.detach().sum()
-        return gradients, terms, StillGuide(state.module, state.t + 1)
+        return gradients, terms, ReferenceGuide(state.module, state.t + 1)

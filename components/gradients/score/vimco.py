@@ -13,12 +13,13 @@ from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.score.log_ratio import ascent, elbo, sample_guide, two_or_more
+from components.gradients.score.log_ratio import ascent, elbo, require_two_draws, sample_guide
 from components.registry import register
 
 
-def without_each(log_w: Tensor) -> Tensor:
-    """log S⁻¹ (Σ_{j≠s} w_j + ŵ_s), ŵ_s the geometric mean of the others, of log w [S, B] -> [S, B]."""
+def leave_one_out_log_mean(log_w: Tensor) -> Tensor:
+    """log S⁻¹ (Σ_{j≠s} w_j + ŵ_s), ŵ_s the geometric mean of the others, of log w [S, B] -> [S,
+    B]."""
     S = len(log_w)
     others = (log_w.sum(0) - log_w) / (S - 1)  # log ŵ_s
     is_self = torch.eye(S, dtype=torch.bool, device=log_w.device).unsqueeze(-1)  # [S, S, 1]
@@ -53,8 +54,8 @@ class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
     n_samples: PositiveInt
 
     @model_validator(mode="after")
-    def _compares_draws(self) -> Vimco:
-        two_or_more(self.n_samples, "vimco", "compares a draw with the row's others")
+    def _check_sample_count(self) -> Vimco:
+        require_two_draws(self.n_samples, "vimco", "compares a draw with the row's others")
         return self
 
     def init(self, module: RowGuide[RowBatch], rng: Rng) -> None:
@@ -65,7 +66,7 @@ class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
         draws = sample_guide(module, batch, self.n_samples, rng.noise)
         bound = (draws.log_joint - draws.log_q).logsumexp(0) - math.log(self.n_samples)  # L^S_b [B]
-        signal = bound.detach() - without_each(-draws.f)  # [S, B]
+        signal = bound.detach() - leave_one_out_log_mean(-draws.f)  # [S, B]
         gradients = ascent(module, batch, (signal * draws.log_q).sum(0) + bound)
         metrics = {"multi_sample_bound": batch.scale * bound.detach().sum()}
         return gradients, elbo(batch, draws.f) | metrics, None

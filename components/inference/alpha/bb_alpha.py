@@ -17,18 +17,19 @@ from components.registry import register
 
 @register("inference", "bb_alpha")
 class BlackBoxAlpha(DivergenceVI):
-    """Black-box α: a mean-field Gaussian over a network's weights by local α-divergences with one factor tied over all rows.
+    """Black-box α: a mean-field Gaussian over a network's weights by local α-divergences with one
+    factor tied over all rows.
 
         L(φ) = log Z_q − log Z_p + α⁻¹ Σ_n log E_q[(p(y_n|x_n, θ) / f̃(θ))^α],   q ∝ f̃^N p,   θ_k ~ q shared by the rows
 
-    with E_q by K draws and Σ_n by N/B Σ_b; log σ² is a point, log p(σ²) is added.  With q = N(μ, diag σ²), p = N(0, diag s²)
-    and θ = μ + σ ∘ ε it is Σ_p log σ_p/s_p + N/(B α) Σ_b log K⁻¹ Σ_k exp α {ℓ_bk − N⁻¹ Σ_p ½ (θ_kp²/s_p² − ε_kp²)}, in which
-    μ²/σ² has cancelled.  α → 0 is variational inference, α = 1 near expectation propagation.
-    The logarithm of a mean of K is biased.
-    Info: ``objective``, which is no bound on log p(y) unless α → 0, and ``log_likelihood``.
+    with E_q by K draws and Σ_n by N/B Σ_b; log σ² is a point, log p(σ²) is added.  With q = N(μ,
+    diag σ²), p = N(0, diag s²) and θ = μ + σ ∘ ε it is Σ_p log σ_p/s_p + N/(B α) Σ_b log K⁻¹ Σ_k
+    exp α {ℓ_bk − N⁻¹ Σ_p ½ (θ_kp²/s_p² − ε_kp²)}, in which μ²/σ² has cancelled.  α → 0 is
+    variational inference, α = 1 near expectation propagation. The logarithm of a mean of K is
+    biased. Info: ``objective``, which is no bound on log p(y) unless α → 0, and ``log_likelihood``.
 
-    Source: Hernández-Lobato, Li, Rowland, Hernández-Lobato, Bui and Turner (2016), section 3; Rodríguez Santana and
-    Hernández-Lobato (2020), eq. (22)."""
+    Source: Hernández-Lobato, Li, Rowland, Hernández-Lobato, Bui and Turner (2016), section 3;
+    Rodríguez Santana and Hernández-Lobato (2020), eq. (22)."""
 
     alpha: Annotated[float, Field(gt=0, le=1)]
 

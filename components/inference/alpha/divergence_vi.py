@@ -15,7 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import climb_term
+from components.inference.variational.ascent import ascend_term
 from components.inference.variational.mean_field_vi import (
     MeanField,
     MeanFieldPosterior,
@@ -29,7 +29,8 @@ from components.problems.supervised import Supervised
 class DivergenceVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     """Keys and steps; ``objective`` is what the methods differ in.
 
-    log p(θ) − log q(θ) is ``log_scales`` + ``exponents``, of q = N(μ, diag σ²) and p = N(0, diag s²)."""
+    log p(θ) − log q(θ) is ``log_scales`` + ``exponents``, of q = N(μ, diag σ²) and p = N(0, diag
+    s²)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
@@ -62,7 +63,7 @@ class DivergenceVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
         return (q.log_std - q.network.prior_std.log()).sum()
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
-        return state, climb_term(
+        return state, ascend_term(
             state.optimizer, self.objective(state.q, batch, rng.noise), "objective", batch
         )
 

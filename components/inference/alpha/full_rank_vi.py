@@ -8,7 +8,7 @@ from torch import Tensor
 
 from components.inference.alpha.row_scaled_gaussian import RowScaledGaussian
 from components.inference.variational.gaussian_vi import GaussianVI
-from components.inference.variational.global_gaussian import JointByRows
+from components.inference.variational.global_gaussian import RowwiseLogJoint
 from components.registry import register
 
 
@@ -33,5 +33,5 @@ class FullRankVI(GaussianVI):
 
     covariance: Literal["full"]
 
-    def family(self, target: JointByRows, mean: Tensor) -> RowScaledGaussian:
+    def family(self, target: RowwiseLogJoint, mean: Tensor) -> RowScaledGaussian:
         return RowScaledGaussian(target, mean, self.initial_std, self.noise)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
+from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
 
 
 class RowScaledGaussian(GlobalGaussian):
@@ -23,7 +23,7 @@ class RowScaledGaussian(GlobalGaussian):
     the random walk of a whole row is of the order of one step of s.
     """
 
-    def __init__(self, target: JointByRows, mean: Tensor, std: float, noise: Noise):
+    def __init__(self, target: RowwiseLogJoint, mean: Tensor, std: float, noise: Noise):
         super().__init__(target, mean, std, False, noise)
         self.lower = nn.Parameter(mean.new_zeros(len(mean), len(mean)))
 
@@ -43,7 +43,8 @@ class RowScaledGaussian(GlobalGaussian):
         return self.mean + self.log_std.exp() * (noise + noise @ self.relative.T)
 
     def kl(self) -> Tensor:
-        """KL(q ‖ p) [] of a prior N(0, diag σ₀²), without a triangular solve; otherwise 0, for rows have it all."""
+        """KL(q ‖ p) [] of a prior N(0, diag σ₀²), without a triangular solve; otherwise 0, for rows
+        have it all."""
         prior = self.target.prior_std
         if prior is None:
             return self.mean.new_zeros(())

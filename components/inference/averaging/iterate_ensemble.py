@@ -14,7 +14,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.averaging.path import AveragedPath, copy_frozen, fill, flat, weights
-from components.inference.point.descent import descend, frozen, optimizer_of
+from components.inference.point.descent import build_optimizer, descend, frozen
 from components.maths.optimizers import Optimizer
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
@@ -63,14 +63,14 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
         return IteratesState(
             network=model,
-            optimizer=optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum),
+            optimizer=build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum),
         )
 
     def step(self, state: IteratesState, batch: Batch, rng: Rng) -> tuple[IteratesState, Info]:
         state.optimizer.settings["lr"] = self.rate_at(state.t)
         info = descend(state.network, state.optimizer, batch, rng.noise)
         state = replace(state, t=state.t + 1)
-        if self.collects(state.t):
+        if self.is_collection_step(state.t):
             network = state.network
             state.kept.append(flat([weights(network), *statistics(network)]).cpu())
         return state, info | {"collected": len(state.kept)}
@@ -79,11 +79,11 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
         network = state.network
         if not len(state.kept):
             return Networks((frozen(network),))
-        return Networks(tuple(self.network_of(network, row) for row in state.kept.rows))
+        return Networks(tuple(self.restore_iterate(network, row) for row in state.kept.rows))
 
     @staticmethod
     @torch.no_grad()
-    def network_of(network: Penalised, row: Tensor) -> Penalised:
+    def restore_iterate(network: Penalised, row: Tensor) -> Penalised:
         """A frozen copy of a network as it was when a row was collected."""
         gathered = sum(part.numel() for part in statistics(network))
         iterate = copy_frozen(network, row[: len(row) - gathered])

@@ -1,4 +1,5 @@
-"""The way along which ``swa``, ``swag`` and ``iterate_ensemble`` collect points, and networks at points of it."""
+"""The way along which ``swa``, ``swag`` and ``iterate_ensemble`` collect points, and networks at
+points of it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from components.contracts.capabilities.variational import Trainable
 from components.inference.point.descent import Descent, frozen
 from components.maths.annealing import cosine_anneal
 from components.problems.supervised import Supervised
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 class AveragedPath(BaseModel):
@@ -47,7 +48,7 @@ class AveragedPath(BaseModel):
             else cosine_anneal(self.lr, self.collect_lr, t, self.burn_in)
         )
 
-    def collects(self, t: int) -> bool:
+    def is_collection_step(self, t: int) -> bool:
         """True if the point after t ≥ 1 steps is collected."""
         return t > self.burn_in and (t - self.burn_in) % self.every == 0
 
@@ -64,7 +65,7 @@ def weights(network: Trainable) -> Tensor:
         NumericalTrouble: one is not finite."""
     theta = flat(list(network.parameters()))
     if not bool(torch.isfinite(theta.sum())):
-        raise NumericalTrouble(
+        raise NumericalError(
             "the descent left the finite numbers", "lower inference.lr or inference.collect_lr"
         )
     return theta
@@ -90,9 +91,9 @@ def fill(tensors: list[Tensor], row: Tensor) -> None:
         tensor.copy_(part.view_as(tensor))
 
 
-def batches_shown(problem: Supervised, rows: int | None) -> list[Tensor]:
-    """Inputs of the first training rows (None: all) in batches of the size that training has; views.  Rows that do not fill
-    the last are left out, as in training."""
+def training_input_batches(problem: Supervised, rows: int | None) -> list[Tensor]:
+    """Inputs of the first training rows (None: all) in batches of the size that training has;
+    views.  Rows that do not fill the last are left out, as in training."""
     x = problem.train.x[:rows]
     size = min(problem.batch_size or len(x), len(x))
     return list(x[: len(x) // size * size].split(size))

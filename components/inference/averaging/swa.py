@@ -14,8 +14,13 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.averaging.path import AveragedPath, batches_shown, copy_frozen, weights
-from components.inference.point.descent import descend, frozen, optimizer_of
+from components.inference.averaging.path import (
+    AveragedPath,
+    copy_frozen,
+    training_input_batches,
+    weights,
+)
+from components.inference.point.descent import build_optimizer, descend, frozen
 from components.maths.optimizers import Optimizer
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
@@ -64,8 +69,8 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> SwaState:
         return SwaState(
             network=model,
-            optimizer=optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum),
-            shown=batches_shown(problem, self.norm_rows),
+            optimizer=build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum),
+            shown=training_input_batches(problem, self.norm_rows),
             mean=torch.zeros_like(weights(model)),
         )
 
@@ -73,7 +78,7 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
         state.optimizer.settings["lr"] = self.rate_at(state.t)
         info = descend(state.network, state.optimizer, batch, rng.noise)
         state = replace(state, t=state.t + 1)
-        if self.collects(state.t):
+        if self.is_collection_step(state.t):
             n = state.n
             state = replace(
                 state, n=n + 1, mean=(n * state.mean + weights(state.network)) / (n + 1)

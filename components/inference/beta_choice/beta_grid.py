@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
 
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference
 from components.inference.filtering.generalised_particle_filter import FilterState
 from components.metrics.predictive_loss import Standardised
@@ -17,10 +17,11 @@ AnyFilter = Inference[Any, Any, Any, FilterState[Any]]
 
 
 class BetaGrid(Inference[Any, Sequence, Any, Any]):
-    """A filter with a key ``beta``, run at every value of a grid: all of them see each observation before the next."""
+    """A filter with a key ``beta``, run at every value of a grid: all of them see each observation
+    before the next."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "analyses", "writes_files"})
     filter: Inference

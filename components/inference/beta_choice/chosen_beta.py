@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedBeta(Filtered):
-    """The states as the filter at one β of a grid sees them, and the losses that the choice rests on."""
+    """The states as the filter at one β of a grid sees them, and the losses that the choice rests
+    on."""
 
     betas: list[float]  # [G]
     losses: Tensor  # (6.13) [G, R]

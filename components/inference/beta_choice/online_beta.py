@@ -24,8 +24,9 @@ from components.registry import register
 
 
 @dataclass(kw_only=True)
-class Contest:
-    """The filters at all β, what they missed by of late, and the summaries of those that were best."""
+class OnlineBetaState:
+    """The filters at all β, what they missed by of late, and the summaries of those that were
+    best."""
 
     filters: list[FilterState[Any]]  # [G]
     errors: Tensor  # |y − ŷ| of the last W times, NaN where there was none [W, G, R, dy]
@@ -52,22 +53,22 @@ class OnlineBetaFilter(BetaGrid):
     first_beta: float
 
     @model_validator(mode="after")
-    def _first_is_there(self) -> OnlineBetaFilter:
+    def _check_first_beta(self) -> OnlineBetaFilter:
         if self.first_beta not in self.betas:
             raise ValueError(f"first_beta: {self.first_beta:g} is not one of betas, {self.betas}")
         return self
 
-    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> Contest:
+    def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> OnlineBetaState:
         r, _, dy = problem.observations.shape
         nothing = problem.observations.new_full((self.window, r, dy), torch.nan)
-        return Contest(
+        return OnlineBetaState(
             filters=[f.init(model, problem, rng) for f in self.filters],
             errors=nothing.unsqueeze(1).repeat(1, len(self.betas), 1, 1),
             observations=nothing,
             filtered=Filtering(log_normaliser=problem.observations.new_zeros(r), evidence=False),
         )
 
-    def _best(self, state: Contest) -> Tensor:
+    def _best(self, state: OnlineBetaState) -> Tensor:
         """Place of β_t in the grid for each replicate, given what was seen before; [R]."""
         is_observed = ~state.observations.isnan().any(2)  # [W, R]
         has_data = is_observed.any(0)
@@ -83,7 +84,9 @@ class OnlineBetaFilter(BetaGrid):
         best[has_data] = smallest(errors.nanquantile(0.5, dim=0))
         return best
 
-    def step(self, state: Contest, batch: Observation, rng: Rng) -> tuple[Contest, Info]:
+    def step(
+        self, state: OnlineBetaState, batch: Observation, rng: Rng
+    ) -> tuple[OnlineBetaState, Info]:
         best = self._best(state)
         infos: list[Info] = []
         for g, f in enumerate(self.filters):
@@ -111,8 +114,8 @@ class OnlineBetaFilter(BetaGrid):
             "ess": of_best([info["ess"] for info in infos]),
         }
 
-    def posterior(self, state: Contest) -> OnlineBeta:
-        filtered = state.filtered.so_far()
+    def posterior(self, state: OnlineBetaState) -> OnlineBeta:
+        filtered = state.filtered.current_posterior()
         index = (
             state.index.stack_rows(1)
             if filtered.t

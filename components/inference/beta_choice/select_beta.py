@@ -22,7 +22,7 @@ from components.inference.filtering.generalised_particle_filter import FilterSta
 from components.metrics.predictive_loss import modal, predictive_loss, smallest, weights
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 
 @dataclass(kw_only=True)
@@ -41,14 +41,17 @@ class Selection:
 
 @register("inference", "select_beta")
 class SelectBeta(BetaGrid):
-    """A robust filter at the β of a grid that predicts best, by the selection criterion of the thesis.
+    """A robust filter at the β of a grid that predicts best, by the selection criterion of the
+    thesis.
 
-    β_r = argmin_β median_t dy⁻¹ Σ_j w_j |y'_tj − ŷ'_tj(β)| for each replicate r, w_j = 1/|median_t y'_tj|, on the first
-    ``share`` of an alternative realisation y' of the same simulation: other observations of the same states, attacked by the
-    same attacker; then the modal β over replicates (of equals the smaller) filters the observations.  Where none can be
-    simulated (measured data) y' are the observations themselves, as 6.3.3 allows offline, and a warning says so.  The filters
-    at all β see both realisations side by side, particles [R, N, dx] each, until the choice is made; what is handed back
-    before is the filter that would be chosen by then.  Raises Misfit where a median is 0, and what the filter raises.
+    β_r = argmin_β median_t dy⁻¹ Σ_j w_j |y'_tj − ŷ'_tj(β)| for each replicate r, w_j = 1/|median_t
+    y'_tj|, on the first ``share`` of an alternative realisation y' of the same simulation: other
+    observations of the same states, attacked by the same attacker; then the modal β over replicates
+    (of equals the smaller) filters the observations.  Where none can be simulated (measured data)
+    y' are the observations themselves, as 6.3.3 allows offline, and a warning says so.  The filters
+    at all β see both realisations side by side, particles [R, N, dx] each, until the choice is
+    made; what is handed back before is the filter that would be chosen by then.  Raises Misfit
+    where a median is 0, and what the filter raises.
 
     Source: Boustati (2021), section 6.3.3, eq. (6.13) and appendix D.3.2."""
 
@@ -61,7 +64,7 @@ class SelectBeta(BetaGrid):
                 f"{problem.name}: no other realisation can be simulated; β is chosen on "
                 f"the observations that are filtered"
             )
-            warnings.warn(Shortfall(message), stacklevel=1)
+            warnings.warn(IncompleteResultWarning(message), stacklevel=1)
         scored = (problem if other is None else other).observations
         scored = scored[:, : math.ceil(self.share * scored.shape[1])]
         return Selection(
@@ -113,7 +116,7 @@ class SelectBeta(BetaGrid):
         best = smallest(losses)
         mode = modal(best)
         return SelectedBeta(
-            **vars(state.seen[mode].filtered.so_far()),
+            **vars(state.seen[mode].filtered.current_posterior()),
             betas=self.betas,
             losses=losses,
             chosen=mode,

@@ -8,13 +8,18 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.attackers.words.beliefs import frequency_of
+from components.attackers.words.beliefs import estimate_frequency
 from components.contracts.capabilities import Generative
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Direction
-from components.inference.defences.origins import Aware, Origins, Utilities, aware
+from components.inference.defences.origins import (
+    AdversaryAwareClassifier,
+    Origins,
+    Utilities,
+    aware,
+)
 from components.inference.point.fit import Fit, FitState
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -39,7 +44,7 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"generative"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
 
@@ -57,7 +62,7 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
     def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         return Fit(name="fit").step(state, batch, rng)
 
-    def posterior(self, state: FitState) -> Aware:
+    def posterior(self, state: FitState) -> AdversaryAwareClassifier:
         return aware(
             state,
             self.utilities,
@@ -68,7 +73,8 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
         )
 
     def attack(self, pairs: Origins, generator: torch.Generator) -> Tensor:
-        """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the candidates of x that look least malicious."""
+        """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the candidates of x that look
+        least malicious."""
         # [P, m]
         odds, set_index = pairs.odds.topk(
             min(self.candidates, pairs.odds.shape[1]), 1, largest=False
@@ -78,5 +84,5 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
         p = torch.zeros_like(pairs.log_p)
         for part in rows.split(max(1, BELIEFS // (self.draws * odds.shape[1]))):
             place = here[part].long().argmax(1)
-            p[part] = frequency_of(place, odds[part], self.variance, self.draws, generator)
+            p[part] = estimate_frequency(place, odds[part], self.variance, self.draws, generator)
         return p

@@ -14,21 +14,27 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.defences.training_threat import Mixture, TrainingThreat, mixed
-from components.inference.point.descent import Descent, DescentState, descend, frozen, optimizer_of
+from components.inference.point.descent import (
+    Descent,
+    DescentState,
+    build_optimizer,
+    descend,
+    frozen,
+)
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThreatenedDescent(DescentState):
+class AdversarialDescentState(DescentState):
     """A network on its way down, and whom it trains against."""
 
     threat: TrainingThreat = rebuilt()
 
 
 @register("inference", "adversarial_training")
-class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDescent]):
+class AdversarialTraining(Inference[Penalised, Supervised, Batch, AdversarialDescentState]):
     """Adversarial training: fit one network to inputs attacked at size ``train_eps``.
 
     θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N.  At each step
@@ -57,14 +63,14 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDesc
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> ThreatenedDescent:
-        optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+    def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AdversarialDescentState:
+        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
         threat = TrainingThreat(problem, self.train_eps, rng, self.training_attacker)
-        return ThreatenedDescent(network=model, optimizer=optimizer, threat=threat)
+        return AdversarialDescentState(network=model, optimizer=optimizer, threat=threat)
 
     def step(
-        self, state: ThreatenedDescent, batch: Batch, rng: Rng
-    ) -> tuple[ThreatenedDescent, Info]:
+        self, state: AdversarialDescentState, batch: Batch, rng: Rng
+    ) -> tuple[AdversarialDescentState, Info]:
         state.network.train(False)  # who attacks sees it as it predicts
         # the network itself, no copy
         attacked = state.threat.attack(PointEstimate(state.network), batch, rng)
@@ -73,5 +79,5 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, ThreatenedDesc
             state.network, state.optimizer, mixed(batch, attacked, self.mixture), None
         )
 
-    def posterior(self, state: ThreatenedDescent) -> PointEstimate:
+    def posterior(self, state: AdversarialDescentState) -> PointEstimate:
         return PointEstimate(frozen(state.network))

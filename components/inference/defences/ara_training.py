@@ -14,22 +14,22 @@ from components.attackers.input_space import input_space
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import PREDICTS_LABELS, init_for_training
+from components.inference.chains import NEEDS_TO_PREDICT, init_for_training
 from components.inference.defences.particle_dynamics import (
-    Classifying,
-    Threatened,
+    AdversarialChains,
+    PredictiveLogJoint,
     momentum_step,
-    own_gradient,
+    per_particle_gradient,
 )
 from components.inference.defences.training_threat import Mixture, TrainingThreat, labels, mixed
-from components.posteriors.particles import OwnRows, Particles
+from components.posteriors.particles import BlockwiseParticles, Particles
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("inference", "ara_training")
-class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
+class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialChains]):
     """Adversarial risk analysis with K particles: SGLD on inputs attacked by SGLD.
 
     The first SGLD is over the parameters, the second over x.
@@ -62,7 +62,7 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
     attacks: ClassVar[bool] = True
 
@@ -79,17 +79,19 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
     attack_steps: PositiveFloat
     attack_temperature: NonNegativeFloat
 
-    def init(self, model: Classifying, problem: Supervised, rng: Rng) -> Threatened:
+    def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> AdversarialChains:
         threat = TrainingThreat(problem, self.train_eps, rng)
         if self.defender_uncertainty and not input_space(problem).smooth:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "
                 "false, which trains against the experiment's attacker"
             )
         state = init_for_training(model, problem, self.sees, self.chains, rng)
-        return Threatened(**vars(state), velocity=torch.zeros_like(state.theta), threat=threat)
+        return AdversarialChains(
+            **vars(state), velocity=torch.zeros_like(state.theta), threat=threat
+        )
 
-    def attack(self, state: Threatened, batch: Batch, rng: Rng) -> Tensor:
+    def attack(self, state: AdversarialChains, batch: Batch, rng: Rng) -> Tensor:
         """x_i ~ p_C(x'|x) of the rows of a batch, i = 1 … K: [K, B, D]."""
         model = state.model
         betas = state.theta.split(1)
@@ -102,7 +104,7 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
         # one for a step of training: none waits for others
         T = poisson_steps(x[:1], self.attack_steps, rng.attack)
         attacked = langevin(
-            threat.victim(OwnRows(model, state.theta)),
+            threat.victim(BlockwiseParticles(model, state.theta)),
             x,
             labels(batch).repeat(len(betas), 1),
             rng.attack,
@@ -113,12 +115,16 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
         )
         return attacked.unflatten(0, (len(betas), -1))
 
-    def step(self, state: Threatened, batch: Batch, rng: Rng) -> tuple[Threatened, Info]:
+    def step(
+        self, state: AdversarialChains, batch: Batch, rng: Rng
+    ) -> tuple[AdversarialChains, Info]:
         theta = state.theta
         t = state.t + 1
         attacked = self.attack(state, batch, rng)
         # [K], [K, P]
-        value, gradient = own_gradient(state.model, theta, mixed(batch, attacked, self.mixture))
+        value, gradient = per_particle_gradient(
+            state.model, theta, mixed(batch, attacked, self.mixture)
+        )
         eta = self.lr / (batch.scale * len(batch.x))
         temperature = self.temperature if self.attacker_uncertainty else 0.0
         theta, velocity = momentum_step(
@@ -131,6 +137,6 @@ class ARATraining(Inference[Classifying, Supervised, Batch, Threatened]):
         }
         return replace(state, t=t, theta=theta, velocity=velocity), info
 
-    def posterior(self, state: Threatened) -> Particles:
+    def posterior(self, state: AdversarialChains) -> Particles:
         """The K current particles; their mean predictive is p_C(y|x) (section 3.5.1)."""
         return Particles(state.model, state.theta)

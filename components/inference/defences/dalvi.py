@@ -9,11 +9,16 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Generative
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Direction
-from components.inference.defences.origins import Aware, Origins, Utilities, aware
+from components.inference.defences.origins import (
+    AdversaryAwareClassifier,
+    Origins,
+    Utilities,
+    aware,
+)
 from components.inference.point.fit import Fit, FitState
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -36,7 +41,7 @@ class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"generative"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
 
@@ -53,7 +58,7 @@ class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
     def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         return Fit(name="fit").step(state, batch, rng)
 
-    def posterior(self, state: FitState) -> Aware:
+    def posterior(self, state: FitState) -> AdversaryAwareClassifier:
         direction: Direction = "insertion" if self.removal_cost is None else "flip"
         least = self.attack == "least_malicious"
         attack = least_malicious if least else self.cheapest

@@ -20,14 +20,14 @@ from components.contracts.capabilities import Generative
 from components.contracts.predictive import Categorical
 from components.contracts.victim import Direction
 from components.inference.point.fit import FitState
-from components.posteriors.fitted import Fitted
+from components.posteriors.fitted import FittedEstimator
 
 LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
 PAIRS = 1 << 21  # candidates of origins held at once
 Attack = Callable[["Origins", torch.Generator], Tensor]
 
 
-def _right_is_better(u: list[list[float]]) -> list[list[float]]:
+def _check_utilities(u: list[list[float]]) -> list[list[float]]:
     if len(u) != 2 or any(len(row) != 2 for row in u) or u[0][0] <= u[1][0] or u[1][1] <= u[0][1]:
         raise ValueError(
             f"utilities: must be [[u_00, u_01], [u_10, u_11]], u_ij of saying i of class j, with u_00 > u_10 and "
@@ -36,12 +36,12 @@ def _right_is_better(u: list[list[float]]) -> list[list[float]]:
     return u
 
 
-Utilities = Annotated[list[list[float]], AfterValidator(_right_is_better)]
+Utilities = Annotated[list[list[float]], AfterValidator(_check_utilities)]
 
 
-def utility_sensitive(
+def is_utility_sensitive(
     model: Generative, fitted: dict[str, Tensor], u: list[list[float]]
-) -> Fitted[Generative]:
+) -> FittedEstimator[Generative]:
     """The classifier with p(y|x) maximal at the decision of largest expected utility (3.2).
 
     It predicts 1 if (u_11 − u_01) p(1|x) > (u_00 − u_10) p(0|x), so utilities act as class
@@ -51,12 +51,13 @@ def utility_sensitive(
     """
     log_class = model.log_class(fitted)
     gains = log_class.new_tensor([u[0][0] - u[1][0], u[1][1] - u[0][1]])
-    return Fitted(model, {**fitted, "log_class": (log_class + gains.log()).log_softmax(0)})
+    return FittedEstimator(model, {**fitted, "log_class": (log_class + gains.log()).log_softmax(0)})
 
 
 @dataclass(frozen=True)
 class Origins:
-    """Pairs of a mail x' that was seen and an x ∈ X' that may have become it, and all that x could have become."""
+    """Pairs of a mail x' that was seen and an x ∈ X' that may have become it, and all that x could
+    have become."""
 
     mail: Tensor  # row of x' [P]
     sent: Tensor  # set of words that leads from x to x', a row of the sets [P]
@@ -68,7 +69,7 @@ class Origins:
 
 
 def origins(
-    classifier: Fitted[Generative], x: Tensor, sets: Tensor, direction: Direction
+    classifier: FittedEstimator[Generative], x: Tensor, sets: Tensor, direction: Direction
 ) -> Origins:
     """Origins X' of each x' [B, D]: the emails that at most k changes turn into it.
 
@@ -93,10 +94,11 @@ def origins(
 
 
 @dataclass(frozen=True)
-class Aware:
-    """A classifier that is aware of an adversary: p(y_i) p(X' = x'|y_i), the sum over origins of (3.9)."""
+class AdversaryAwareClassifier:
+    """A classifier that is aware of an adversary: p(y_i) p(X' = x'|y_i), the sum over origins of
+    (3.9)."""
 
-    undefended: Fitted[Generative]  # utility-sensitive naive Bayes, unaware
+    undefended: FittedEstimator[Generative]  # utility-sensitive naive Bayes, unaware
     attack: Attack  # p_C(x'|x, y_1) of each pair of Origins [P]
     direction: Direction
     most: int  # words changed, k
@@ -105,7 +107,8 @@ class Aware:
     def predict(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """p(y_2) p(x'|y_2) against p(y_1) Σ_{x ∈ X'} p_C(x'|x, y_1) p(x|y_1), for x' [B, D].
 
-        Odds end at e^±700, so that a mail which no origin can have become has a finite log-probability.
+        Odds end at e^±700, so that a mail which no origin can have become has a finite
+        log-probability.
 
         Source: Gallego (2021), eq. (3.9) and Algorithm 3.1."""
         model = self.undefended.estimator
@@ -161,9 +164,9 @@ def aware(
     direction: Direction,
     most: int,
     idle: float,
-) -> Aware:
+) -> AdversaryAwareClassifier:
     """The aware classifier on what ``fit`` learnt."""
     assert isinstance(state.estimator, Generative)  # ``needs``
     assert state.fitted is not None, "nothing is learnt before the first step"
-    unaware = utility_sensitive(state.estimator, state.fitted, utilities)
-    return Aware(unaware, attack, direction, most, idle)
+    unaware = is_utility_sensitive(state.estimator, state.fitted, utilities)
+    return AdversaryAwareClassifier(unaware, attack, direction, most, idle)

@@ -14,18 +14,18 @@ from components.contracts.states import rebuilt
 from components.inference.chains import Chains
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
-class Classifying(LogJoint, ThetaPredictive, Protocol):
+class PredictiveLogJoint(LogJoint, ThetaPredictive, Protocol):
     """A log joint with parameters that predict labels."""
 
 
 @dataclass(kw_only=True)
-class Threatened(Chains):
+class AdversarialChains(Chains):
     """The state of K particles that learn from attacked rows."""
 
-    model: Classifying = rebuilt()
+    model: PredictiveLogJoint = rebuilt()
     threat: TrainingThreat = rebuilt()
     velocity: Tensor  # v [K, P]
 
@@ -54,14 +54,15 @@ def momentum_step(
         velocity.add_(noise, alpha=(2 * (1 - momentum) * eta * temperature) ** 0.5)
     theta = theta + velocity
     if not bool(torch.isfinite(theta.sum())):
-        raise NumericalTrouble(
+        raise NumericalError(
             f"particles left the finite numbers at step {step}", "lower inference.lr"
         )
     return theta, velocity
 
 
-def own_gradient(model: LogJoint, theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """log joint [K] and gradient [K, P] of K particles, each with inputs of its own: batch.x [K, B, D]."""
+def per_particle_gradient(model: LogJoint, theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """log joint [K] and gradient [K, P] of K particles, each with inputs of its own: batch.x [K, B,
+    D]."""
     if isinstance(model, OwnInputs) and model.own_inputs:
         return value_and_gradient(model, theta, batch)
     parts = [

@@ -1,4 +1,5 @@
-"""Robustification: particles trained on attacks that were computed for the model before it was defended."""
+"""Robustification: particles trained on attacks that were computed for the model before it was
+defended."""
 
 from __future__ import annotations
 
@@ -14,23 +15,23 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.chains import PREDICTS_LABELS, init_for_training
+from components.inference.chains import NEEDS_TO_PREDICT, init_for_training
 from components.inference.defences.particle_dynamics import (
-    Classifying,
-    Threatened,
+    AdversarialChains,
+    PredictiveLogJoint,
     momentum_step,
-    own_gradient,
+    per_particle_gradient,
 )
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Shortfall
+from components.trouble import IncompleteResultWarning
 
 
 @dataclass(kw_only=True)
-class RobustState(Threatened):
+class RobustState(AdversarialChains):
     """1 + 2K particles, and the rows that the last K learn from besides the clean ones."""
 
     train: Batch = rebuilt()
@@ -38,7 +39,7 @@ class RobustState(Threatened):
 
 
 @register("inference", "robustification")
-class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
+class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustState]):
     """Robustified classifier: K particles trained 1:1 on clean and on attacked rows.
 
     The attacks are computed for the undefended model.
@@ -70,7 +71,7 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "defends"})
     attacks: ClassVar[bool] = True
 
@@ -81,7 +82,7 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     temperature: NonNegativeFloat
 
-    def init(self, model: Classifying, problem: Supervised, rng: Rng) -> RobustState:
+    def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> RobustState:
         state = init_for_training(model, problem, self.sees, 1 + 2 * self.chains, rng)
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
         threat = TrainingThreat(problem, self.train_eps, rng)
@@ -108,8 +109,8 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
             rows = torch.randint(
                 len(train.x), (len(batch.x),), generator=rng.noise, device=rng.noise.device
             )
-            both = one_to_one(batch, train, state.attacked, rows.to(batch.x.device))
-            value, gradient = own_gradient(model, defended, both)
+            both = mix_clean_and_attacked(batch, train, state.attacked, rows.to(batch.x.device))
+            value, gradient = per_particle_gradient(model, defended, both)
             groups = [(slice(1 + K, 1 + 2 * K), self.temperature)]
             gradient = torch.cat([torch.zeros_like(undefended), gradient])
         theta = state.theta.clone()
@@ -126,11 +127,14 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
         return replace(state, t=t, theta=theta, velocity=velocity), info
 
     def posterior(self, state: RobustState) -> Robustified:
-        """The K current defended particles, with mean predictive p_C(y|x), and the undefended one."""
+        """The K current defended particles, with mean predictive p_C(y|x), and the undefended
+        one."""
         if 0 < state.t <= self.undefended_steps:
             message = f"after {state.t} steps there is no defence yet: it is learnt after {self.undefended_steps}"
             warnings.warn(
-                Shortfall(f"{message}; lower inference.undefended_steps or raise steps"),
+                IncompleteResultWarning(
+                    f"{message}; lower inference.undefended_steps or raise steps"
+                ),
                 stacklevel=1,
             )
         undefended = Particles(state.model, state.theta[:1])
@@ -139,13 +143,15 @@ class Robustification(Inference[Classifying, Supervised, Batch, RobustState]):
 
 @dataclass(frozen=True)
 class Robustified(Particles):
-    """Defended particles, and the model that they defend, which attackers of ``against: undefended`` see."""
+    """Defended particles, and the model that they defend, which attackers of ``against:
+    undefended`` see."""
 
     undefended: Particles
 
 
-def one_to_one(batch: Batch, train: Batch, attacked: Tensor, rows: Tensor) -> Batch:
-    """B clean rows and B of the attacked ones [K, N, D], with half the scale: x [K, 2B, D], y [2B, T].
+def mix_clean_and_attacked(batch: Batch, train: Batch, attacked: Tensor, rows: Tensor) -> Batch:
+    """B clean rows and B of the attacked ones [K, N, D], with half the scale: x [K, 2B, D], y [2B,
+    T].
 
     Source: Gallego (2021), section 3.5.1 (proportion 1:1)."""
     x = torch.cat([batch.x.expand(len(attacked), -1, -1), attacked[:, rows]], 1)

@@ -14,7 +14,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 # rows behind a step: as many clean as attacked, or the attacked ones alone
 Mixture = Literal["half", "attacked"]
@@ -42,7 +42,7 @@ class TrainingThreat:
         if not isinstance(attacker, Evasion):
             name = "none" if attacker is None else attacker.name
             key = "attacker" if training_attacker is None else "inference.training_attacker"
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{key}={name}: a defence trains against an evasion attack, such as fgsm or pgd"
             )
         input_space(problem).check_training_size(eps, attacker.measure(), problem.name)
@@ -77,9 +77,11 @@ def labels(batch: Batch) -> Tensor:
 
 
 def mixed(batch: Batch, attacked: Tensor, mixture: Mixture) -> Batch:
-    """The attacked rows [..., B, D] with the labels of the clean ones, and the clean ones 1:1 where ``mixture`` is half.
+    """The attacked rows [..., B, D] with the labels of the clean ones, and the clean ones 1:1 where
+    ``mixture`` is half.
 
-    2B rows have half the scale, so that clean and attacked data together weigh as much as the N rows there are.
+    2B rows have half the scale, so that clean and attacked data together weigh as much as the N
+    rows there are.
 
     Source: Gallego (2021), section 3.5.1."""
     if mixture == "attacked":

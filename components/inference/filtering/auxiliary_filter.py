@@ -9,31 +9,34 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState
-from components.inference.filtering.look_ahead import Foreseeable, LooksAhead
+from components.inference.filtering.look_ahead import LookAheadFilter, PredictableStateSpace
 from components.inference.filtering.losses import log_likelihood
 from components.registry import register
 
 
 @register("inference", "auxiliary_filter")
-class AuxiliaryFilter(LooksAhead[Foreseeable]):
-    """Auxiliary particle filter: particles are selected by the likelihood of where they are expected to go, then moved.
+class AuxiliaryFilter(LookAheadFilter[PredictableStateSpace]):
+    """Auxiliary particle filter: particles are selected by the likelihood of where they are
+    expected to go, then moved.
 
-    k_t ~ w_{t−1}^k ǧ_t(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ g_t(y_t | x_t) / ǧ_t(x_{t−1}^{k_t}) with
-    ǧ_t(x_{t−1}) = g_t(y_t | μ_t(x_{t−1})) + c_t, μ_t the mean of the transition and c_t = ``stabiliser`` · sup g.  Particles
-    are [R, N, dx].  The product over t of Σ_n w_{t−1}^n ǧ_t times the mean of the unnormalised w_t estimates the evidence
-    without bias.  Honest predictions are Σ_n w_{t−1}^n h of fresh draws from f; ``selected`` ones are means over particles that
-    were selected by y_t and so have seen it.  A missing observation leaves particles' weights as they are.  Raises
-    NumericalTrouble when all weights of a replicate are zero.
+    k_t ~ w_{t−1}^k ǧ_t(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ g_t(y_t | x_t) /
+    ǧ_t(x_{t−1}^{k_t}) with ǧ_t(x_{t−1}) = g_t(y_t | μ_t(x_{t−1})) + c_t, μ_t the mean of the
+    transition and c_t = ``stabiliser`` · sup g.  Particles are [R, N, dx].  The product over t of
+    Σ_n w_{t−1}^n ǧ_t times the mean of the unnormalised w_t estimates the evidence without bias.
+    Honest predictions are Σ_n w_{t−1}^n h of fresh draws from f; ``selected`` ones are means over
+    particles that were selected by y_t and so have seen it.  A missing observation leaves
+    particles' weights as they are.  Raises NumericalTrouble when all weights of a replicate are
+    zero.
 
     Source: Pitt & Shephard (1999); Johansen & Doucet (2008); Boustati (2021), appendix D.1.3."""
 
     def step(
-        self, state: FilterState[Foreseeable], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[Foreseeable], Info]:
+        self, state: FilterState[PredictableStateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[PredictableStateSpace], Info]:
         model = state.model
 
         def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:
             assert isinstance(model, BoundedObservation)
             return mu.new_tensor(model.log_observation_bound(seen.t))
 
-        return self.looked_ahead(state, batch, rng, log_likelihood, bound_log_weights)
+        return self.step_with_look_ahead(state, batch, rng, log_likelihood, bound_log_weights)

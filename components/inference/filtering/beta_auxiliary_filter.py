@@ -12,12 +12,12 @@ from components.contracts.roles import Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState
-from components.inference.filtering.look_ahead import Foreseeable, LooksAhead
+from components.inference.filtering.look_ahead import LookAheadFilter, PredictableStateSpace
 from components.inference.filtering.losses import log_beta_bound, log_beta_likelihood
 from components.registry import register
 
 
-class ForeseeableIntegrable(Foreseeable, PowerIntegral, Protocol):
+class PredictablePowerStateSpace(PredictableStateSpace, PowerIntegral, Protocol):
     """A state-space model with an expected particle move and integrable powers of its density.
 
     It states where a particle is expected to go, and a power of its observation density can
@@ -26,7 +26,7 @@ class ForeseeableIntegrable(Foreseeable, PowerIntegral, Protocol):
 
 
 @register("inference", "beta_auxiliary_filter")
-class BetaAuxiliaryFilter(LooksAhead[ForeseeableIntegrable]):
+class BetaAuxiliaryFilter(LookAheadFilter[PredictablePowerStateSpace]):
     """Auxiliary particle filter with the likelihood of the β-divergence in both of its stages.
 
     k_t ~ w_{t−1}^k Ǧ_t^β(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ G_t^β(y_t | x_t) /
@@ -49,8 +49,8 @@ class BetaAuxiliaryFilter(LooksAhead[ForeseeableIntegrable]):
         return self.beta == 0
 
     def step(
-        self, state: FilterState[ForeseeableIntegrable], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[ForeseeableIntegrable], Info]:
+        self, state: FilterState[PredictablePowerStateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[PredictablePowerStateSpace], Info]:
         model = state.model
         beta = self.beta
 
@@ -60,6 +60,6 @@ class BetaAuxiliaryFilter(LooksAhead[ForeseeableIntegrable]):
             smallest = integral.amin(1, keepdim=True) if integral.dim() else integral
             return log_beta_bound(model.log_observation_bound(seen.t), smallest, beta)
 
-        return self.looked_ahead(
+        return self.step_with_look_ahead(
             state, batch, rng, partial(log_beta_likelihood, beta=beta), bound_log_weights
         )

@@ -9,13 +9,13 @@ from components.contracts.roles import Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState, advance
-from components.inference.filtering.losses import Integrable, log_beta_likelihood
+from components.inference.filtering.losses import PowerIntegralStateSpace, log_beta_likelihood
 from components.inference.filtering.particle_filter import AdaptiveFilter
 from components.registry import register
 
 
 @register("inference", "beta_bootstrap_filter")
-class BetaBootstrapFilter(AdaptiveFilter[Integrable]):
+class BetaBootstrapFilter(AdaptiveFilter[PowerIntegralStateSpace]):
     """Bootstrap particle filter with the outlier-bounding β-divergence likelihood.
 
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G^β(y_t | x̄_t), G^β(y|x) = exp(g(y|x)^β/β − ∫
@@ -34,8 +34,8 @@ class BetaBootstrapFilter(AdaptiveFilter[Integrable]):
         return self.beta == 0
 
     def step(
-        self, state: FilterState[Integrable], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[Integrable], Info]:
+        self, state: FilterState[PowerIntegralStateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[PowerIntegralStateSpace], Info]:
         return advance(
             state, batch, rng, partial(log_beta_likelihood, beta=self.beta), self.resampler()
         )

@@ -17,7 +17,7 @@ from components.inference.filtering.generalised_particle_filter import (
     Potential,
     advance,
 )
-from components.inference.filtering.guided import ASKS, Guide, advance_guided
+from components.inference.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
 from components.inference.filtering.losses import (
     log_beta_likelihood,
     log_gamma_likelihood,
@@ -27,7 +27,7 @@ from components.inference.filtering.losses import (
 from components.inference.filtering.particle_filter import AdaptiveFilter
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Doubtful
+from components.trouble import QuestionableConfigWarning
 
 Loss = Literal["kl", "beta", "gamma", "huber"]
 
@@ -61,7 +61,9 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
 
     def asked_by_keys(self) -> dict[str, str]:
         by_proposal = (
-            {} if self.proposal == "transition" else dict.fromkeys(ASKS[self.proposal], "proposal")
+            {}
+            if self.proposal == "transition"
+            else dict.fromkeys(GUIDE_REQUIREMENTS[self.proposal], "proposal")
         )
         by_loss = {
             "kl": (),
@@ -81,7 +83,7 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         if self.proposal != "transition" and not self.weighs_by_likelihood():
             warnings.warn(
-                Doubtful(
+                QuestionableConfigWarning(
                     f"inference.proposal={self.proposal} follows an outlier that inference.loss={self.loss} forgives: weights "
                     "have a large variance there, and few particles carry them; set inference.proposal=transition"
                 ),

@@ -1,6 +1,6 @@
 """Generalised particle filter, the common code of all particle filters.
 
-An inference defines how particles move and their weights after the move (``Moved``);
+An inference defines how particles move and their weights after the move (``PropagatedParticles``);
 ``settle`` normalises the weights, summarises and resamples.  ``advance`` is the filter
 that moves by the transition and weighs by a potential G_t(y_t | x_t): with the
 likelihood as G it is the bootstrap filter.
@@ -30,7 +30,7 @@ from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import Scheme, offspring, resample_particles
 from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 M = TypeVar("M", bound=StateSpace)
 # model, (t, y [R, dy]), x [R, N, dx] -> log G [R, N]
@@ -38,13 +38,14 @@ Potential = Callable[[M, Observation, Tensor], Tensor]
 
 
 class WeightedParticles(NamedTuple):
-    """The weighted particles of time t before they were resampled: what smoothers and figures want."""
+    """The weighted particles of time t before they were resampled: what smoothers and figures
+    want."""
 
     x: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
 
 
-class Moved(NamedTuple):
+class PropagatedParticles(NamedTuple):
     """The particles of time t, what they weigh, and what was predicted before y_t was seen."""
 
     x: Tensor  # [R, N, dx]
@@ -53,7 +54,8 @@ class Moved(NamedTuple):
 
 
 class Resampling(NamedTuple):
-    """How particles are resampled, and when: where the effective sample size is at most a share of their number."""
+    """How particles are resampled, and when: where the effective sample size is at most a share of
+    their number."""
 
     scheme: Scheme
     below: float
@@ -72,7 +74,8 @@ class FilterState(Generic[M]):
 
 
 def start(model: M, problem: Sequence, n: int, rng: Rng, evidence: bool = True) -> FilterState[M]:
-    """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential will be the likelihood."""
+    """N equally weighted draws of x_0 for each replicate; ``evidence``: the potential will be the
+    likelihood."""
     x = model.init((problem.replicates, n), rng.init)  # [R, N, dx]
     log_w = torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)
     filtered = Filtering(
@@ -88,16 +91,17 @@ def advance(
     potential: Potential[M],
     resampling: Resampling,
 ) -> tuple[FilterState[M], Info]:
-    """x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G_t(y_t | x̄_t); predictions are Σ_n w_{t−1}^n E[y_t | x̄_t^n].
+    """x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G_t(y_t | x̄_t); predictions are Σ_n w_{t−1}^n E[y_t |
+    x̄_t^n].
 
     Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
     x = state.model.transition(state.particles, batch.t, rng.noise)  # Sample  # [R, N, dx]
     predicted = expectation(state.log_w, state.model.observation_mean(x, batch.t))  # [R, dy]
     observation = stand_in(batch, predicted)
-    log_w = state.log_w + unless_missing(
+    log_w = state.log_w + zero_where_missing(
         batch, potential(state.model, observation, x)
     )  # Weight  # [R, N]
-    return settle(state, batch, rng, Moved(x, log_w, predicted), resampling)
+    return settle(state, batch, rng, PropagatedParticles(x, log_w, predicted), resampling)
 
 
 def expectation(log_w: Tensor, values: Tensor) -> Tensor:
@@ -121,13 +125,17 @@ def stand_in(batch: Observation, predicted: Tensor) -> Observation:
     )
 
 
-def unless_missing(batch: Observation, log_g: Tensor) -> Tensor:
+def zero_where_missing(batch: Observation, log_g: Tensor) -> Tensor:
     """Log potentials [R, N], 0 in replicates that saw nothing."""
     return log_g if batch.missing is None else torch.where(batch.missing.unsqueeze(1), 0.0, log_g)
 
 
 def settle(
-    state: FilterState[M], batch: Observation, rng: Rng, moved: Moved, resampling: Resampling
+    state: FilterState[M],
+    batch: Observation,
+    rng: Rng,
+    moved: PropagatedParticles,
+    resampling: Resampling,
 ) -> tuple[FilterState[M], Info]:
     """Normalise, summarise, and resample if the ESS is at most ``resampling.below`` · N.
 
@@ -143,7 +151,7 @@ def settle(
     log_w = moved.log_w
     predicted = moved.predicted
     n = moved.x.shape[1]
-    weights = normalisable(log_w, batch)
+    weights = normalise_log_weights(log_w, batch)
     mean, variance = moments(x, weights)
     log_normaliser = weights.log_sum
     log_w = log_w.to(x) - log_normaliser.to(x).unsqueeze(1)
@@ -185,10 +193,11 @@ class Weights(NamedTuple):
     ess: Tensor  # effective sample size, (Σ_n w_n)² / Σ_n w_n² [R]
 
 
-def normalisable(log_w: Tensor, batch: Observation) -> Weights:
+def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
     """The weights that log weights [R, N] stand for.
 
-    Raises NumericalTrouble, which names the observation, where their sum is zero or not a number."""
+    Raises NumericalTrouble, which names the observation, where their sum is zero or not a
+    number."""
     if loops.serve(log_w) and not log_w.requires_grad:
         w, sums = weighing.weights(log_w)
         log_sum = sums[:, 2]
@@ -204,7 +213,7 @@ def normalisable(log_w: Tensor, batch: Observation) -> Weights:
         return Weights(w, sums, log_sum, ess)
     replicates = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[replicates[0]].tolist())
-    raise NumericalTrouble(
+    raise NumericalError(
         f"particle weights all zero or not a number at t = {batch.t} in replicates {replicates}, where y = ({y}) in the first",
         "raise inference.particles, or use a filter that forgives outliers (inference=beta_bootstrap_filter)",
     )

@@ -28,18 +28,18 @@ from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import (
     FilterState,
     M,
-    Moved,
     Potential,
+    PropagatedParticles,
     Resampling,
     expectation,
     settle,
     stand_in,
-    unless_missing,
+    zero_where_missing,
 )
 from components.maths.particles.draws import standard_normal_like
 
 Guide = Literal["optimal", "linearised"]
-ASKS: dict[Guide, tuple[str, ...]] = {
+GUIDE_REQUIREMENTS: dict[Guide, tuple[str, ...]] = {
     "optimal": ("optimal_proposal", "transition_density"),
     "linearised": ("additive_gaussian",),
 }
@@ -83,8 +83,8 @@ def advance_guided(
         log_g = potential(model, observation, x) + log_ratio
     if batch.missing is not None:
         x = torch.where(batch.missing.view(-1, 1, 1), ahead, x)
-    log_w = state.log_w + unless_missing(batch, log_g)
-    return settle(state, batch, rng, Moved(x, log_w, predicted), resampling)
+    log_w = state.log_w + zero_where_missing(batch, log_g)
+    return settle(state, batch, rng, PropagatedParticles(x, log_w, predicted), resampling)
 
 
 def propose(model: StateSpace, seen: Observation, before: Tensor, rng: Rng, guide: Guide) -> Guided:
@@ -102,7 +102,8 @@ def propose(model: StateSpace, seen: Observation, before: Tensor, rng: Rng, guid
 def linearise(
     model: AdditiveGaussian, seen: Observation, before: Tensor, generator: torch.Generator
 ) -> Guided:
-    """q = N(m + K(y − h(m)), (I − K J) Q (I − K J)ᵀ + K Σ Kᵀ), m = f(x_{t−1}), J = ∂h/∂x at m, K = Q Jᵀ (J Q Jᵀ + Σ)⁻¹.
+    """q = N(m + K(y − h(m)), (I − K J) Q (I − K J)ᵀ + K Σ Kᵀ), m = f(x_{t−1}), J = ∂h/∂x at m, K =
+    Q Jᵀ (J Q Jᵀ + Σ)⁻¹.
 
     Exact, and then the optimal proposal, where h is linear."""
     m = model.transition_mean(before, seen.t)  # [R, N, dx]
@@ -127,7 +128,8 @@ def linearise(
 
 
 def _value_and_jacobian(model: AdditiveGaussian, m: Tensor, t: int) -> tuple[Tensor, Tensor]:
-    """h(m) [R, N, dy] and ∂h/∂x there [R, N, dy, dx]: a particle's h depends on no other particle."""
+    """h(m) [R, N, dy] and ∂h/∂x there [R, N, dy, dx]: a particle's h depends on no other
+    particle."""
     with torch.enable_grad():
         x = m.detach().requires_grad_()
         h = model.observation_mean(x, t)

@@ -7,7 +7,7 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState
-from components.inference.filtering.guided import ASKS, Guide, advance_guided
+from components.inference.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
 from components.inference.filtering.losses import log_likelihood
 from components.inference.filtering.particle_filter import AdaptiveFilter
 from components.registry import register
@@ -32,7 +32,7 @@ class GuidedFilter(AdaptiveFilter[StateSpace]):
     proposal: Guide
 
     def asked_by_keys(self) -> dict[str, str]:
-        return dict.fromkeys(ASKS[self.proposal], "proposal")
+        return dict.fromkeys(GUIDE_REQUIREMENTS[self.proposal], "proposal")
 
     def step(
         self, state: FilterState[StateSpace], batch: Observation, rng: Rng

@@ -22,28 +22,28 @@ from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import (
     FilterState,
-    Moved,
     Potential,
+    PropagatedParticles,
     Resampling,
     expectation,
-    normalisable,
+    normalise_log_weights,
     settle,
     stand_in,
-    unless_missing,
+    zero_where_missing,
 )
 from components.inference.filtering.particle_filter import ParticleFilter
 from components.maths.particles.resampling import ancestors, take_rows
 
 
-class Foreseeable(StateSpace, TransitionMean, Protocol):
+class PredictableStateSpace(StateSpace, TransitionMean, Protocol):
     """A state-space model that says where a particle is expected to go."""
 
 
-A = TypeVar("A", bound=Foreseeable)
+A = TypeVar("A", bound=PredictableStateSpace)
 Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log sup_y G [R, 1] or []
 
 
-class LooksAhead(ParticleFilter[A], Generic[A]):
+class LookAheadFilter(ParticleFilter[A], Generic[A]):
     """Auxiliary particle filter; a subclass defines the potential and its bound."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_mean"})
@@ -53,7 +53,7 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
     def asked_by_keys(self) -> dict[str, str]:
         return {"bounded_observation": "stabiliser"} if self.stabiliser else {}
 
-    def looked_ahead(
+    def step_with_look_ahead(
         self,
         state: FilterState[A],
         batch: Observation,
@@ -81,10 +81,10 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
         log_g = potential(model, observation, mu)  # log Ǧ_t(x_{t−1})  # [R, N]
         if self.stabiliser:
             log_g = torch.logaddexp(log_g, math.log(self.stabiliser) + bound(observation, mu))
-        log_g = unless_missing(batch, log_g)
+        log_g = zero_where_missing(batch, log_g)
 
         first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t
-        weights = normalisable(first, batch)
+        weights = normalise_log_weights(first, batch)
         rows = ancestors(self.resampling, weights.w, rng.noise)  # [R·N]
         if batch.missing is not None:  # nothing to select by: all stay where they are
             identity = torch.arange(r * n, device=rows.device)
@@ -95,7 +95,7 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
             log_g.flatten().index_select(0, rows).view(r, n)
         )  # log Ǧ_t of each one's parent
         second = (
-            unless_missing(batch, potential(model, observation, x)) - parent_log_g
+            zero_where_missing(batch, potential(model, observation, x)) - parent_log_g
         )  # Weight: f G / (f Ǧ)
         log_w = weights.log_sum.unsqueeze(1) - math.log(n) + second.double()
         if batch.missing is not None:
@@ -103,5 +103,9 @@ class LooksAhead(ParticleFilter[A], Generic[A]):
         if self.predictions == "selected":
             predicted = model.observation_mean(x, t).mean(1)
         return settle(
-            state, batch, rng, Moved(x, log_w, predicted), Resampling(self.resampling, 0.0)
+            state,
+            batch,
+            rng,
+            PropagatedParticles(x, log_w, predicted),
+            Resampling(self.resampling, 0.0),
         )

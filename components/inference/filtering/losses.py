@@ -1,7 +1,7 @@
 """Losses ℓ(x, y) of generalised Bayesian updates, as log potentials −ℓ up to constants.
 
-log G_t(y_t | x) of x [R, N, dx] is [R, N].  Constants are those that make a loss the ordinary one, −log g, in its limit: they
-change the normaliser, not a weight.
+log G_t(y_t | x) of x [R, N, dx] is [R, N].  Constants are those that make a loss the ordinary one,
+−log g, in its limit: they change the normaliser, not a weight.
 
 Source: Boustati (2021), eqs. (2.92), (6.4)."""
 
@@ -17,7 +17,7 @@ from components.contracts.capabilities import GaussianNoise, PowerIntegral, Stat
 from components.contracts.sequences import Observation
 
 
-class Integrable(StateSpace, PowerIntegral, Protocol):
+class PowerIntegralStateSpace(StateSpace, PowerIntegral, Protocol):
     """A state-space model with integrable powers of its observation density."""
 
 
@@ -33,10 +33,14 @@ def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
     return model.log_observation(batch.y, x, batch.t)
 
 
-def log_beta_likelihood(model: Integrable, batch: Observation, x: Tensor, beta: float) -> Tensor:
-    """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R, N].
+def log_beta_likelihood(
+    model: PowerIntegralStateSpace, batch: Observation, x: Tensor, beta: float
+) -> Tensor:
+    """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R,
+    N].
 
-    Equals (6.6) but for the constant 1/β − 1/(β+1), taken off so that β → 0 gives log g(y|x) itself and not infinity.
+    Equals (6.6) but for the constant 1/β − 1/(β+1), taken off so that β → 0 gives log g(y|x) itself
+    and not infinity.
 
     Source: Boustati (2021), eqs. (6.6), (6.7), (6.11)."""
     log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
@@ -54,7 +58,9 @@ def log_beta_bound(log_bound: float, integral: Tensor, beta: float) -> Tensor:
     return largest - torch.expm1(integral) / (1 + beta)
 
 
-def log_gamma_likelihood(model: Integrable, batch: Observation, x: Tensor, gamma: float) -> Tensor:
+def log_gamma_likelihood(
+    model: PowerIntegralStateSpace, batch: Observation, x: Tensor, gamma: float
+) -> Tensor:
     """Log of the γ-divergence likelihood G^γ, which tends to log g as γ → 0.
 
         log G^γ(y|x) = (g^γ / (∫ g(y'|x)^{1+γ} dy')^{γ/(1+γ)} − 1)/γ
@@ -74,7 +80,8 @@ def log_gamma_likelihood(model: Integrable, batch: Observation, x: Tensor, gamma
 def log_huber_likelihood(
     model: Whitened, batch: Observation, x: Tensor, threshold: float
 ) -> Tensor:
-    """log G(y|x) = −Σ_j ρ(r_j) + log g at r = 0, r = L⁻¹(y − h(x)):  ρ(r) = r²/2 for |r| ≤ k, else k|r| − k²/2.
+    """log G(y|x) = −Σ_j ρ(r_j) + log g at r = 0, r = L⁻¹(y − h(x)):  ρ(r) = r²/2 for |r| ≤ k, else
+    k|r| − k²/2.
 
     k, the threshold, → ∞ gives log g.  Source: Huber (1964), eq. (2.4)."""
     r, log_scale = whitened_residuals(model, batch, x)

@@ -18,13 +18,14 @@ from components.inference.filtering.losses import log_likelihood
 from components.inference.filtering.particle_filter import AdaptiveFilter
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
-NoiseDensityOf = Callable[[Tensor], Tensor]  # log density of y − h(x) [R, N, dy] -> [R, N]
+NoiseDensityFn = Callable[[Tensor], Tensor]  # log density of y − h(x) [R, N, dy] -> [R, N]
 
 
-def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityOf:
-    """log Σ_c w_c N(· | 0, Σ_c) of weights [C] and covariances [C, dy, dy], or [C, R, dy, dy] of each replicate."""
+def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityFn:
+    """log Σ_c w_c N(· | 0, Σ_c) of weights [C] and covariances [C, dy, dy], or [C, R, dy, dy] of
+    each replicate."""
     L = torch.linalg.cholesky(covariances)
     whiten = torch.linalg.inv(L)
     log_scales = L.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * covariances.shape[
@@ -40,10 +41,10 @@ def gaussian_mixture(weights: Tensor, covariances: Tensor) -> NoiseDensityOf:
     return log_density
 
 
-class TruthfulModel:
+class TrueNoiseModel:
     """``StateSpace``: a model with the law of the corrupted noise in place of its Gaussian one."""
 
-    def __init__(self, model: StateSpace, log_density: NoiseDensityOf):
+    def __init__(self, model: StateSpace, log_density: NoiseDensityFn):
         self._model = model
         self._log_density = log_density
 
@@ -81,7 +82,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
 
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         assert isinstance(model, GaussianNoise)
-        truthful = TruthfulModel(model, self._law(problem.attacker, model.Sigma))
+        truthful = TrueNoiseModel(model, self._law(problem.attacker, model.Sigma))
         state: FilterState[StateSpace] = start(truthful, problem, self.particles, rng)
         one = state.particles[:, :1]
         offset = torch.linalg.cholesky(model.Sigma).sum(-1)
@@ -94,13 +95,13 @@ class Oracle(AdaptiveFilter[StateSpace]):
                 rtol=1e-3,
                 atol=1e-3,
             ):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"inference={self.name}: the model's own noise is not N(0, Σ), around which attackers know their laws; use "
                     "another model, or inference=bootstrap_filter"
                 )
         return state
 
-    def _law(self, attacker: Component | None, Sigma: Tensor) -> NoiseDensityOf:
+    def _law(self, attacker: Component | None, Sigma: Tensor) -> NoiseDensityFn:
         if attacker is None:
             return gaussian_mixture(Sigma.new_ones(1), Sigma.unsqueeze(0))
         if isinstance(attacker, NoiseLaw):
@@ -117,7 +118,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
             # it may not know, as it is configured: better said now
             log_density(torch.zeros_like(covariance[..., :1, :]))
             return log_density
-        raise Misfit(
+        raise ConfigMismatchError(
             f"inference={self.name}: attacker={attacker.name} does not say by what law it corrupts; use one that does "
             "(gaussian_contamination, student_t_outliers, multiplicative_exponential, missing), or another filter"
         )

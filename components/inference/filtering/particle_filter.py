@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic
 
 from pydantic import BaseModel, PositiveInt, field_validator
 
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -28,7 +28,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
     """N particles for each of R replicates, which a subclass moves and weighs."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
     before: ClassVar[dict[str, Any]] = {"resampling": "systematic"}
@@ -43,7 +43,7 @@ class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generi
         return start(model, problem, self.particles, rng, evidence=self.weighs_by_likelihood())
 
     def posterior(self, state: FilterState[M]) -> Filtered:
-        return state.filtered.so_far()
+        return state.filtered.current_posterior()
 
 
 class AdaptiveFilter(ParticleFilter[M], Generic[M]):
@@ -55,7 +55,7 @@ class AdaptiveFilter(ParticleFilter[M], Generic[M]):
         return Resampling(self.resampling, self.resample_below)
 
 
-class HoldsFilter(BaseModel):
+class FilterBasedMethod(BaseModel):
     """A method that runs a particle filter inside it."""
 
     filter: Inference

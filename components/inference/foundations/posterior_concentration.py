@@ -14,7 +14,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LinearSmoother
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -22,7 +22,7 @@ from components.contracts.traces import Trace
 from components.posteriors.tables import write_tables
 from components.problems.known_function import KnownFunction
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,8 @@ class Smoothed:
 
 @dataclass(frozen=True)
 class Contraction:
-    """Radii (∫ ‖f − f₀‖² dΠ(f|y))^½ of R data sets at each N, ‖·‖² a mean over the inputs, and the slopes they have."""
+    """Radii (∫ ‖f − f₀‖² dΠ(f|y))^½ of R data sets at each N, ‖·‖² a mean over the inputs, and the
+    slopes they have."""
 
     model: LinearSmoother
     train: Batch
@@ -125,7 +126,8 @@ class Contraction:
         return {"contraction": contraction(self)} if len(self.errors) else {}
 
     def table(self) -> pd.DataFrame:
-        """One row per N: mean radius with its standard error, the exact one, and the slope from the N before."""
+        """One row per N: mean radius with its standard error, the exact one, and the slope from the
+        N before."""
         import pandas as pd
 
         between = [(math.nan, math.nan), *self.slope_between()]
@@ -167,19 +169,22 @@ class ContractionState:
 
 @register("inference", "posterior_concentration")
 class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, ContractionState]):
-    """The rate at which a posterior contracts to the true regression function, measured against what theory says.
+    """The rate at which a posterior contracts to the true regression function, measured against
+    what theory says.
 
-    r_N² = ∫ ‖f − f₀‖²_N dΠ(f | y) = ‖S y − f₀‖²_N + σ² tr S/N, ‖·‖²_N the mean over the inputs x_i = (i − ½)/N.  Every step
-    draws ``simulations`` vectors of labels f₀ + N(0, σ₀² I) at each N of ``numbers``; the slope of log r_N on log N is found
-    for each data set.  Theory: −min(α, β)/(2α + 1) for a Matérn process of smoothness α and an f₀ of β, −½ for a parametric
-    model that holds f₀.  Posterior mass outside M r_N is at most M⁻².
+    r_N² = ∫ ‖f − f₀‖²_N dΠ(f | y) = ‖S y − f₀‖²_N + σ² tr S/N, ‖·‖²_N the mean over the inputs x_i
+    = (i − ½)/N.  Every step draws ``simulations`` vectors of labels f₀ + N(0, σ₀² I) at each N of
+    ``numbers``; the slope of log r_N on log N is found for each data set.  Theory: −min(α, β)/(2α +
+    1) for a Matérn process of smoothness α and an f₀ of β, −½ for a parametric model that holds f₀.
+    Posterior mass outside M r_N is at most M⁻².
 
     Raises Misfit where the true function is not known.
 
-    Source: van der Vaart & van Zanten (2011), on Matérn kernels; Ghosal & van der Vaart (2017); Bardenet (2021), chapter 8."""
+    Source: van der Vaart & van Zanten (2011), on Matérn kernels; Ghosal & van der Vaart (2017);
+    Bardenet (2021), chapter 8."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
     wants: ClassVar[dict[str, str]] = {
         "known_function": "measures the distance to the true function"
@@ -189,14 +194,14 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     simulations: PositiveInt
 
     @model_validator(mode="after")
-    def _grows(self) -> PosteriorConcentration:
+    def _check_numbers_increase(self) -> PosteriorConcentration:
         if any(later <= earlier for earlier, later in pairwise(self.numbers)):
             raise ValueError(f"numbers: {self.numbers} must increase")
         return self
 
     def init(self, model: LinearSmoother, problem: KnownFunction, rng: Rng) -> ContractionState:
         if not isinstance(problem, KnownFunction):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference={self.name}: the true function must be known, and dataset={problem.name} has none; "
                 "use dataset=smooth_function"
             )

@@ -1,4 +1,5 @@
-"""Rules that say when tossing ends, as tables over what was seen, and all sequences of tosses that they end."""
+"""Rules that say when tossing ends, as tables over what was seen, and all sequences of tosses that
+they end."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ Alternative = Literal["greater", "two_sided"]
 
 
 def tail_probability(n: Array, k: Array, null: float, alternative: Alternative) -> Array:
-    """p-values of k heads in n tosses, n as if it had been fixed: P(K ≥ k | θ₀), or twice the smaller of the two tails."""
+    """p-values of k heads in n tosses, n as if it had been fixed: P(K ≥ k | θ₀), or twice the
+    smaller of the two tails."""
     from scipy import special
 
     above = special.bdtrc(k - 1.0, n, null)  # P(K ≥ k)
@@ -24,7 +26,8 @@ def tail_probability(n: Array, k: Array, null: float, alternative: Alternative) 
 
 
 def waiting_probability(heads: int, tails: int, null: float) -> float:
-    """p-value of so many heads before the last of so many tails, their number fixed: P(H ≥ h | θ₀) = I_θ₀(h, t)."""
+    """p-value of so many heads before the last of so many tails, their number fixed: P(H ≥ h | θ₀)
+    = I_θ₀(h, t)."""
     from scipy import special
 
     if tails == 0:
@@ -33,7 +36,8 @@ def waiting_probability(heads: int, tails: int, null: float) -> float:
 
 
 def confidence_interval(n: Array, k: Array, level: float) -> tuple[Array, Array]:
-    """Ends of the interval of Clopper and Pearson, which holds θ at least so often where n is fixed.
+    """Ends of the interval of Clopper and Pearson, which holds θ at least so often where n is
+    fixed.
 
     Source: Clopper & Pearson (1934)."""
     from scipy import special
@@ -117,7 +121,7 @@ class Stopped:
         """P(low ≤ θ ≤ high | θ) of intervals at the places."""
         return float(self.probabilities(theta)[(low <= theta) & (theta <= high)].sum())
 
-    def covered_over(self, low: Array, high: Array, nature: tuple[float, float]) -> float:
+    def mean_coverage(self, low: Array, high: Array, nature: tuple[float, float]) -> float:
         """The same, integrated over θ ~ Beta(a, b)."""
         from scipy import special
 

@@ -1,4 +1,5 @@
-"""Data gathered until a rule says stop: what credible intervals, confidence intervals and p-values still mean."""
+"""Data gathered until a rule says stop: what credible intervals, confidence intervals and p-values
+still mean."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
-from components.contracts.problems import Rows, Sees
+from components.contracts.problems import BatchKind, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -21,7 +22,7 @@ from components.inference.foundations.rules import Alternative, Array, Rule, Sto
 from components.posteriors.tables import write_tables
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,8 @@ class RuleTables:
 
 @dataclass(frozen=True)
 class StoppingReport:
-    """How often intervals held θ and tests rejected a true θ₀ under every rule, simulated and exact; and the tosses at hand."""
+    """How often intervals held θ and tests rejected a true θ₀ under every rule, simulated and
+    exact; and the tosses at hand."""
 
     model: BetaPosterior
     heads: int
@@ -78,7 +80,8 @@ class StoppingReport:
 
     @property
     def p_values(self) -> dict[str, float]:
-        """p-values of the observed tosses against θ > θ₀, with their number or their tails fixed."""
+        """p-values of the observed tosses against θ > θ₀, with their number or their tails
+        fixed."""
         n = np.array(self.heads + self.tails)
         k = np.array(self.heads)
         return {
@@ -102,7 +105,7 @@ class StoppingReport:
         """The same without simulation."""
         stopped = self.tables.stopped[rule]
         low, high = (bound[stopped.n, stopped.k] for bound in self.tables.ends[kind])
-        over = stopped.covered_over(low, high, self.nature)
+        over = stopped.mean_coverage(low, high, self.nature)
         return [over, *(stopped.coverage(low, high, theta) for theta in self.thetas)]
 
     def exact_error(self, rule: Rule) -> float:
@@ -112,7 +115,7 @@ class StoppingReport:
             stopped.probabilities(self.null)[self.tables.p[stopped.n, stopped.k] < self.alpha].sum()
         )
 
-    def error_by_most(self) -> tuple[Array, Array]:
+    def error_by_n_max(self) -> tuple[Array, Array]:
         """P(significant after some n ≤ N | θ₀) for N = 0 … n_max: simulated and exact."""
         stops = self.tables.significant
         exact = np.zeros(len(self.tables.p))
@@ -140,7 +143,8 @@ class StoppingReport:
         return {"stopping": stopping(self)}
 
     def table(self) -> pd.DataFrame:
-        """One row per rule and θ: coverage and errors, each simulated, with its standard error, and exact."""
+        """One row per rule and θ: coverage and errors, each simulated, with its standard error, and
+        exact."""
         import pandas as pd
 
         rows = []
@@ -207,7 +211,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
     rules: Annotated[list[Rule], Field(min_length=1)]
@@ -253,7 +257,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         for rule in self.rules:
             if rule != "fixed" and not stop[rule].any():
                 reason, mend = never[rule]
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"inference.{reason} within inference.n_max={self.n_max} tosses; {mend}"
                 )
         stopped = {rule: Stopped.by(stop[rule]) for rule in self.rules}
@@ -277,7 +281,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     def _thetas(self) -> list[float]:
         return [self.hypothesis, *(theta for theta in self.thetas if theta != self.hypothesis)]
 
-    def _nature(self, model: BetaPosterior) -> tuple[float, float]:
+    def _nature_parameters(self, model: BetaPosterior) -> tuple[float, float]:
         return model.prior if self.nature is None else (self.nature[0], self.nature[1])
 
     def step(self, state: StoppingState, batch: Rows, rng: Rng) -> tuple[StoppingState, Info]:
@@ -286,9 +290,9 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
         tables = state.tables
         device = rng.noise.device
         u = torch.rand(R, N, generator=rng.noise, dtype=torch.float64, device=device).cpu()
-        shapes = torch.tensor(self._nature(state.model), dtype=torch.float64, device=device).expand(
-            R, 2
-        )
+        shapes = torch.tensor(
+            self._nature_parameters(state.model), dtype=torch.float64, device=device
+        ).expand(R, 2)
         gammas = torch._standard_gamma(shapes.contiguous(), generator=rng.noise).cpu()
         prior_thetas = gammas[:, 0] / gammas.sum(1)  # θ ~ Beta(a, b) [R]
         n_covered, rejected, tosses, first = (
@@ -336,7 +340,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
             self.alpha,
             list(self.rules),
             self._thetas,
-            self._nature(state.model),
+            self._nature_parameters(state.model),
             state.tables,
             max(state.n, 1),
             state.held,

@@ -20,10 +20,11 @@ K = TypeVar("K")  # what a decision maker keeps in mind
 class DecisionMaker(Player[K], Generic[K]):
     """A player who learns action values from every move.
 
-    Where s' is a true end nothing is to come; where the horizon or a truncation stops the episode there is, unless
-    ``bootstrap_at_horizon`` is off.
+    Where s' is a true end nothing is to come; where the horizon or a truncation stops the episode
+    there is, unless ``bootstrap_at_horizon`` is off.
 
-    Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode bootstrapping)."""
+    Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode
+    bootstrapping)."""
 
     before: ClassVar[dict[str, object]] = {"bootstrap_at_end": False, "bootstrap_at_horizon": True}
 
@@ -45,7 +46,7 @@ class DecisionMaker(Player[K], Generic[K]):
         return torch.where(seen.done, 0.0, ahead)
 
 
-class Chooser(DecisionMaker[K], Generic[K]):
+class ValueDecisionMaker(DecisionMaker[K], Generic[K]):
     """A decision maker with a policy derived from the values of its actions, ψ(s, ·)."""
 
     policy: PolicyName
@@ -56,7 +57,7 @@ class Chooser(DecisionMaker[K], Generic[K]):
         return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
 
 
-class Mixer(DecisionMaker[K], Generic[K]):
+class MixedStrategyDecisionMaker(DecisionMaker[K], Generic[K]):
     """A decision maker with a mixed strategy and ε-exploration: (1 − ε) π(s, ·) + ε/A."""
 
     @abstractmethod

@@ -1,4 +1,5 @@
-"""How much a player explores: a constant share of random actions, one that decays, or one that rises with the level."""
+"""How much a player explores: a constant share of random actions, one that decays, or one that
+rises with the level."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class Decay(BaseModel):
     every: PositiveInt  # episodes
 
 
-class ByLevel(BaseModel):
+class ModelledPlayerExploration(BaseModel):
     """Uncertain ε of modelled players, with mean min(1, mean + (j − 1) rise) at level j.
 
     The distribution is p_k(ε) of the source.  An ε-greedy policy is linear in ε, so
@@ -37,7 +38,9 @@ class ByLevel(BaseModel):
 
 
 def _form(value: object) -> str:
-    if isinstance(value, ByLevel) or (isinstance(value, dict) and value.keys() & {"mean", "rise"}):
+    if isinstance(value, ModelledPlayerExploration) or (
+        isinstance(value, dict) and value.keys() & {"mean", "rise"}
+    ):
         return "by-level"
     return "a-schedule" if isinstance(value, dict | Decay) else "a-number"
 
@@ -47,18 +50,20 @@ Exploration = Annotated[
     Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")],
     Discriminator(_form),
 ]
-ExplorationOfLevels = Annotated[
+LevelExploration = Annotated[
     Annotated[Probability, Tag("a-number")]
     | Annotated[Decay, Tag("a-schedule")]
-    | Annotated[ByLevel, Tag("by-level")],
+    | Annotated[ModelledPlayerExploration, Tag("by-level")],
     Discriminator(_form),
 ]
 
 
-def exploration_rate(epsilon: float | Decay | ByLevel, episode: int, level: int = 1) -> float:
+def exploration_rate(
+    epsilon: float | Decay | ModelledPlayerExploration, episode: int, level: int = 1
+) -> float:
     """ε in an episode, 0 the first, of a player of a level."""
     if isinstance(epsilon, Decay):
         return epsilon.start * epsilon.factor ** (episode // epsilon.every)
-    if isinstance(epsilon, ByLevel):
+    if isinstance(epsilon, ModelledPlayerExploration):
         return min(1.0, epsilon.mean + (level - 1) * epsilon.rise)
     return epsilon

@@ -16,7 +16,8 @@ from components.contracts.games import Seat
 
 
 def prior_counts(seat: Seat, n: int, prior: float) -> Tensor:
-    """Pseudo-counts α⁰ [R, S, n] of symmetric Dirichlets over n actions, one for each state that has a number."""
+    """Pseudo-counts α⁰ [R, S, n] of symmetric Dirichlets over n actions, one for each state that
+    has a number."""
     return torch.full(
         (seat.replicates, seat.n_states or 1, n), prior, device=seat.device, dtype=seat.dtype
     )

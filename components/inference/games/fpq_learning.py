@@ -1,4 +1,5 @@
-"""Q-learning against a forecast opponent: fictitious play with a Dirichlet belief that may forget."""
+"""Q-learning against a forecast opponent: fictitious play with a Dirichlet belief that may
+forget."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.beliefs.bloom_counts import BloomCounts, FilterCounts
-from components.inference.games.beliefs.by_state import ByState, Counting
+from components.inference.games.beliefs.by_state import Counting, StateCounts
 from components.inference.games.beliefs.markov_chains import ChainCounts, MarkovChains
-from components.inference.games.compiled.engine import Compilable
+from components.inference.games.compiled.engine import CompilableDecisionMaker
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import exploration_rate
 from components.inference.games.fictitious_play import expected_values, together
@@ -53,7 +54,7 @@ class Counted:
 
 
 @register("inference", "fpq_learning")
-class FPQLearning(Compilable[Counted]):
+class FPQLearning(CompilableDecisionMaker[Counted]):
     """Level-1 Q-learning: forecasts the adversary's next action from its past ones.
 
     Recent actions have more weight.  p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b :=
@@ -69,7 +70,7 @@ class FPQLearning(Compilable[Counted]):
     4.3.5.
     """
 
-    before: ClassVar[dict[str, object]] = Compilable.before | {"belief": "by_state"}
+    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {"belief": "by_state"}
 
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
@@ -77,17 +78,17 @@ class FPQLearning(Compilable[Counted]):
 
     @property
     def _counting(self) -> Counting:
-        return ByState() if self.belief == "by_state" else self.belief
+        return StateCounts() if self.belief == "by_state" else self.belief
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Counted:
         counts = self._counting.open(seat, self.prior, rng)
         return Counted(values.fresh(seat.own, prod(seat.others)), counts, seat)
 
-    def foresee(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
+    def forecast_opponent(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
         return together(self._counting.forecasts(mind.counts, mind.seat, s))
 
     def think(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
-        return expected_values(mind.q.q(s), self.foresee(mind, s, episode))  # eq. (4.3)
+        return expected_values(mind.q.q(s), self.forecast_opponent(mind, s, episode))  # eq. (4.3)
 
     def learn(self, mind: Counted, seen: Transition, episode: int) -> None:
         self._counting.take(mind.counts, mind.seat, seen, self.forget)
@@ -96,16 +97,16 @@ class FPQLearning(Compilable[Counted]):
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
 
     # ---- compiled: level 1 -------------------------------------------------------------------------------------------------
-    def without_loop(self, linear: bool) -> str | None:
+    def unsupported_option(self, linear: bool) -> str | None:
         return None if self.belief == "by_state" else f"belief={self.belief.name}"
 
     def tables(self, mind: Counted) -> list[QFunction]:
         return [mind.q]
 
     def action_counts(self, mind: Counted) -> Tensor:
-        assert isinstance(mind.counts, Tensor), "so says ``without_loop``"
+        assert isinstance(mind.counts, Tensor), "so says ``unsupported_option``"
         return mind.counts
 
     def levels(self, episode: int) -> Levels:
         epsilon = exploration_rate(self.epsilon, episode)
-        return self.describe((self.alpha,), (epsilon,), (self.own_temperature,), self.forget)
+        return self.describe((self.alpha,), (epsilon,), (self.policy_temperature,), self.forget)

@@ -10,9 +10,9 @@ from torch import Tensor
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
-from components.inference.games.stage_games import Staged, StageGames
+from components.inference.games.stage_games import StageGames, StageGameState
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Side = Literal["friend", "foe"]
 
@@ -39,9 +39,9 @@ class FriendOrFoeQ(StageGames):
 
     opponents: Side | Annotated[list[Side], Field(min_length=1)]
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Staged:
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
         if isinstance(self.opponents, list) and len(self.opponents) != len(seat.others):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.opponents: {len(self.opponents)} declared, here there are {len(seat.others)}"
             )
         return super().sit(values, seat, rng)

@@ -13,9 +13,9 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.compiled.engine import Compilable
+from components.inference.games.compiled.engine import CompilableDecisionMaker
 from components.inference.games.compiled.thinkers import Levels
-from components.inference.games.exploration import ExplorationOfLevels, exploration_rate
+from components.inference.games.exploration import LevelExploration, exploration_rate
 from components.inference.games.fictitious_play import (
     count,
     expected_values,
@@ -41,7 +41,7 @@ class Hierarchy:
 
 
 @register("inference", "level_k")
-class LevelK(Compilable[Hierarchy]):
+class LevelK(CompilableDecisionMaker[Hierarchy]):
     """Level-k Q-learning: forecasts the adversary as a level-(k − 1) Q-learner.
 
     The agent keeps the modelled Q-learner's table itself.  For j = 1 … k, with own and
@@ -65,7 +65,7 @@ class LevelK(Compilable[Hierarchy]):
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5.
     """
 
-    before: ClassVar[dict[str, object]] = Compilable.before | {
+    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {
         "forecast": "expected",
         "forecast_at": "next",
         "temperature_opponent": None,
@@ -77,18 +77,18 @@ class LevelK(Compilable[Hierarchy]):
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
     policy_opponent: PolicyName
-    epsilon_opponent: ExplorationOfLevels
+    epsilon_opponent: LevelExploration
     temperature_opponent: PositiveFloat | None
     forecast: Literal["expected", "sampled"]
     forecast_at: Literal["next", "current"]
     ties: Ties
 
-    def _hers(self, j: int) -> bool:
+    def _is_agent_level(self, j: int) -> bool:
         return (self.level - j) % 2 == 0
 
     def _action_counts(self, seat: Seat) -> tuple[int, ...]:
         """Numbers of actions that the level-1 thinkers count, one thinker for each opponent."""
-        return seat.others if self._hers(1) else (seat.own,) * len(seat.others)
+        return seat.others if self._is_agent_level(1) else (seat.own,) * len(seat.others)
 
     def _opponent_q_functions(self, mind: Hierarchy, m: int) -> list[QFunction]:
         """Tables Q_1 … Q_(k−1) in the agent's model of opponent m."""
@@ -108,7 +108,8 @@ class LevelK(Compilable[Hierarchy]):
         return self.temperature if self.temperature_opponent is None else self.temperature_opponent
 
     def _answer(self, level: int, q: Tensor, believed: Tensor, episode: int) -> Tensor:
-        """The policy of a modelled player of a level, q [R, own, other], believed [R, other] -> [R, own]."""
+        """The policy of a modelled player of a level, q [R, own, other], believed [R, other] -> [R,
+        own]."""
         epsilon = exploration_rate(self.epsilon_opponent, episode, level)
         return self._policy(level, q, believed, self.policy_opponent, epsilon, self._temperature)
 
@@ -141,7 +142,7 @@ class LevelK(Compilable[Hierarchy]):
         q = []
         for b in seat.others:
             q += [
-                values.fresh(a, b) if self._hers(j) else values.fresh(b, a)
+                values.fresh(a, b) if self._is_agent_level(j) else values.fresh(b, a)
                 for j in range(1, self.level)
             ]
         q.append(values.fresh(a, prod(seat.others)))
@@ -149,7 +150,7 @@ class LevelK(Compilable[Hierarchy]):
             q, prior_counts(seat, sum(self._action_counts(seat)), self.prior), seat, rng
         )
 
-    def foresee(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
+    def forecast_opponent(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
         """p_A(b|s) [R, B]: each opponent's policy, from the level-1 thinker's forecast upwards."""
         parts = forecasts(mind.counts, mind.seat.rows(s), self._action_counts(mind.seat))
         for m in range(len(parts)):
@@ -158,10 +159,12 @@ class LevelK(Compilable[Hierarchy]):
         return together(parts)
 
     def think(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
-        return expected_values(mind.q[-1].q(s), self.foresee(mind, s, episode))  # eq. (4.3)
+        return expected_values(
+            mind.q[-1].q(s), self.forecast_opponent(mind, s, episode)
+        )  # eq. (4.3)
 
     def policy_at(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
-        believed = self.foresee(mind, s, episode)
+        believed = self.forecast_opponent(mind, s, episode)
         epsilon = exploration_rate(self.epsilon, episode)
         return self._policy(
             self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature
@@ -171,7 +174,7 @@ class LevelK(Compilable[Hierarchy]):
         seat = mind.seat
         top = mind.q[-1]
         counted = self._action_counts(seat)
-        acted = seen.each if self._hers(1) else seen.a.unsqueeze(1).expand_as(seen.each)
+        acted = seen.each if self._is_agent_level(1) else seen.a.unsqueeze(1).expand_as(seen.each)
         count(
             mind.counts,
             seat.rows(seen.s),
@@ -189,13 +192,15 @@ class LevelK(Compilable[Hierarchy]):
         )
         for m in range(len(believed)):
             answer = answers[m]
-            opponent = seen.of_opponent(m)
+            opponent = seen.opponent_transition(m)
             for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
                 b = seen.each.select(1, m)
                 own_action, other, r = (
-                    (seen.a, b, seen.r_a) if self._hers(j) else (b, seen.a, seen.r_b.select(1, m))
+                    (seen.a, b, seen.r_a)
+                    if self._is_agent_level(j)
+                    else (b, seen.a, seen.r_b.select(1, m))
                 )
-                side = seen if self._hers(j) else opponent  # whose episode ends
+                side = seen if self._is_agent_level(j) else opponent  # whose episode ends
                 target = r + self.ahead(
                     side, self._value(j, q.q(seen.s_next), believed[m], mind.rng)
                 )
@@ -209,7 +214,7 @@ class LevelK(Compilable[Hierarchy]):
         top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
 
     # ---- compiled ----------------------------------------------------------------------------------------------------------
-    def without_loop(self, linear: bool) -> str | None:
+    def unsupported_option(self, linear: bool) -> str | None:
         if linear:
             return "forecast=sampled" if self._is_sampling_level(self.level) else None
         if self._is_sampling_level(self.level) and self.policy != "epsilon_greedy":
@@ -235,7 +240,7 @@ class LevelK(Compilable[Hierarchy]):
             exploration_rate(self.epsilon, episode),
         )
         modelled = self._temperature if self.policy_opponent == "softmax" else None
-        temperatures = (*(modelled for _ in below), self.own_temperature)
+        temperatures = (*(modelled for _ in below), self.policy_temperature)
         at_next = self.forecast_at == "next"
         is_sampled = self.forecast == "sampled"
         return self.describe(

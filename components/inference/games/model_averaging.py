@@ -13,18 +13,18 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.decision_maker import Chooser
-from components.inference.games.exploration import ExplorationOfLevels, exploration_rate
+from components.inference.games.decision_maker import ValueDecisionMaker
+from components.inference.games.exploration import LevelExploration, exploration_rate
 from components.inference.games.fictitious_play import together
 from components.inference.games.level_k import Hierarchy, LevelK
 from components.maths.policies import PolicyName, draw_action, probabilities
 from components.problems.episodes.transition import Transition
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass
-class Averaging:
+class ModelAveragingState:
     """The agent's state against each opponent type, and how often each type was correct."""
 
     types: list[Hierarchy]
@@ -33,7 +33,7 @@ class Averaging:
 
 
 @register("inference", "model_averaging")
-class ModelAveraging(Chooser[Averaging]):
+class ModelAveraging(ValueDecisionMaker[ModelAveragingState]):
     """Opponent averaging: models an opponent of each of several levels and learns its level.
 
         p(M_i | b_0 … b_t) ∝ n_i
@@ -60,24 +60,24 @@ class ModelAveraging(Chooser[Averaging]):
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
     policy_opponent: PolicyName
-    epsilon_opponent: ExplorationOfLevels
+    epsilon_opponent: LevelExploration
     temperature_opponent: PositiveFloat | None
     forecast: Literal["expected", "sampled"]
     forecast_at: Literal["next", "current"]
 
-    def _thinker(self, level: int) -> LevelK:
+    def _build_thinker(self, level: int) -> LevelK:
         """The agent as it would be if it were sure of facing an opponent of this level."""
         shared = {
             name: value for name, value in self if name in LevelK.model_fields and name != "name"
         }
         return LevelK(name="level_k", level=level + 1, engine="tensors", ties="shared", **shared)
 
-    def _thinkers(self) -> list[LevelK]:
-        return [self._thinker(level) for level in self.levels]
+    def _build_thinkers(self) -> list[LevelK]:
+        return [self._build_thinker(level) for level in self.levels]
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Averaging:
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> ModelAveragingState:
         if len(seat.others) > 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference={self.name}: learns how deep one opponent thinks, here there are {len(seat.others)}"
             )
         right = torch.full(
@@ -86,37 +86,37 @@ class ModelAveraging(Chooser[Averaging]):
             device=seat.device,
             dtype=seat.dtype,
         )
-        return Averaging(
-            [thinker.sit(values, seat, rng) for thinker in self._thinkers()], right, rng
+        return ModelAveragingState(
+            [thinker.sit(values, seat, rng) for thinker in self._build_thinkers()], right, rng
         )
 
     @staticmethod
-    def belief(mind: Averaging) -> Tensor:
+    def belief(mind: ModelAveragingState) -> Tensor:
         """p(M_i) [R, m]."""
         return mind.right / mind.right.sum(-1, keepdim=True)
 
-    def foresee(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
-        pairs = zip(self._thinkers(), mind.types, strict=True)
+    def forecast_opponent(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
+        pairs = zip(self._build_thinkers(), mind.types, strict=True)
         # [R, m, B]
         each = torch.stack(
-            [thinker.foresee(type_mind, s, episode) for thinker, type_mind in pairs], 1
+            [thinker.forecast_opponent(type_mind, s, episode) for thinker, type_mind in pairs], 1
         )
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
-    def think(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
-        pairs = zip(self._thinkers(), mind.types, strict=True)
+    def think(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
+        pairs = zip(self._build_thinkers(), mind.types, strict=True)
         # [R, m, A]
         each = torch.stack(
             [thinker.think(type_mind, s, episode) for thinker, type_mind in pairs], 1
         )
         return (self.belief(mind).unsqueeze(2) * each).sum(1)
 
-    def policy_at(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+    def policy_at(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
         if self.forecast == "expected":
             return super().policy_at(mind, s, episode)
-        pairs = list(zip(self._thinkers(), mind.types, strict=True))
+        pairs = list(zip(self._build_thinkers(), mind.types, strict=True))
         each = [
-            thinker.foresee(type_mind, s, episode) for thinker, type_mind in pairs
+            thinker.forecast_opponent(type_mind, s, episode) for thinker, type_mind in pairs
         ]  # m of [R, B]
         # [Bᵐ, m]
         joint_actions = torch.cartesian_prod(
@@ -136,28 +136,28 @@ class ModelAveraging(Chooser[Averaging]):
         )
         return (together(each).unsqueeze(2) * answers).sum(1)
 
-    def predict_actions(self, mind: Averaging, s: Tensor, episode: int) -> Tensor:
+    def predict_actions(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
         """Draws b^i [R, m] from each model's forecast of the opponent's action."""
-        pairs = zip(self._thinkers(), mind.types, strict=True)
+        pairs = zip(self._build_thinkers(), mind.types, strict=True)
         return torch.stack(
             [
-                draw_action(thinker.foresee(type_mind, s, episode), mind.rng.noise)
+                draw_action(thinker.forecast_opponent(type_mind, s, episode), mind.rng.noise)
                 for thinker, type_mind in pairs
             ],
             1,
         )
 
-    def learn(self, mind: Averaging, seen: Transition, episode: int) -> None:
+    def learn(self, mind: ModelAveragingState, seen: Transition, episode: int) -> None:
         # before they learn what he did
         right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)
         right &= right.sum(1, keepdim=True) == 1
         if seen.live is not None:
             right &= seen.live.unsqueeze(1)
         mind.right += right
-        for thinker, type_mind in zip(self._thinkers(), mind.types, strict=True):
+        for thinker, type_mind in zip(self._build_thinkers(), mind.types, strict=True):
             thinker.learn(type_mind, seen, episode)
 
-    def beliefs(self, mind: Averaging) -> dict[str, Tensor]:
+    def beliefs(self, mind: ModelAveragingState) -> dict[str, Tensor]:
         return {
             f"belief/level_{level}": self.belief(mind)[:, i] for i, level in enumerate(self.levels)
         }

@@ -11,29 +11,29 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.decision_maker import Mixer
+from components.inference.games.decision_maker import MixedStrategyDecisionMaker
 from components.inference.games.fictitious_play import expected_values
-from components.inference.games.solved import Solved
+from components.inference.games.solved import StageGameSolutions
 from components.maths.stage_games.bimatrix import Selection, equilibrium, pairs
 from components.problems.episodes.transition import Transition
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 MOST = 60_000  # pairs of mixtures of a stage game, those of 5 × 5 actions
 
 
 @dataclass
-class BothSides:
+class NashQState:
     """Action values of both, and what follows from them in equilibrium."""
 
     hers: QFunction  # Q_A(s, a, b)
     his: QFunction  # Q_B(s, b, a)
-    solved: Solved  # V_A, V_B, x and y [R, S, 2 + A + B]
+    solved: StageGameSolutions  # V_A, V_B, x and y [R, S, 2 + A + B]
     seat: Seat = rebuilt()
 
 
 @register("inference", "nash_q")
-class NashQ(Mixer[BothSides]):
+class NashQ(MixedStrategyDecisionMaker[NashQState]):
     """Nash-Q: the agent keeps both players' values and expects both to play an equilibrium.
 
         (x, y) an equilibrium of the bimatrix game Q_A(s, ·, ·), Q_B(s, ·, ·)
@@ -56,23 +56,26 @@ class NashQ(Mixer[BothSides]):
 
     selection: Selection
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> BothSides:
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> NashQState:
         if len(seat.others) > 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference={self.name}: plays one opponent, here there are {len(seat.others)}; use minimax_q"
             )
         A = seat.own
         B = seat.hers
         if pairs(A, B) > MOST:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference={self.name}: a game of {A} × {B} actions has {pairs(A, B):,} pairs of mixtures to look at, more "
                 f"than {MOST:,}; use minimax_q"
             )
-        return BothSides(
-            values.fresh(A, B), values.fresh(B, A), Solved.none(seat, 2 * A * B, 2 + A + B), seat
+        return NashQState(
+            values.fresh(A, B),
+            values.fresh(B, A),
+            StageGameSolutions.none(seat, 2 * A * B, 2 + A + B),
+            seat,
         )
 
-    def _solution(self, mind: BothSides, s: Tensor) -> Tensor:
+    def _solution(self, mind: NashQState, s: Tensor) -> Tensor:
         """V_A, V_B, x and y [R, 2 + A + B]."""
         seat = mind.seat
         both = torch.stack([mind.hers.q(s), mind.his.q(s).mT], 1)  # [R, 2, A, B]
@@ -87,18 +90,18 @@ class NashQ(Mixer[BothSides]):
 
         return mind.solved.at(seat.rows(s), both.flatten(1), solve)
 
-    def mixture(self, mind: BothSides, s: Tensor) -> Tensor:
+    def mixture(self, mind: NashQState, s: Tensor) -> Tensor:
         return self._solution(mind, s)[:, 2 : 2 + mind.seat.own]
 
-    def foresee(self, mind: BothSides, s: Tensor, episode: int) -> Tensor:
+    def forecast_opponent(self, mind: NashQState, s: Tensor, episode: int) -> Tensor:
         return self._solution(mind, s)[:, 2 + mind.seat.own :]
 
-    def think(self, mind: BothSides, s: Tensor, episode: int) -> Tensor:
-        return expected_values(mind.hers.q(s), self.foresee(mind, s, episode))
+    def think(self, mind: NashQState, s: Tensor, episode: int) -> Tensor:
+        return expected_values(mind.hers.q(s), self.forecast_opponent(mind, s, episode))
 
-    def learn(self, mind: BothSides, seen: Transition, episode: int) -> None:
+    def learn(self, mind: NashQState, seen: Transition, episode: int) -> None:
         value, his_value, *_ = self._solution(mind, seen.s_next).unbind(1)
-        opponent = seen.of_opponent(0)
+        opponent = seen.opponent_transition(0)
         mind.hers.learn(
             seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha)
         )

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.contracts.games import Changing, Environment, Seat, TableOfRewards, Taxed
+from components.contracts.games import (
+    ChangingEnvironment,
+    Environment,
+    Seat,
+    TabularGame,
+    TaxedEnvironment,
+)
 from components.contracts.roles import Probability
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -17,11 +23,11 @@ from components.inference.games.player import Player
 from components.maths.matrix_games import Equilibrium, equilibria
 from components.problems.episodes.transition import Transition
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass
-class Settled:
+class OneShotState:
     """The game, all its equilibria, and the agent's strategy."""
 
     strategy: Tensor  # [R, A]
@@ -31,7 +37,8 @@ class Settled:
 
 
 def bimatrix(rules: Environment, seat: Seat, tax: float, rng: Rng) -> tuple[Tensor, Tensor]:
-    """r_A and r_B [A, B] of a first round, as the rules of the environment itself pay them, after a tax."""
+    """r_A and r_B [A, B] of a first round, as the rules of the environment itself pay them, after a
+    tax."""
     A = rules.n_actions
     B = rules.n_threats[0]
     pairs = torch.cartesian_prod(
@@ -40,13 +47,13 @@ def bimatrix(rules: Environment, seat: Seat, tax: float, rng: Rng) -> tuple[Tens
     a = pairs[:, 0]
     b = pairs[:, 1:]
     outcome = rules.step(rules.reset(A * B, rng.init), a, b, rng.init)
-    if isinstance(rules, Taxed):
+    if isinstance(rules, TaxedEnvironment):
         outcome = rules.after_tax(outcome, a, b, torch.full_like(outcome.r_a, tax))
     return outcome.r_a.view(A, B), outcome.r_b.view(A, B)
 
 
 @register("inference", "one_shot")
-class OneShot(Player[Settled]):
+class OneShot(Player[OneShotState]):
     """Equilibrium play: solves the game as if played once and plays an equilibrium.
 
     The agent plays x_A ∈ argmax_x xᵀ r_A y and the opponent likewise.  All equilibria, pure
@@ -75,20 +82,20 @@ class OneShot(Player[Settled]):
     tax: Probability
     plays: Literal["best", "worst"]
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Settled:
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> OneShotState:
         rules = seat.environment
-        if not isinstance(rules, TableOfRewards) or len(rules.n_threats) > 1 or rules.horizon > 1:
-            raise Misfit(
+        if not isinstance(rules, TabularGame) or len(rules.n_threats) > 1 or rules.horizon > 1:
+            raise ConfigMismatchError(
                 f"inference={self.name}: solves games in tables of two players and one move, which this one is not"
             )
         if not all(bool((r == r[:1]).all()) for r in (rules.reward_a, rules.reward_b)):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference={self.name}: the rewards of this game depend on the state; it solves a single round"
             )
-        if isinstance(rules, Changing):
+        if isinstance(rules, ChangingEnvironment):
             rules = rules.at(0)
-        if self.tax and not isinstance(rules, Taxed):
-            raise Misfit(
+        if self.tax and not isinstance(rules, TaxedEnvironment):
+            raise ConfigMismatchError(
                 f"inference.tax={self.tax:g} ({self.name}): there are no taxes in this game; leave it at 0"
             )
         r_a, r_b = bimatrix(rules, seat, self.tax, rng)
@@ -101,7 +108,7 @@ class OneShot(Player[Settled]):
             name: torch.full((seat.replicates,), score, dtype=seat.dtype)
             for name, score in scores.items()
         }
-        return Settled(
+        return OneShotState(
             strategy.repeat(seat.replicates, 1), worth.repeat(seat.replicates, 1), each, seat
         )
 
@@ -130,11 +137,12 @@ class OneShot(Player[Settled]):
     @staticmethod
     def _thresholds(rules: Environment, seat: Seat, r_a: Tensor, rng: Rng) -> dict[str, float]:
         def gains(r: Tensor) -> tuple[float, float]:
-            """Gains of the agent from deviating from both first actions, and from both last actions."""
+            """Gains of the agent from deviating from both first actions, and from both last
+            actions."""
             return float(r[1:, 0].max() - r[0, 0]), float(r[:-1, -1].max() - r[-1, -1])
 
         scores = {"equilibria/temptation": gains(r_a)[0]}
-        if isinstance(rules, Taxed) and r_a.shape == (2, 2):
+        if isinstance(rules, TaxedEnvironment) and r_a.shape == (2, 2):
             without, full_tax = (gains(bimatrix(rules, seat, rate, rng)[0]) for rate in (0.0, 1.0))
             for name, start, end in zip(
                 ("tax_both_first", "tax_both_last"), without, full_tax, strict=True
@@ -143,14 +151,14 @@ class OneShot(Player[Settled]):
                     scores[f"equilibria/{name}"] = start / (start - end)
         return scores
 
-    def think(self, mind: Settled, s: Tensor, episode: int) -> Tensor:
+    def think(self, mind: OneShotState, s: Tensor, episode: int) -> Tensor:
         return mind.values
 
-    def policy_at(self, mind: Settled, s: Tensor, episode: int) -> Tensor:
+    def policy_at(self, mind: OneShotState, s: Tensor, episode: int) -> Tensor:
         return mind.strategy
 
-    def learn(self, mind: Settled, seen: Transition, episode: int) -> None:
+    def learn(self, mind: OneShotState, seen: Transition, episode: int) -> None:
         """There is nothing left to learn."""
 
-    def beliefs(self, mind: Settled) -> dict[str, Tensor]:
+    def beliefs(self, mind: OneShotState) -> dict[str, Tensor]:
         return mind.scores

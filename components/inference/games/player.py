@@ -14,13 +14,13 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.policies import check_finite
 from components.posteriors.play import Play
 from components.problems.episodes.episode import Episode
-from components.problems.episodes.standing import Standing
+from components.problems.episodes.standing import GameState
 from components.problems.episodes.transition import Transition
 from components.problems.game import Game
 
@@ -28,14 +28,14 @@ K = TypeVar("K")  # what a player keeps in mind
 
 
 @dataclass
-class Playing(Generic[K]):
+class PlayerState(Generic[K]):
     """State of the player's beliefs and values, and position of the game."""
 
     mind: K
-    standing: Standing
+    standing: GameState
 
 
-class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
+class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
     """A player of episodes that can sit on either side of a game.
 
     As the inference of a run it plays itself; ``attacker=learner`` seats any player on the
@@ -43,7 +43,7 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"game"})
-    sees: ClassVar[Sees] = "episode"
+    sees: ClassVar[BatchKind] = "episode"
     needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
     gives: ClassVar[frozenset[str]] = frozenset({"played"})
     attacks: ClassVar[bool] = True
@@ -65,9 +65,10 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
         """Takes a move in."""
 
     def look(self, mind: K, policy: Callable[[Tensor], Tensor] | None) -> None:
-        """Is told the other's policy before a move, s [R, …] -> [R, other], where it is known; most do not ask."""
+        """Is told the other's policy before a move, s [R, …] -> [R, other], where it is known; most
+        do not ask."""
 
-    def foresee(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
+    def forecast_opponent(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
         """p(b|s) [R, B] of the others; None where nothing is forecast."""
         return None
 
@@ -76,10 +77,12 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
         return {}
 
     # ---- as the inference of a run ------------------------------------------------------------------------------------
-    def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[K]:
-        return Playing(self.sit(model, problem.seat(None, model), rng), problem.opening(rng, model))
+    def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
+        return PlayerState(
+            self.sit(model, problem.seat(None, model), rng), problem.opening(rng, model)
+        )
 
-    def step(self, state: Playing[K], batch: Episode, rng: Rng) -> tuple[Playing[K], Info]:
+    def step(self, state: PlayerState[K], batch: Episode, rng: Rng) -> tuple[PlayerState[K], Info]:
         episode = batch.index
 
         def choose(s: Tensor) -> Tensor:
@@ -90,7 +93,7 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
 
         return state, batch.play(state.standing, rng, choose, learn)
 
-    def posterior(self, state: Playing[K]) -> Play:
+    def posterior(self, state: PlayerState[K]) -> Play:
         """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B].
 
         Raises:
@@ -106,9 +109,9 @@ class Player(Inference[QFunction, Game, Episode, Playing[K]], Generic[K]):
 
         standing = state.standing
         check_finite(policy(s), "inference")
-        forecast = self.foresee(state.mind, s, episode)
+        forecast = self.forecast_opponent(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
-        other_rewards = standing.earned_beside
+        other_rewards = standing.opponent_rewards
         firsts = standing.first_actions
         return Play(
             standing.rewards_so_far,

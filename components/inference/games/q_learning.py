@@ -10,7 +10,7 @@ from torch import Tensor
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
-from components.inference.games.compiled.engine import Compilable
+from components.inference.games.compiled.engine import CompilableDecisionMaker
 from components.inference.games.compiled.thinkers import Levels
 from components.inference.games.exploration import exploration_rate
 from components.problems.episodes.transition import Transition
@@ -25,12 +25,12 @@ class Values:
 
 
 @register("inference", "q_learning")
-class QLearning(Compilable[Values]):
+class QLearning(CompilableDecisionMaker[Values]):
     """Independent Q-learning: the adversary is taken for a part of the environment.
 
-    Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')); a is drawn from the ε-greedy or the softmax policy of Q(s,·).
-    Where s' ends the episode there is nothing to come.  One step is one episode of all R replicates; rewards are in the
-    game's units.
+    Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')); a is drawn from the ε-greedy or the
+    softmax policy of Q(s,·). Where s' ends the episode there is nothing to come.  One step is one
+    episode of all R replicates; rewards are in the game's units.
 
     Source: Gallego (2021), eq. (4.1)."""
 
@@ -54,4 +54,4 @@ class QLearning(Compilable[Values]):
 
     def levels(self, episode: int) -> Levels:
         epsilon = exploration_rate(self.epsilon, episode)
-        return self.describe((self.alpha,), (epsilon,), (self.own_temperature,), 1.0)
+        return self.describe((self.alpha,), (epsilon,), (self.policy_temperature,), 1.0)

@@ -13,14 +13,14 @@ from components.contracts.games import Seat
 
 
 @dataclass
-class Solved:
+class StageGameSolutions:
     """Last game requested in each state, and its solution; states without numbers share one."""
 
     asked: Tensor  # [R, S, n], NaN before
     answers: Tensor  # [R, S, k]
 
     @classmethod
-    def none(cls, seat: Seat, n: int, k: int) -> Solved:
+    def none(cls, seat: Seat, n: int, k: int) -> StageGameSolutions:
         """Before anything is asked."""
         lead = (seat.replicates, seat.n_states or 1)
         games = torch.full((*lead, n), nan, device=seat.device, dtype=seat.dtype)

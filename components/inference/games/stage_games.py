@@ -13,22 +13,22 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.decision_maker import Mixer
-from components.inference.games.solved import Solved
+from components.inference.games.decision_maker import MixedStrategyDecisionMaker
+from components.inference.games.solved import StageGameSolutions
 from components.maths.matrix_games import maximin
 from components.problems.episodes.transition import Transition
 
 
 @dataclass
-class Staged:
+class StageGameState:
     """Action values Q(s, a, b), and V(s) and π(s, ·) as they follow from them."""
 
     q: QFunction
-    solved: Solved  # [R, S, 1 + A]
+    solved: StageGameSolutions  # [R, S, 1 + A]
     seat: Seat = rebuilt()
 
 
-class StageGames(Mixer[Staged]):
+class StageGames(MixedStrategyDecisionMaker[StageGameState]):
     """A decision maker that solves a zero-sum game in each state: friends against foes.
 
     The agent plays with its friends.  V(s) = max_π min_o Σ_x π(x) Q(s, x, o), with x the
@@ -43,12 +43,12 @@ class StageGames(Mixer[Staged]):
         The agent's own action varies slowest.
         """
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Staged:
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
         A = seat.own
         B = prod(seat.others)
-        return Staged(values.fresh(A, B), Solved.none(seat, A * B, 1 + A), seat)
+        return StageGameState(values.fresh(A, B), StageGameSolutions.none(seat, A * B, 1 + A), seat)
 
-    def _solution(self, mind: Staged, s: Tensor) -> Tensor:
+    def _solution(self, mind: StageGameState, s: Tensor) -> Tensor:
         """V(s) and π(s, ·) [R, 1 + A]."""
         seat = mind.seat
         q = mind.q.q(s)
@@ -59,10 +59,10 @@ class StageGames(Mixer[Staged]):
 
         return mind.solved.at(seat.rows(s), q.flatten(1), solve)
 
-    def mixture(self, mind: Staged, s: Tensor) -> Tensor:
+    def mixture(self, mind: StageGameState, s: Tensor) -> Tensor:
         return self._solution(mind, s)[:, 1:]
 
-    def think(self, mind: Staged, s: Tensor, episode: int) -> Tensor:
+    def think(self, mind: StageGameState, s: Tensor, episode: int) -> Tensor:
         """Values max_f Σ_o y(o) Q(s, a, f, o) [R, A].
 
         Friends play their best, foes the mixture that minimises the agent's value.
@@ -71,7 +71,7 @@ class StageGames(Mixer[Staged]):
         y = maximin(-game.mT).strategy
         return (game @ y.unsqueeze(-1)).squeeze(-1).unflatten(1, (mind.seat.own, -1)).amax(-1)
 
-    def learn(self, mind: Staged, seen: Transition, episode: int) -> None:
+    def learn(self, mind: StageGameState, seen: Transition, episode: int) -> None:
         """Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))."""
         target = seen.r_a + self.ahead(seen, self._solution(mind, seen.s_next)[:, 0])
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))

@@ -14,14 +14,14 @@ from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.games.decision_maker import Mixer
+from components.inference.games.decision_maker import MixedStrategyDecisionMaker
 from components.problems.episodes.transition import Transition
 from components.registry import register
-from components.trouble import Doubtful, Misfit
+from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 
 
 @dataclass
-class Climbing:
+class WolfPHCState:
     """Action values, the agent's policy, and its running mean."""
 
     q: QFunction  # of one action of the others
@@ -32,7 +32,7 @@ class Climbing:
 
 
 @register("inference", "wolf_phc")
-class WolfPHC(Mixer[Climbing]):
+class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
     """WoLF policy hill-climbing: moves towards the best action, in small steps while winning.
 
     After each move from s, Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')) and
@@ -53,34 +53,34 @@ class WolfPHC(Mixer[Climbing]):
     delta_lose: Annotated[float, Field(gt=0, le=1)]
 
     @model_validator(mode="after")
-    def _learns_fast_while_losing(self) -> WolfPHC:
+    def _check_learning_rates(self) -> WolfPHC:
         if self.delta_win > self.delta_lose:
             raise ValueError(
                 f"delta_win: {self.delta_win:g} must not exceed delta_lose, {self.delta_lose:g}"
             )
         return self
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Climbing:
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> WolfPHCState:
         if seat.n_states is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference={self.name}: keeps a policy for each state, and states have no numbers here"
             )
         if self.delta_win == self.delta_lose:
             message = f"inference.delta_win={self.delta_win:g}: equal to delta_lose, this is plain policy hill-climbing"
-            warnings.warn(Doubtful(message), stacklevel=1)
+            warnings.warn(QuestionableConfigWarning(message), stacklevel=1)
         shape = (seat.replicates, seat.n_states, seat.own)
         pi = torch.full(shape, 1 / seat.own, device=seat.device, dtype=seat.dtype)
-        return Climbing(
+        return WolfPHCState(
             values.fresh(seat.own, 1), pi, pi.clone(), torch.zeros_like(pi[..., 0]), seat
         )
 
-    def think(self, mind: Climbing, s: Tensor, episode: int) -> Tensor:
+    def think(self, mind: WolfPHCState, s: Tensor, episode: int) -> Tensor:
         return mind.q.q(s)[..., 0]
 
-    def mixture(self, mind: Climbing, s: Tensor) -> Tensor:
+    def mixture(self, mind: WolfPHCState, s: Tensor) -> Tensor:
         return mind.pi[torch.arange(len(s), device=s.device), s]
 
-    def learn(self, mind: Climbing, seen: Transition, episode: int) -> None:
+    def learn(self, mind: WolfPHCState, seen: Transition, episode: int) -> None:
         target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
         mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))
         replicate = torch.arange(len(seen.s), device=seen.s.device)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gaussians,
-    conclude,
+    finish_filter_step,
     gain,
     innovation,
     start,
@@ -29,7 +29,9 @@ def extended_step(
     """The Gaussian of the next time, by first-order expansions of f and h."""
     prior_m, prior_P, predicted, H = predict(state, batch)
     filter_gain = gain(state.P, prior_P, Deviations(None, H, prior_P), state.model.Sigma, batch.t)
-    return conclude(state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted))
+    return finish_filter_step(
+        state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
+    )
 
 
 @register("inference", "extended_kalman")
@@ -51,7 +53,7 @@ class ExtendedKalman(
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
 
@@ -66,4 +68,4 @@ class ExtendedKalman(
         return extended_step(state, batch)
 
     def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
-        return state.filtered.so_far()
+        return state.filtered.current_posterior()

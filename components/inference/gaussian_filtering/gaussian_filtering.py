@@ -23,19 +23,21 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.sequences import StartsGaussian
+from components.contracts.capabilities.sequences import GaussianInitialState
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.posteriors.filtered import Filtering
 from components.problems.sequence import Sequence
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
 Z90 = 1.6448536269514722  # the standard normal's 95 % quantile
-SETTLED = 8  # rounding errors by which a step may change a covariance that counts as settled
+MAX_ROUNDING_ERRORS = (
+    8  # rounding errors by which a step may change a covariance that counts as settled
+)
 
 
-M = TypeVar("M", bound=StartsGaussian)
+M = TypeVar("M", bound=GaussianInitialState)
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,11 @@ def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Ga
     observed = problem.observations.shape[2]
     modelled = model.Sigma.shape[-1]
     if modelled != observed:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model: observes {modelled} numbers at a time, dataset={problem.name} has {observed}; change the model"
         )
     if torch.linalg.cholesky_ex(model.Sigma).info.any():
-        raise NumericalTrouble(
+        raise NumericalError(
             "the observation noise Σ is not positive definite", "raise the noise of the model"
         )
     return Gaussians(
@@ -123,7 +125,7 @@ def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, 
     cross = half if deviations.x is None else deviations.x @ half
     L, failed = torch.linalg.cholesky_ex(_plus(Sigma, deviations.y, half))
     if failed if failed.dim() == 0 else failed.any():
-        raise NumericalTrouble(
+        raise NumericalError(
             f"Cholesky of the innovation covariance failed at t = {t}", "set dtype=float64"
         )
     one = torch.eye(L.shape[-1], device=L.device, dtype=L.dtype)
@@ -139,7 +141,8 @@ def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, 
 
 
 def _plus(base: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """base + a b, in one pass where all are matrices: most of the time of a small filter goes into calls."""
+    """base + a b, in one pass where all are matrices: most of the time of a small filter goes into
+    calls."""
     return torch.addmm(base, a, b) if base.dim() == a.dim() == b.dim() == 2 else base + a @ b
 
 
@@ -148,7 +151,7 @@ def predicted_covariance(A: Tensor, P: Tensor, Q: Tensor) -> Tensor:
     return _plus(Q, A @ P, A.mT)
 
 
-def settle_gain(found: Gain) -> Gain:
+def freeze_converged_gain(found: Gain) -> Gain:
     """The same gain; where the step changes P by no more than rounding, it leaves P as it was.
 
     From then on the gain is the same, and need not be found again."""
@@ -159,7 +162,7 @@ def settle_gain(found: Gain) -> Gain:
     if (
         P.dim() == 2
         and abs((now := float(P.trace())) - float(before.trace()))
-        > SETTLED * torch.finfo(P.dtype).eps * now
+        > MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * now
     ):
         return found  # most are far from it, which the trace shows
     return replace(found, P=before) if bool(rounding(P, before).all()) else found
@@ -171,7 +174,7 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
     Each entry is compared in its own units.
     """
     sd = P.diagonal(dim1=-2, dim2=-1).sqrt()
-    return (P - before).abs() <= SETTLED * torch.finfo(P.dtype).eps * sd.unsqueeze(
+    return (P - before).abs() <= MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * sd.unsqueeze(
         -1
     ) * sd.unsqueeze(-2)
 
@@ -201,7 +204,7 @@ def log_density(found: Gain, v: Tensor) -> Tensor:
     return -0.5 * (squares + found.log_det + v.shape[1] * math.log(2 * math.pi))
 
 
-def conclude(
+def finish_filter_step(
     state: Gaussians[M],
     batch: Observation,
     prior_m: Tensor,
@@ -213,7 +216,8 @@ def conclude(
 ) -> tuple[Gaussians[M], Info]:
     """m = m⁻ + K v for innovations v, 0 where nothing was seen; the rest is written down.
 
-    ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation [R], None: 1."""
+    ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation
+    [R], None: 1."""
     m = prior_m + apply_gain(found.K, v)
     P = found.P
     log_normaliser = log_density(found, v)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -15,11 +15,11 @@ from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gain,
     Gaussians,
-    conclude,
+    finish_filter_step,
+    freeze_converged_gain,
     gain,
     innovation,
     predicted_covariance,
-    settle_gain,
     start,
 )
 from components.posteriors.filtered import Filtered
@@ -32,11 +32,14 @@ def kalman_gain(model: LinearGaussian, P: Tensor, last: Gain | None, t: int) -> 
     if last is not None and last.start is P:
         return last
     prior_P = predicted_covariance(model.A, P, model.Q)
-    return settle_gain(gain(P, prior_P, Deviations(None, model.H, prior_P), model.Sigma, t))
+    return freeze_converged_gain(
+        gain(P, prior_P, Deviations(None, model.H, prior_P), model.Sigma, t)
+    )
 
 
 def kalman_start(model: LinearGaussian, problem: Sequence) -> Gaussians[LinearGaussian]:
-    """The prior, its covariance shared where all replicates have one model and miss the same observations."""
+    """The prior, its covariance shared where all replicates have one model and miss the same
+    observations."""
     missing = problem.missing
     differ = max(matrix.dim() for matrix in (model.P0, model.Q, model.Sigma)) == 3
     return start(model, problem, apart=differ or bool((missing != missing[:1]).any()))
@@ -50,7 +53,9 @@ def kalman_step(
     prior_m = state.m @ model.A.T  # [R, dx]
     predicted = prior_m @ model.H.T  # [R, dy]
     filter_gain = kalman_gain(model, state.P, state.gain, batch.t)
-    return conclude(state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted))
+    return finish_filter_step(
+        state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
+    )
 
 
 @register("inference", "kalman")
@@ -71,7 +76,7 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGa
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
 
@@ -84,4 +89,4 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGa
         return kalman_step(state, batch)
 
     def posterior(self, state: Gaussians[LinearGaussian]) -> Filtered:
-        return state.filtered.so_far()
+        return state.filtered.current_posterior()

@@ -161,7 +161,8 @@ def _times(matrices: Tensor, v: Tensor) -> Tensor:
 
 
 def _means(m: Tensor, onward: Tensor, pushed: Tensor) -> Tensor:
-    """m_t = F_t m_{t−1} + u_t; m [dx, R], F [T, (R,) dx, dx], u [T, dx, R], which is written over, -> [T, dx, R]."""
+    """m_t = F_t m_{t−1} + u_t; m [dx, R], F [T, (R,) dx, dx], u [T, dx, R], which is written over,
+    -> [T, dx, R]."""
     if onward.dim() == 3 and not (pushed.requires_grad or onward.requires_grad or m.requires_grad):
         for F, u in zip(onward.unbind(), pushed.unbind(), strict=True):
             m = u.addmm_(F, m)

@@ -1,4 +1,5 @@
-"""First-order Taylor expansions of a state-space model with additive Gaussian noise, and the filter that follows them.
+"""First-order Taylor expansions of a state-space model with additive Gaussian noise, and the filter
+that follows them.
 
 Source: Särkkä (2013), algorithm 5.4."""
 
@@ -20,7 +21,8 @@ from components.inference.gaussian_filtering.gaussian_filtering import (
 def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """f(x) [R, size] and ∂f/∂x [R, size, dx] at x [R, dx], of a function of [R, N, dx] row by row.
 
-    One backward pass: row i of the Jacobian is the gradient of the i-th output of the i-th of ``size`` equal points."""
+    One backward pass: row i of the Jacobian is the gradient of the i-th output of the i-th of
+    ``size`` equal points."""
     points = x.unsqueeze(1).expand(-1, size, -1)  # [R, size, dx]
     result = torch.func.vjp(f, points)
     values = result[0]

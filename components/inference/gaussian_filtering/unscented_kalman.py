@@ -10,14 +10,14 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gaussians,
-    conclude,
+    finish_filter_step,
     gain,
     innovation,
     start,
@@ -25,30 +25,31 @@ from components.inference.gaussian_filtering.gaussian_filtering import (
 from components.posteriors.filtered import Filtered
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
 
 @register("inference", "unscented_kalman")
 class UnscentedKalman(
     Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]
 ):
-    """Unscented Kalman filter: a Gaussian for each time, by 2n + 1 sigma points that go through the model as it is.
+    """Unscented Kalman filter: a Gaussian for each time, by 2n + 1 sigma points that go through the
+    model as it is.
 
-    With λ = α²(n + κ) − n and P = L Lᵀ the points are X_0 = m, X_±i = m ± √(n + λ) L_i, their weights W_0 = λ/(n + λ) for
-    means, W_0 + 1 − α² + β for covariances and 1/(2(n + λ)) for all others.  m⁻ = Σ W_i f_t(X_i),
-    P⁻ = Σ W_i (f_t(X_i) − m⁻)(…)ᵀ + Q;
-    of new points of N(m⁻, P⁻): ŷ = Σ W_i h_t(X_i), S = Σ W_i (h_t(X_i) − ŷ)(…)ᵀ + Σ, C = Σ W_i (X_i − m⁻)(h_t(X_i) − ŷ)ᵀ,
-    K = C S⁻¹, m = m⁻ + K(y − ŷ), P = P⁻ − K S Kᵀ in Joseph's form.  Means are [R, dx], covariances [R, dx, dx].  On a linear
-    model it is the Kalman filter; elsewhere the log normaliser is no evidence.  Where an observation is missing, m = m⁻ and
-    P = P⁻.
+    With λ = α²(n + κ) − n and P = L Lᵀ the points are X_0 = m, X_±i = m ± √(n + λ) L_i, their
+    weights W_0 = λ/(n + λ) for means, W_0 + 1 − α² + β for covariances and 1/(2(n + λ)) for all
+    others.  m⁻ = Σ W_i f_t(X_i), P⁻ = Σ W_i (f_t(X_i) − m⁻)(…)ᵀ + Q; of new points of N(m⁻, P⁻): ŷ
+    = Σ W_i h_t(X_i), S = Σ W_i (h_t(X_i) − ŷ)(…)ᵀ + Σ, C = Σ W_i (X_i − m⁻)(h_t(X_i) − ŷ)ᵀ, K = C
+    S⁻¹, m = m⁻ + K(y − ŷ), P = P⁻ − K S Kᵀ in Joseph's form.  Means are [R, dx], covariances [R,
+    dx, dx].  On a linear model it is the Kalman filter; elsewhere the log normaliser is no
+    evidence.  Where an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises Misfit where n + κ is not positive, or when the model observes another number of coordinates, NumericalTrouble
-    when a covariance cannot be factorised.
+    Raises Misfit where n + κ is not positive, or when the model observes another number of
+    coordinates, NumericalTrouble when a covariance cannot be factorised.
 
     Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
     alpha: PositiveFloat
@@ -69,7 +70,7 @@ class UnscentedKalman(
     ) -> Gaussians[AdditiveGaussian]:
         n = len(model.m0)
         if n + self.kappa <= 0:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.kappa = {self.kappa:g}: the {n} coordinates of the state and κ must add up to > 0"
             )
         return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))
@@ -92,17 +93,19 @@ class UnscentedKalman(
             (points - prior_m.unsqueeze(1)).mT, (y_points - predicted.unsqueeze(1)).mT, W
         )
         filter_gain = gain(state.P, prior_P, around, model.Sigma, t)
-        return conclude(state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted))
+        return finish_filter_step(
+            state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
+        )
 
     def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
-        return state.filtered.so_far()
+        return state.filtered.current_posterior()
 
 
 def _points(m: Tensor, P: Tensor, spread: float, t: int) -> Tensor:
     """Sigma points of N(m, P): m [R, n], P [R, n, n] -> [R, 2n + 1, n]."""
     L, failed = torch.linalg.cholesky_ex(P)
     if failed.any():
-        raise NumericalTrouble(
+        raise NumericalError(
             f"Cholesky of the state's covariance failed at t = {t}",
             "raise inference.alpha, or set dtype=float64",
         )

@@ -10,7 +10,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -18,7 +18,7 @@ from components.inference.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gaussians,
     apply_gain,
-    conclude,
+    finish_filter_step,
     gain,
     innovation,
     start,
@@ -51,7 +51,7 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
     weight: Literal["imq", "md", "tmd"]
@@ -82,10 +82,10 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         )
         # ∫ N(y | Hx, Σ)^w² dN(x | m⁻, P⁻) = N(w v | 0, S) ((2π)^dy |Σ|)^{(1 − w²)/2}
         extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * math.log(2 * math.pi))
-        after, info = conclude(
+        after, info = finish_filter_step(
             state, batch, prior_m, predicted, filter_gain, w.unsqueeze(1) * v, extra, w.square()
         )
         return after, info | {"innovation": v.norm(dim=1), "weight": w}
 
     def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
-        return state.filtered.so_far()
+        return state.filtered.current_posterior()

@@ -1,4 +1,5 @@
-"""Linearised Laplace: the curvature at the end of a network's training as the precision of its weights."""
+"""Linearised Laplace: the curvature at the end of a network's training as the precision of its
+weights."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from components.inference.gaussian_weights.linearised import (
     LinearisedPosterior,
     gauss_newton,
 )
-from components.inference.point.descent import Descent, descend, frozen, optimizer_of
+from components.inference.point.descent import Descent, build_optimizer, descend, frozen
 from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
 MOST_WEIGHTS = 10_000  # of which all covariances are held
 
@@ -91,11 +92,11 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
     def init(self, model: PenalisedWeights, problem: Supervised, rng: Rng) -> LaplaceState:
         m = self.uncertain(model)
         if self.structure != "diagonal" and m > MOST_WEIGHTS:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.structure={self.structure}: holds the covariances of {m:,} weights, at most {MOST_WEIGHTS:,} "
                 "are held; use diagonal or last_layer, or smaller model.widths"
             )
-        optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
         return LaplaceState(network=model, optimizer=optimizer, train=problem.train)
 
     def step(self, state: LaplaceState, batch: Batch, rng: Rng) -> tuple[LaplaceState, Info]:
@@ -115,7 +116,7 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
         else:
             root, info = torch.linalg.cholesky_ex(curvature / kappa + precision.diag())
             if bool(info):
-                raise NumericalTrouble(
+                raise NumericalError(
                     "the curvature at θ̂ is not positive definite", "lower inference.lr"
                 )
         return LinearisedPosterior(network, root, kappa, evidence.value(c, kappa), self.n_predict)
@@ -127,7 +128,7 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
     ) -> Evidence:
         """Terms of log p(D); raises NumericalTrouble if it is not finite."""
         if not torch.isfinite(curvature).all():
-            raise NumericalTrouble("the network has left the finite numbers", "lower inference.lr")
+            raise NumericalError("the network has left the finite numbers", "lower inference.lr")
         f = network(train.x)
         predictive = network.output_predictive(f.unsqueeze(0))
         labels = 0

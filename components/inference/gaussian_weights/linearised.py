@@ -1,4 +1,5 @@
-"""A network linearised at its weights θ̂: the Jacobian, the curvature of the log likelihood, and what it predicts."""
+"""A network linearised at its weights θ̂: the Jacobian, the curvature of the log likelihood, and
+what it predicts."""
 
 from __future__ import annotations
 
@@ -22,9 +23,11 @@ NUMBERS = 2**23  # of the Jacobians that are held at once
 
 
 def jacobian(network: WeightNetwork, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
-    """f [B, T, C] at x [B, D], and its derivatives by the last m of the weights θ̂, [B, T, C, m]; differentiable in x.
+    """f [B, T, C] at x [B, D], and its derivatives by the last m of the weights θ̂, [B, T, C, m];
+    differentiable in x.
 
-    Every row is given weights of its own, so that one backward pass for each of the T C outputs serves all rows."""
+    Every row is given weights of its own, so that one backward pass for each of the T C outputs
+    serves all rows."""
     copies = network.theta.detach().repeat(len(x), 1).requires_grad_()
     following = torch.is_grad_enabled() and x.requires_grad
     with torch.enable_grad():
@@ -45,7 +48,8 @@ def chunks(network: WeightNetwork, whole: Batch, m: int) -> list[Batch]:
 
 
 def gauss_newton(network: WeightNetwork, whole: Batch, m: int, diagonal: bool) -> Tensor:
-    """G = Σ_n J_nᵀ Λ_n J_n of all rows [m, m], or its diagonal [m]: the Hessian of −log p(y|x, θ) of the linearised network.
+    """G = Σ_n J_nᵀ Λ_n J_n of all rows [m, m], or its diagonal [m]: the Hessian of −log p(y|x, θ)
+    of the linearised network.
 
     Λ is I/σ² of real labels and diag(p) − p pᵀ of classes; missing labels count zero.
 
@@ -68,7 +72,8 @@ def gauss_newton(network: WeightNetwork, whole: Batch, m: int, diagonal: bool) -
 
 @dataclass(frozen=True)
 class LinearisedPosterior:
-    """q(θ) = N(θ̂, H⁻¹) and f(x) + J(x) (θ − θ̂) of a network: real labels are predicted in closed form, classes by draws."""
+    """q(θ) = N(θ̂, H⁻¹) and f(x) + J(x) (θ − θ̂) of a network: real labels are predicted in closed
+    form, classes by draws."""
 
     network: WeightNetwork  # at θ̂
     root: Tensor  # R [m, m] lower, H = R Rᵀ; of a diagonal H its square root [m]
@@ -86,7 +91,8 @@ class LinearisedPosterior:
         return torch.linalg.solve_triangular(root, flat.T, upper=False).T.reshape(derivatives.shape)
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
-        """N(f, J H⁻¹ Jᵀ + σ²) at x [B, D], or the mixture over S linearised networks; differentiable in x."""
+        """N(f, J H⁻¹ Jᵀ + σ²) at x [B, D], or the mixture over S linearised networks;
+        differentiable in x."""
         f, derivatives = jacobian(self.network, x, len(self.root))
         spread = self.spread(derivatives)  # [B, T, C, m]
         plain = self.network.output_predictive(f.unsqueeze(0))
@@ -104,7 +110,8 @@ class LinearisedPosterior:
         return self.network.output_predictive(functions)
 
     def some(self, n: int, generator: torch.Generator | None) -> Predicts:
-        """n linearised networks behind each prediction: new ones, or always the same without a generator."""
+        """n linearised networks behind each prediction: new ones, or always the same without a
+        generator."""
         return hold(replace(self, n_predict=n, drawn=True), generator)
 
     def scores(self) -> dict[str, Tensor | float]:
@@ -146,7 +153,8 @@ class Evidence:
         )
 
     def maximum(self, rounds: int = 200) -> tuple[float, float]:
-        """c and κ at a stationary point: c = Q/γ, κ = R/(labels − γ), γ = Σ_i c λ_i/(κ + c λ_i) the parameters determined.
+        """c and κ at a stationary point: c = Q/γ, κ = R/(labels − γ), γ = Σ_i c λ_i/(κ + c λ_i) the
+        parameters determined.
 
         Source: MacKay (1992), eq. (17), (18)."""
         c = kappa = 1.0

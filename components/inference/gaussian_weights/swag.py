@@ -17,10 +17,15 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.averaging.path import AveragedPath, batches_shown, copy_frozen, weights
+from components.inference.averaging.path import (
+    AveragedPath,
+    copy_frozen,
+    training_input_batches,
+    weights,
+)
 from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
-from components.inference.point.descent import descend, frozen, optimizer_of
+from components.inference.point.descent import build_optimizer, descend, frozen
 from components.maths.optimizers import Optimizer
 from components.posteriors.draws import hold
 from components.posteriors.networks import Networks
@@ -55,7 +60,8 @@ class SwagGaussian:
     deviations: Tensor  # D̂ᵀ [K, P]
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ = θ̄ + Σ_diag^½ z₁/√2 + D̂ z₂/√(2 (K − 1)), [n, P]; without the last term while K < 2."""
+        """θ = θ̄ + Σ_diag^½ z₁/√2 + D̂ z₂/√(2 (K − 1)), [n, P]; without the last term while K <
+        2."""
         rank = len(self.deviations)
         shape = (n, rank + len(self.mean))
         z = torch.randn(shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
@@ -131,12 +137,12 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         else:
             moving = model
             theta = weights(model)
-            batches = batches_shown(problem, self.norm_rows)
+            batches = training_input_batches(problem, self.norm_rows)
             seed = int(torch.randint(2**62, (), generator=rng.init))
         return SwagState(
             model=model if isinstance(model, LogJoint) else None,
             weights=moving,
-            optimizer=optimizer_of(moving.parameters(), self.optimizer, self.lr, self.momentum),
+            optimizer=build_optimizer(moving.parameters(), self.optimizer, self.lr, self.momentum),
             shown=batches,
             seed=seed,
             mean=torch.zeros_like(theta),
@@ -157,9 +163,9 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         else:
             info = descend(state.weights, state.optimizer, batch, rng.noise)
         state = replace(state, t=t)
-        if isinstance(state.weights, nn.ParameterDict) or self.collects(t):
+        if isinstance(state.weights, nn.ParameterDict) or self.is_collection_step(t):
             theta = weights(state.weights)
-            state = self.collect(state, theta) if self.collects(t) else state
+            state = self.collect(state, theta) if self.is_collection_step(t) else state
         return state, info | {"collected": state.n}
 
     def collect(self, state: SwagState, theta: Tensor) -> SwagState:

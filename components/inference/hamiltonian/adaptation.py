@@ -1,4 +1,5 @@
-"""Warm-up of Hamiltonian samplers: step size by dual averaging, mass matrix in windows; all chains share both."""
+"""Warm-up of Hamiltonian samplers: step size by dual averaging, mass matrix in windows; all chains
+share both."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 SMALLEST = 1e-12  # a step size below it moves nothing
 FEWEST = 20  # a shorter warm-up learns the step size alone (as Stan's does)
@@ -22,11 +23,13 @@ FINAL = 50  # Stan's windows, in steps
 
 
 def windows(warmup: int) -> tuple[int, list[int]]:
-    """The step before which no state counts for the mass matrix, and the steps after which it is renewed.
+    """The step before which no state counts for the mass matrix, and the steps after which it is
+    renewed.
 
     Windows double in length: each forgets the states before it, which were further from the target.
 
-    Source: Stan Development Team (2024), Reference Manual, section on automatic parameter tuning."""
+    Source: Stan Development Team (2024), Reference Manual, section on automatic parameter
+    tuning."""
     if warmup < FEWEST:
         return 0, []
     initial = INITIAL
@@ -48,7 +51,7 @@ def windows(warmup: int) -> tuple[int, list[int]]:
     return initial, ends
 
 
-def search_end(warmup: int) -> int:
+def last_search_step(warmup: int) -> int:
     """Last step at which the chains may still search for the target.
 
     This is the end of the second-to-last window.  With one window it is the end of the
@@ -89,7 +92,8 @@ class DualAveraging:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Running mean and scatter of the states of all chains; the scatter is [P] for a diagonal mass, else [P, P].
+    """Running mean and scatter of the states of all chains; the scatter is [P] for a diagonal mass,
+    else [P, P].
 
     Source: Chan, Golub & LeVeque (1983), eq. (2.1)."""
 
@@ -139,10 +143,11 @@ class Tuning:
     scatter: Scatter
 
 
-def reasonable_step(
-    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, generator: torch.Generator
+def find_reasonable_step(
+    model: LogJoint, batch: ModelBatch, mass: Mass, eps: float, z: Phase, generator: torch.Generator
 ) -> float:
-    """ε doubled or halved until the acceptance rate of one leapfrog step, averaged over the chains, crosses ½.
+    """ε doubled or halved until the acceptance rate of one leapfrog step, averaged over the chains,
+    crosses ½.
 
     Raises NumericalTrouble when no step is small enough.
 
@@ -164,7 +169,7 @@ def reasonable_step(
 def check_step_size(eps: float) -> float:
     """ε, unless it has collapsed.  Raises NumericalTrouble."""
     if not eps > SMALLEST:
-        raise NumericalTrouble(
+        raise NumericalError(
             f"the step size that the warm-up asks for ({eps:.1e})",
             "the log density may not be differentiable; lower inference.target_acceptance, or change where chains start",
         )

@@ -1,4 +1,5 @@
-"""ChEES: the trajectory length at which the chains' squared distance from their mean changes most."""
+"""ChEES: the trajectory length at which the chains' squared distance from their mean changes
+most."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ CLIP = 3.0  # largest gradient, in root mean squares of those before it
 
 
 def halton(m: int) -> float:
-    """The m-th point of Halton's sequence of base 2 in (0, 1), m = 1, 2, …: its binary digits read backwards."""
+    """The m-th point of Halton's sequence of base 2 in (0, 1), m = 1, 2, …: its binary digits read
+    backwards."""
     point = 0.0
     place = 0.5
     while m:
@@ -67,19 +69,21 @@ def slope(before: Phase, after: Phase, rate: Tensor, mass: Mass, time: float) ->
 
 
 def harmonic(rate: Tensor) -> float:
-    """Harmonic mean over the chains of their acceptance rates, which a chain that is stuck pulls down."""
+    """Harmonic mean over the chains of their acceptance rates, which a chain that is stuck pulls
+    down."""
     return float(1 / (1 / rate).mean())
 
 
 @dataclass(frozen=True)
 class Length:
-    """T, moved by Adam (β₁ = 0, β₂ = 0.95, rate η = 0.05) on log T; its average is what stays after warm-up.
+    """T, moved by Adam (β₁ = 0, β₂ = 0.95, rate η = 0.05) on log T; its average is what stays after
+    warm-up.
 
         g ← g clipped to ± 3 √(v/(1 − β₂^{m−1}))  (m > 1),   v ← β₂ v + (1 − β₂) g²,   log T ← log T + η g / √(v/(1 − β₂^m)),
         log T̄ ← m^−½ log T + (1 − m^−½) log T̄.
 
-    The paper clips nothing and has η = 0.025: one gradient a thousand times the others' size then holds log T still for a
-    hundred steps, until v forgets it.
+    The paper clips nothing and has η = 0.025: one gradient a thousand times the others' size then
+    holds log T still for a hundred steps, until v forgets it.
 
     Source: Hoffman, Radul & Sountsov (2021), Algorithm 1; the clipping and η are ours."""
 

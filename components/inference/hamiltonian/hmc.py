@@ -10,12 +10,18 @@ import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, to_draws
+from components.inference.chains import (
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    ModelBatch,
+    SampleableProblem,
+    to_draws,
+)
 from components.inference.hamiltonian import chees
-from components.inference.hamiltonian.adaptation import search_end, windows
+from components.inference.hamiltonian.adaptation import last_search_step, windows
 from components.inference.hamiltonian.leapfrog import (
     DIVERGENT,
     Phase,
@@ -32,7 +38,7 @@ SEARCH_STEPS = 64
 
 
 @register("inference", "hmc")
-class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
+class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, HamiltonianChains]):
     """Hamiltonian Monte Carlo with C parallel chains, tuned in warm-up.
 
     Warm-up learns the step size, masses and trajectory length.  r ~ N(0, M); (θ′, r′) = L
@@ -58,16 +64,16 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence", "unlabelled"})
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
     max_steps: PositiveInt
 
     @model_validator(mode="after")
-    def _chees_compares_chains(self) -> HMC:
+    def _check_chees_chains(self) -> HMC:
         if self.trajectory == "chees" and self.chains < 2:
             raise ValueError(
                 "chains: chees learns from how chains differ; use 2 or more, or trajectory=jittered"
@@ -78,7 +84,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
             )
         return self
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
         return replace(
             self.begin(model, problem, self.sees, rng), length=chees.Length.of(self.length)
         )
@@ -92,7 +98,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         other trajectories take at most 64, if masses are learned.
         """
         n_steps = math.ceil(time / eps)
-        if t <= search_end(self.warmup):
+        if t <= last_search_step(self.warmup):
             if self.trajectory == "chees":
                 n_steps = max(n_steps, min(SEARCH_STEPS, math.ceil(self.length / eps)))
             elif self.mass != "identity":
@@ -100,7 +106,7 @@ class HMC(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
         return min(n_steps, self.max_steps)
 
     def step(
-        self, state: HamiltonianChains, batch: Seen, rng: Rng
+        self, state: HamiltonianChains, batch: ModelBatch, rng: Rng
     ) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
         mass = tuning.mass

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.mass import Mass
-from components.inference.log_joint import gradient_alone, value_and_gradient
+from components.inference.log_joint import log_joint_gradient, value_and_gradient
 
 # an error of the energy beyond it says that the integrator left the level set (Stan's threshold)
 DIVERGENT = 1000.0
@@ -18,7 +18,8 @@ DIVERGENT = 1000.0
 
 @dataclass(frozen=True)
 class Phase:
-    """Points (θ, r) of phase space, with log π(θ) and its gradient, which cost most and are kept."""
+    """Points (θ, r) of phase space, with log π(θ) and its gradient, which cost most and are
+    kept."""
 
     theta: Tensor  # [C, P]
     r: Tensor  # [C, P]
@@ -42,7 +43,7 @@ class Phase:
 
 
 def leapfrog(
-    model: LogJoint, batch: Seen, mass: Mass, eps: float, z: Phase, n_steps: int = 1
+    model: LogJoint, batch: ModelBatch, mass: Mass, eps: float, z: Phase, n_steps: int = 1
 ) -> Phase:
     """``n_steps`` leapfrog steps of size ε.
 
@@ -55,7 +56,7 @@ def leapfrog(
     r = torch.add(z.r, z.gradient, alpha=0.5 * eps)
     for _ in range(n_steps - 1):
         theta = mass.move(theta, r, eps)
-        r = torch.add(r, gradient_alone(model, theta, batch), alpha=eps)
+        r = torch.add(r, log_joint_gradient(model, theta, batch), alpha=eps)
     theta = mass.move(theta, r, eps)
     value, gradient = value_and_gradient(model, theta, batch)
     return Phase(theta, torch.add(r, gradient, alpha=0.5 * eps), value, gradient)

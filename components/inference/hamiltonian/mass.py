@@ -1,4 +1,5 @@
-"""The mass matrix M of Hamiltonian dynamics, diagonal or dense: momenta, velocities and kinetic energies."""
+"""The mass matrix M of Hamiltonian dynamics, diagonal or dense: momenta, velocities and kinetic
+energies."""
 
 from __future__ import annotations
 
@@ -8,14 +9,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 Shape = Literal["identity", "diagonal", "dense"]
 
 
 @dataclass(frozen=True)
 class Mass:
-    """M through its inverse Σ, which estimates the covariance of the target, and a root R with RᵀR = M.
+    """M through its inverse Σ, which estimates the covariance of the target, and a root R with RᵀR
+    = M.
 
     Both are [P] where M is diagonal and [P, P] where it is dense."""
 
@@ -32,7 +34,7 @@ class Mass:
             return Mass(covariance, covariance.rsqrt())
         factor, failed = torch.linalg.cholesky_ex(covariance)
         if failed:
-            raise NumericalTrouble(
+            raise NumericalError(
                 "the covariance of the warm-up draws is not positive definite", "inference.mass"
             )
         eye = torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)

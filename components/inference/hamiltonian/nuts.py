@@ -8,10 +8,16 @@ import torch
 from pydantic import Field
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import OF_DRAWS, PREDICTS_LABELS, Sampled, Seen, to_draws
+from components.inference.chains import (
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    ModelBatch,
+    SampleableProblem,
+    to_draws,
+)
 from components.inference.hamiltonian.tree import no_u_turn
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
@@ -19,7 +25,7 @@ from components.registry import register
 
 
 @register("inference", "nuts")
-class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
+class NUTS(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, HamiltonianChains]):
     """No-U-turn sampler with multinomial weights and C parallel chains, tuned in warm-up.
 
     Warm-up learns the step size and masses.  r ~ N(0, M); the trajectory through (θ, r) is
@@ -39,17 +45,17 @@ class NUTS(WarmUp, Inference[LogJoint, Sampled, Seen, HamiltonianChains]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> HamiltonianChains:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
         return self.begin(model, problem, self.sees, rng)
 
     def step(
-        self, state: HamiltonianChains, batch: Seen, rng: Rng
+        self, state: HamiltonianChains, batch: ModelBatch, rng: Rng
     ) -> tuple[HamiltonianChains, Info]:
         z, tuning = self.ready(state, batch, rng)
         eps = tuning.step_size

@@ -1,4 +1,5 @@
-"""The trajectories of NUTS, grown by doubling for all chains together; a chain that is done is no longer evaluated."""
+"""The trajectories of NUTS, grown by doubling for all chains together; a chain that is done is no
+longer evaluated."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.leapfrog import (
     DIVERGENT,
     Phase,
@@ -19,10 +20,10 @@ from components.inference.hamiltonian.leapfrog import (
 )
 from components.inference.hamiltonian.mass import Mass
 from components.inference.hamiltonian.turns import (
-    Stretch,
+    TrajectorySegment,
+    is_merged_turning,
+    is_stretch_turning,
     join_stretches,
-    merged_turns,
-    stretch_turns,
 )
 
 BLOCK = 8  # states of a subtree that are held at once, and checked by Gram matrices
@@ -81,7 +82,7 @@ class Subtree:
 
     Where ``valid`` is False the subtree turned or diverged, and what is beyond is rubbish."""
 
-    stretch: Stretch
+    stretch: TrajectorySegment
     last: Tensor  # the new edge, rows of States
     log_weight: Tensor  # log Σ e^{H₀ − H}
     chosen: Tensor  # rows of States, each chosen with probability in proportion to its weight
@@ -96,7 +97,7 @@ def rows_of(x: Tensor, rows: Tensor) -> Tensor:
     return x if rows.shape[0] == x.shape[0] else x.index_select(0, rows)
 
 
-def with_rows(x: Tensor, rows: Tensor, new: Tensor) -> Tensor:
+def replace_rows(x: Tensor, rows: Tensor, new: Tensor) -> Tensor:
     """x with ``new`` in the place of these rows."""
     return new if rows.shape[0] == x.shape[0] else x.index_copy(0, rows, new)
 
@@ -115,10 +116,12 @@ def _places(n: int, device: torch.device) -> Tensor:
 
 
 def choices(weights: Tensor, before: Tensor | None, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Which of n states in turn takes the place of those before, −1 where none, and log Σ w with them, both [A].
+    """Which of n states in turn takes the place of those before, −1 where none, and log Σ w with
+    them, both [A].
 
-    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; log w = H₀ − H and u [n, A];
-    ``before`` is the logarithm of the sum of weights before them, None: there are none."""
+    The i-th does where u_i < w_i / Σ_{k ≤ i} w_k, so that each is chosen by its weight; log w = H₀
+    − H and u [n, A]; ``before`` is the logarithm of the sum of weights before them, None: there are
+    none."""
     n = len(weights)
     sums = (weights if before is None else torch.cat([before.unsqueeze(0), weights])).logcumsumexp(
         0
@@ -129,7 +132,7 @@ def choices(weights: Tensor, before: Tensor | None, u: Tensor) -> tuple[Tensor, 
 
 def subtree(
     model: LogJoint,
-    batch: Seen,
+    batch: ModelBatch,
     mass: Mass,
     eps: float,
     edge: Tensor,
@@ -157,7 +160,7 @@ def subtree(
     proposal = edge
     together = 0  # steps that all took are counted once
     log_weight: Tensor | None = None
-    waiting: list[Stretch] = []  # the subtrees that are not yet full, outermost first
+    waiting: list[TrajectorySegment] = []  # the subtrees that are not yet full, outermost first
     for begin in range(0, size, BLOCK):
         # [n, A, 4P + 2]; rubbish where not alive
         trajectory = edge.new_empty(min(size, BLOCK), *edge.shape)
@@ -182,7 +185,7 @@ def subtree(
                 diverging = diverging | (alive & is_divergent)
                 alive = alive & ~is_divergent
             if i & 1:
-                alive = alive & ~stretch_turns(
+                alive = alive & ~is_stretch_turning(
                     States(trajectory[i - (i & ~(i + 1)) : i + 1]).momentum
                 )
             if has_diverged or i & 1:
@@ -203,13 +206,13 @@ def subtree(
                 picked if begin == 0 else torch.where((indices >= 0).unsqueeze(1), picked, proposal)
             )
         momenta = States(trajectory).momentum  # [n, A, 2, P]
-        stretch = Stretch(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
+        stretch = TrajectorySegment(momenta[0], momenta[-1], momenta[:, :, 0].sum(0))
         if size > BLOCK:  # only the ends are kept
             stretch = replace(stretch, first=stretch.first.clone(), last=stretch.last.clone())
         bits = begin // BLOCK
         while bits & 1:
             before = waiting.pop()
-            alive = alive & ~merged_turns(before, stretch)
+            alive = alive & ~is_merged_turning(before, stretch)
             stretch = join_stretches(before, stretch)
             bits = bits >> 1
         waiting.append(stretch)
@@ -225,7 +228,7 @@ def subtree(
 
 def no_u_turn(
     model: LogJoint,
-    batch: Seen,
+    batch: ModelBatch,
     mass: Mass,
     eps: float,
     z: Phase,
@@ -263,22 +266,22 @@ def no_u_turn(
         new = subtree(model, batch, mass, eps, near, rows_of(energy, rows), 2**j, u[2:])
         old_rho = time * rows_of(rho, rows)
         old_weight = rows_of(log_weight, rows)
-        is_running = new.valid & ~merged_turns(
-            Stretch(-far_momenta, States(near).momentum, old_rho), new.stretch
+        is_running = new.valid & ~is_merged_turning(
+            TrajectorySegment(-far_momenta, States(near).momentum, old_rho), new.stretch
         )
         take = new.valid & (accept < (new.log_weight - old_weight).exp())
-        sample = with_rows(
+        sample = replace_rows(
             sample, rows, torch.where(take.unsqueeze(1), new.chosen, rows_of(sample, rows))
         )
         add_rows(rates, rows, new.rates)
         add_rows(n_steps, rows, new.n_steps)
         add_rows(depth, rows, new.valid)
-        diverging = with_rows(diverging, rows, new.diverging)
+        diverging = replace_rows(diverging, rows, new.diverging)
         on = is_running.nonzero().flatten()
         if on.shape[0] == 0:
             break
-        rho = with_rows(rho, rows, time * (old_rho + new.stretch.rho))
-        log_weight = with_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
+        rho = replace_rows(rho, rows, time * (old_rho + new.stretch.rho))
+        log_weight = replace_rows(log_weight, rows, torch.logaddexp(old_weight, new.log_weight))
         edges.index_copy_(0, side, new.last)
         rows = rows_of(rows, on)
     z = States(sample).phase()

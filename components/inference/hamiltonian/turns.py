@@ -26,7 +26,7 @@ MERGED: tuple[Check, ...] = (
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TrajectorySegment:
     """Consecutive states of A trajectories, in the order in which they were reached."""
 
     first: Tensor  # r and M⁻¹ r [A, 2, P]
@@ -35,7 +35,7 @@ class Stretch:
 
 
 @cache
-def checks_of(n: int) -> tuple[Check, ...]:
+def list_turn_checks(n: int) -> tuple[Check, ...]:
     """U-turn checks to make when the last of n = 2^k states is reached.
 
     They are, for each stretch of 2, 4, … n states that ends there, and for each half of it
@@ -55,7 +55,8 @@ def checks_of(n: int) -> tuple[Check, ...]:
 
 @cache
 def summing(n: int, checks: tuple[Check, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The matrix [n², checks] by which a Gram matrix [n, n] of n momenta with n velocities becomes the checks."""
+    """The matrix [n², checks] by which a Gram matrix [n, n] of n momenta with n velocities becomes
+    the checks."""
     coefficients = [
         [[float(k in momenta and end == v) for momenta, v in checks] for end in range(n)]
         for k in range(n)
@@ -70,7 +71,7 @@ def has_turned(r: Tensor, velocity: Tensor, checks: tuple[Check, ...]) -> Tensor
     return (products <= 0).any(1)
 
 
-def stretch_turns(momenta: Tensor) -> Tensor:
+def is_stretch_turning(momenta: Tensor) -> Tensor:
     """True if an aligned stretch that ends at the last of n = 2^k states turns.
 
     r and M⁻¹r [n, A, 2, P] -> [A].  A stretch with momenta summing to ρ turns if rᵀM⁻¹ρ ≤ 0
@@ -79,10 +80,10 @@ def stretch_turns(momenta: Tensor) -> Tensor:
     Source: Betancourt (2017), section A.4.2.
     """
     r, velocity = momenta.transpose(0, 1).unbind(2)  # [A, n, P] each
-    return has_turned(r, velocity, checks_of(len(momenta)))
+    return has_turned(r, velocity, list_turn_checks(len(momenta)))
 
 
-def merged_turns(a: Stretch, b: Stretch) -> Tensor:
+def is_merged_turning(a: TrajectorySegment, b: TrajectorySegment) -> Tensor:
     """True if the union of two stretches, a before b, turns [A].
 
     Also true if either stretch with the nearest state of the other turns.
@@ -92,6 +93,6 @@ def merged_turns(a: Stretch, b: Stretch) -> Tensor:
     return has_turned(r, velocity, MERGED)
 
 
-def join_stretches(a: Stretch, b: Stretch) -> Stretch:
+def join_stretches(a: TrajectorySegment, b: TrajectorySegment) -> TrajectorySegment:
     """The union of two stretches, a before b."""
-    return Stretch(a.first, b.last, a.rho + b.rho)
+    return TrajectorySegment(a.first, b.last, a.rho + b.rho)

@@ -12,15 +12,22 @@ from torch import Tensor
 
 from components.contracts.capabilities import Collapsible, LogJoint
 from components.contracts.capabilities.densities import Collapsed
-from components.contracts.problems import Sees, Target
+from components.contracts.problems import BatchKind, Target
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, Sampled, Seen, advance, first_batch, init_chains
+from components.inference.chains import (
+    Chains,
+    ModelBatch,
+    SampleableProblem,
+    advance,
+    first_batch,
+    init_chains,
+)
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
     Scatter,
     Tuning,
     check_step_size,
-    reasonable_step,
+    find_reasonable_step,
     windows,
 )
 from components.inference.hamiltonian.chees import Length
@@ -90,7 +97,9 @@ class WarmUp(BaseModel):
         collapsed = self.integrate_out(model)
         return theta if collapsed is None else collapsed.rest(theta)
 
-    def begin(self, model: LogJoint, problem: Sampled, sees: Sees, rng: Rng) -> HamiltonianChains:
+    def begin(
+        self, model: LogJoint, problem: SampleableProblem, sees: BatchKind, rng: Rng
+    ) -> HamiltonianChains:
         """The state before the first step."""
         state = init_chains(model, problem, sees, self.chains, rng)
         batch = first_batch(problem, sees, rng)
@@ -108,14 +117,15 @@ class WarmUp(BaseModel):
             **vars(state), value=value, gradient=gradient, tuning=tuning, divergences=divergences
         )
 
-    def ready(self, state: HamiltonianChains, batch: Seen, rng: Rng) -> tuple[Phase, Tuning]:
-        """Positions of the chains with fresh momenta r ~ N(0, M), and the tuning to continue with."""
+    def ready(self, state: HamiltonianChains, batch: ModelBatch, rng: Rng) -> tuple[Phase, Tuning]:
+        """Positions of the chains with fresh momenta r ~ N(0, M), and the tuning to continue
+        with."""
         target = self.target(state.model)
         tuning = state.tuning
         theta = self.moving(state.model, state.theta)
         z = Phase(theta, theta, state.value, state.gradient)
         if state.t == 0 and self.warmup > 0:
-            eps = reasonable_step(target, batch, tuning.mass, self.step_size, z, rng.noise)
+            eps = find_reasonable_step(target, batch, tuning.mass, self.step_size, z, rng.noise)
             tuning = replace(tuning, step_size=eps, averaging=DualAveraging.around(eps))
         return replace(z, r=tuning.mass.momentum(theta, rng.noise)), tuning
 
@@ -123,12 +133,13 @@ class WarmUp(BaseModel):
         self,
         tuning: Tuning,
         state: HamiltonianChains,
-        batch: Seen,
+        batch: ModelBatch,
         z: Phase,
         rate: Tensor | float,
         rng: Rng,
     ) -> Tuning:
-        """The tuning after a step from ``state`` to z that had this acceptance rate; the same after warm-up."""
+        """The tuning after a step from ``state`` to z that had this acceptance rate; the same after
+        warm-up."""
         step = state.t + 1
         if step > self.warmup:
             return tuning
@@ -142,7 +153,7 @@ class WarmUp(BaseModel):
             if step in ends:
                 mass = Mass.of(tuning.scatter.covariance())
                 eps = math.exp(averaging.log_average)
-                eps = reasonable_step(self.target(state.model), batch, mass, eps, z, rng.noise)
+                eps = find_reasonable_step(self.target(state.model), batch, mass, eps, z, rng.noise)
                 return Tuning(
                     eps,
                     mass,
@@ -156,14 +167,15 @@ class WarmUp(BaseModel):
     def record_transition(
         self,
         state: HamiltonianChains,
-        batch: Seen,
+        batch: ModelBatch,
         tuning: Tuning,
         z: Phase,
         diverging: Tensor,
         stats: dict[str, Tensor],
         rng: Rng,
     ) -> HamiltonianChains:
-        """The state one step on, at z and with what is integrated out drawn; ``stats`` [C] are of the trajectories."""
+        """The state one step on, at z and with what is integrated out drawn; ``stats`` [C] are of
+        the trajectories."""
         divergences = state.divergences
         if state.t >= self.warmup:
             divergences = divergences + diverging.sum()

@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from components.inference.implicit.side_by_side import Replicable
+from components.inference.implicit.side_by_side import ReplicableAdversarial
 from components.registry import register
 
 Alpha = Annotated[float, Field(gt=0, le=1)]
 
 
 @register("inference", "aadm")
-class AADM(Replicable):
+class AADM(ReplicableAdversarial):
     """Adversarial α-divergence minimisation (AADM): an implicit posterior over weights.
 
         L_α(φ) = N/B Σ_b α⁻¹ log K⁻¹ Σ_k p(y_b|x_b, θ_k)^α − β KL(q_φ ‖ p)
@@ -48,7 +48,7 @@ class AADM(Replicable):
 
     @field_validator("alphas")
     @classmethod
-    def _differ(cls, alphas: list[float]) -> list[float]:
+    def _check_distinct(cls, alphas: list[float]) -> list[float]:
         if len({f"{alpha:g}" for alpha in alphas}) < len(alphas):
             raise ValueError("inference.alphas: one of them occurs twice; name each once")
         return alphas

@@ -13,10 +13,15 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.implicit.contrast import Contrast, contrast, discrimination, kl
+from components.inference.implicit.contrast import (
+    GaussianContrast,
+    contrast,
+    discrimination_loss,
+    kl,
+)
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import climb_term, risen
+from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
@@ -36,7 +41,8 @@ class AdversarialState:
 
 
 class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState]):
-    """Keys and steps of adversarial posteriors; the power of the likelihood is what the methods differ in."""
+    """Keys and steps of adversarial posteriors; the power of the likelihood is what the methods
+    differ in."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
@@ -97,7 +103,8 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         return self.n_samples if self.rows == "shared" else self.n_samples * n_rows
 
     def sample(self, q: Generator, batch: Batch, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """θ of ``noise``, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or each row's own [K·B, P]."""
+        """θ of ``noise``, and log p(y_b|x_b, θ) [K, B] of K draws: the same for all rows [K, P], or
+        each row's own [K·B, P]."""
         K = self.n_samples
         B = len(batch.x)
         network = q.network
@@ -110,13 +117,13 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
 
     def objective(
         self, state: AdversarialState, batch: Batch, generator: torch.Generator
-    ) -> tuple[dict[str, Tensor], Contrast]:
+    ) -> tuple[dict[str, Tensor], GaussianContrast]:
         """N/B Σ_b data term − β KL and its parts, each []."""
         T = (
             None if state.discriminator is None else state.discriminator.frozen_forward
         )  # at the optimum E_q[∇_φ T] = 0 (2.2)
         noise = state.q.noise(self.draws(batch.n_rows), generator)
-        return self.terms(state.q, T, batch, noise, risen(state.t, self.warmup), self.power)
+        return self.terms(state.q, T, batch, noise, warmup_weight(state.t, self.warmup), self.power)
 
     def terms(
         self,
@@ -126,7 +133,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         noise: Tensor,
         beta: float,
         power: float | Tensor,
-    ) -> tuple[dict[str, Tensor], Contrast]:
+    ) -> tuple[dict[str, Tensor], GaussianContrast]:
         """Objective and its parts for given noise, β and power (a tensor: above 0); T is fixed."""
         theta, log_likelihood = self.sample(q, batch, noise)
         comparison = contrast(theta)
@@ -140,13 +147,13 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         self, state: AdversarialState, batch: Batch, rng: Rng
     ) -> tuple[AdversarialState, Info]:
         terms, comparison = self.objective(state, batch, rng.noise)
-        info = climb_term(state.optimizer, terms, "objective", batch)
+        info = ascend_term(state.optimizer, terms, "objective", batch)
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = comparison.z_scores.detach()
             noise = torch.randn(
                 ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device
             )
-            loss = discrimination(state.discriminator, ours, noise)
+            loss = discrimination_loss(state.discriminator, ours, noise)
             state.discriminator_optimizer.zero_grad()
             loss.backward()
             state.discriminator_optimizer.step()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from components.inference.implicit.side_by_side import Replicable
+from components.inference.implicit.side_by_side import ReplicableAdversarial
 from components.registry import register
 
 
 @register("inference", "avb")
-class AVB(Replicable):
+class AVB(ReplicableAdversarial):
     """Adversarial variational Bayes (AVB): an implicit posterior minimising KL(q ‖ posterior).
 
         L(φ) = N/B Σ_b K⁻¹ Σ_k log p(y_b|x_b, θ_k) − β E_q[T(θ̃) + log r(θ) − log p(θ)]

@@ -17,7 +17,7 @@ FEWEST_VARIANCE = 1e-12  # of a weight that all draws agree on
 
 
 @dataclass(frozen=True)
-class Contrast:
+class GaussianContrast:
     """Moments of draws θ [K, P], and the Gaussian r with these moments.
 
     r has independent coordinates.
@@ -45,15 +45,15 @@ class Contrast:
         return -0.5 * square.sum() - (prior_std.log() + 0.5 * math.log(2 * math.pi)).sum()
 
 
-def contrast(theta: Tensor) -> Contrast:
+def contrast(theta: Tensor) -> GaussianContrast:
     """Moments of draws [K, P], through which gradients pass."""
     mean = theta.mean(0)
     centred = theta - mean
     variance = centred.square().mean(0)  # a tenth of the time of torch.var along the first axis
-    return Contrast(mean, centred, variance.clamp_min(FEWEST_VARIANCE))
+    return GaussianContrast(mean, centred, variance.clamp_min(FEWEST_VARIANCE))
 
 
-def kl(found: Contrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
+def kl(found: GaussianContrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
     """KL estimate E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16).
 
     ``log_ratio`` is the mean of T, 0 if there is no T.
@@ -61,8 +61,9 @@ def kl(found: Contrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
     return log_ratio + found.log_r() - found.log_prior(prior_std)
 
 
-def discrimination(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:
-    """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8): 2 log 2 where nothing tells the two apart."""
+def discrimination_loss(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:
+    """−E_q[log σ(T(θ̃))] − E_r[log(1 − σ(T(θ̃)))], [] (eq. 8): 2 log 2 where nothing tells the two
+    apart."""
     # one pass for both
     ours_logits, noise_logits = discriminator(torch.cat([ours, noise])).split(
         [len(ours), len(noise)]

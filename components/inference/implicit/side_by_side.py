@@ -13,11 +13,11 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.implicit.adversarial import Adversarial
-from components.inference.implicit.contrast import discrimination
+from components.inference.implicit.contrast import discrimination_loss
 from components.inference.implicit.generator import Generator
-from components.inference.implicit.stacked import Stacked
+from components.inference.implicit.stacked import StackedModules
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import risen
+from components.inference.variational.ascent import warmup_weight
 from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
@@ -26,18 +26,18 @@ from components.problems.replicates.variants import Variants
 
 
 @dataclass(frozen=True)
-class SideBySideState:
+class ParallelAdversarialState:
     """L generators q(θ) and as many discriminators T, and an optimizer of all of each."""
 
-    q: Stacked[Generator]
+    q: StackedModules[Generator]
     optimizer: Adam
-    discriminator: Stacked[Perceptron] | None
+    discriminator: StackedModules[Perceptron] | None
     discriminator_optimizer: Adam | None
     t: int = 0
 
 
-class AdversarialSideBySide(
-    Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, SideBySideState]
+class ParallelAdversarial(
+    Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, ParallelAdversarialState]
 ):
     """Joint steps of L = R V generators and their discriminators, one per replicate and power.
 
@@ -57,19 +57,19 @@ class AdversarialSideBySide(
 
     def init(
         self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng
-    ) -> SideBySideState:
+    ) -> ParallelAdversarialState:
         one = self.one
         V = self.n_variants
         each = enumerate(zip(model, problem.splits, strict=True))
         # copied when they are stacked
         states = [state for r, inputs in each for state in [one.init(*inputs, rng.of(r))] * V]
-        q = Stacked([state.q for state in states])
+        q = StackedModules([state.q for state in states])
         optimizer = Adam(q.trainable_parameters(), one.lr)
         judges = [state.discriminator for state in states if state.discriminator is not None]
         if not judges:
-            return SideBySideState(q, optimizer, None, None)
-        T = Stacked(judges)
-        return SideBySideState(
+            return ParallelAdversarialState(q, optimizer, None, None)
+        T = StackedModules(judges)
+        return ParallelAdversarialState(
             q, optimizer, T, Adam(T.trainable_parameters(), one.discriminator_lr)
         )
 
@@ -77,7 +77,7 @@ class AdversarialSideBySide(
     def n_variants(self) -> int:
         return len(self.one.powers) or 1
 
-    def lanes(self, of: Sequence[Tensor] | Tensor) -> Tensor:
+    def repeat_for_generators(self, of: Sequence[Tensor] | Tensor) -> Tensor:
         """Repeat data of the R replicates, [R, …], for the L generators, [L, …]."""
         each = of if isinstance(of, Tensor) else torch.stack(list(of))
         return each.repeat_interleave(self.n_variants, 0) if self.n_variants > 1 else each
@@ -88,13 +88,14 @@ class AdversarialSideBySide(
         return each.repeat(len(like))
 
     def terms(
-        self, state: SideBySideState, batch: Batches, noise: Tensor
+        self, state: ParallelAdversarialState, batch: Batches, noise: Tensor
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """N/B Σ_b data term − β KL and its parts, each [L], and the standardised draws θ̃ [L, K, P]; of ``noise`` [L, K, D]."""
+        """N/B Σ_b data term − β KL and its parts, each [L], and the standardised draws θ̃ [L, K,
+        P]; of ``noise`` [L, K, D]."""
         one = self.one
         q = state.q
         discriminator = state.discriminator
-        beta = risen(state.t, one.warmup)
+        beta = warmup_weight(state.t, one.warmup)
 
         def of_one(
             values: dict[str, Tensor],
@@ -120,18 +121,24 @@ class AdversarialSideBySide(
 
         still = {} if discriminator is None else discriminator.parameters_by_name(still=True)
         result: tuple[dict[str, Tensor], Tensor]
-        rows = (self.lanes(batch.x), self.lanes(batch.y), self.lanes(batch.mask))
+        rows = (
+            self.repeat_for_generators(batch.x),
+            self.repeat_for_generators(batch.y),
+            self.repeat_for_generators(batch.mask),
+        )
         power, of_each = (self.powers(batch.x), 0) if one.powers else (one.power, None)
         mapped = torch.func.vmap(of_one, in_dims=(0, 0, 0, 0, 0, 0, of_each))
         result = mapped(q.parameters_by_name(), still, *rows, noise, power)
         return result
 
     def step(
-        self, state: SideBySideState, batch: Batches, rng: Rng
-    ) -> tuple[SideBySideState, Info]:
+        self, state: ParallelAdversarialState, batch: Batches, rng: Rng
+    ) -> tuple[ParallelAdversarialState, Info]:
         one = self.one
         streams = [rng.of(r).noise for r in range(len(batch.x))]
-        noise = self.lanes([state.q.one.noise(one.draws(batch.n_rows), g) for g in streams])
+        noise = self.repeat_for_generators(
+            [state.q.one.noise(one.draws(batch.n_rows), g) for g in streams]
+        )
         terms, ours = self.terms(state, batch, noise)
         _descend(state.optimizer, -terms["objective"].sum() / (batch.scale * batch.n_rows))
         info = {name: value.detach() for name, value in terms.items()}
@@ -144,9 +151,11 @@ class AdversarialSideBySide(
             T = state.discriminator
 
             def of_one(values: dict[str, Tensor], ours: Tensor, noise: Tensor) -> Tensor:
-                return T.read(values, lambda T: discrimination(T, ours, noise))
+                return T.read(values, lambda T: discrimination_loss(T, ours, noise))
 
-            loss = torch.func.vmap(of_one)(T.parameters_by_name(), ours, self.lanes(each))
+            loss = torch.func.vmap(of_one)(
+                T.parameters_by_name(), ours, self.repeat_for_generators(each)
+            )
             _descend(state.discriminator_optimizer, loss.sum())
             info["discriminator_loss"] = loss.detach()
         return replace(state, t=state.t + 1), self.describe(info)
@@ -168,7 +177,9 @@ class AdversarialSideBySide(
             for v, value in zip(names, parts, strict=True)
         }
 
-    def posterior(self, state: SideBySideState) -> tuple[MeanFieldPosterior | Variants, ...]:
+    def posterior(
+        self, state: ParallelAdversarialState
+    ) -> tuple[MeanFieldPosterior | Variants, ...]:
         each = [
             MeanFieldPosterior(frozen(state.q.module(index)), self.one.n_predict)
             for index in range(len(state.q.values[0]))
@@ -183,11 +194,11 @@ class AdversarialSideBySide(
         )
 
 
-class Replicable(Adversarial):
+class ReplicableAdversarial(Adversarial):
     """An adversarial posterior with replicates trained sequentially or in parallel."""
 
-    def side_by_side(self) -> AdversarialSideBySide:
-        return AdversarialSideBySide(name=self.name, one=self)
+    def side_by_side(self) -> ParallelAdversarial:
+        return ParallelAdversarial(name=self.name, one=self)
 
 
 def _descend(optimizer: Adam, loss: Tensor) -> None:

@@ -13,8 +13,9 @@ N = TypeVar("N", bound=nn.Module)
 F = TypeVar("F")
 
 
-class _Read(nn.Module, Generic[N]):
-    """A module that is read by a function, so that ``functional_call`` can lend it other parameters meanwhile."""
+class _FunctionalModule(nn.Module, Generic[N]):
+    """A module that is read by a function, so that ``functional_call`` can lend it other parameters
+    meanwhile."""
 
     def __init__(self, one: N):
         super().__init__()
@@ -24,7 +25,7 @@ class _Read(nn.Module, Generic[N]):
         return f(self.one)
 
 
-class Stacked(nn.Module, Generic[N]):
+class StackedModules(nn.Module, Generic[N]):
     """R modules of one architecture with parameters stacked along a leading dimension, [R, …].
 
     All other data of the modules are shared.  No operation mixes the modules: each function
@@ -36,7 +37,7 @@ class Stacked(nn.Module, Generic[N]):
         super().__init__()
         first = modules[0]
         # in a list: its parameters are no parameters of this one
-        self._one = [_Read(copy.deepcopy(first))]
+        self._one = [_FunctionalModule(copy.deepcopy(first))]
         self.names = [f"one.{name}" for name, _ in first.named_parameters()]
         each = [list(module.parameters()) for module in modules]
         self.values = nn.ParameterList(

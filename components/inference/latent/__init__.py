@@ -1,1 +1,2 @@
-"""Models with latent variables of rows, learnt by more than one draw of the guide, or by draws that it merely begins."""
+"""Models with latent variables of rows, learnt by more than one draw of the guide, or by draws that
+it merely begins."""

@@ -1,4 +1,5 @@
-"""Deep latent Gaussian models learnt with Hamiltonian Monte Carlo that begins at the guide's draws."""
+"""Deep latent Gaussian models learnt with Hamiltonian Monte Carlo that begins at the guide's
+draws."""
 
 from __future__ import annotations
 
@@ -14,19 +15,19 @@ from components.contracts.problems import RowBatch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.latent.draws import sample_latents
-from components.inference.point.descent import Descent, optimizer_of
+from components.inference.point.descent import Descent, build_optimizer
 from components.inference.semi_implicit.transitions import adapt_step_size
-from components.inference.variational.ascent import Fitting, climb
+from components.inference.variational.ascent import TrainingState, climb
 from components.maths.row_hamiltonian import transition
 from components.models.latent.generative import log_normal
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @dataclass(kw_only=True)
-class FittingByDraws(Fitting[LatentVariable[RowBatch]]):
+class HmcTrainingState(TrainingState[LatentVariable[RowBatch]]):
     """A model and its guide in training."""
 
     eps: float  # step size in units of s(x)
@@ -35,7 +36,8 @@ class FittingByDraws(Fitting[LatentVariable[RowBatch]]):
 def joint_field(
     module: LatentVariable[RowBatch], batch: RowBatch, z: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """log p(x, z) [S, B] twice, as what goes with a draw and as its density, and its gradient [S, B, D]."""
+    """log p(x, z) [S, B] twice, as what goes with a draw and as its density, and its gradient [S,
+    B, D]."""
     with torch.enable_grad():
         z = z.detach().requires_grad_()
         value = module.log_joint(batch, z)
@@ -44,18 +46,20 @@ def joint_field(
 
 
 @register("inference", "hmc_dlgm")
-class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingByDraws]):
-    """HMC for deep latent Gaussian models: the decoder learns from draws that Hamiltonian Monte Carlo has improved.
+class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrainingState]):
+    """HMC for deep latent Gaussian models: the decoder learns from draws that Hamiltonian Monte
+    Carlo has improved.
 
         z_0 ~ q(z|x),   z_t ~ HMC(· | z_{t−1}) of p(z|x),  t = 1 … T,  ε s(x) the step size of a dimension
         θ ← θ + lr · Adam(N/B Σ_b ∇_θ log p(x_b, z_T) / N)
         φ ← φ + lr · Adam(N/B Σ_b ∇_φ [log p(x_b, z_0) − log q(z_0|x_b)] / N)
 
-    ∇_θ log p(x) = E[∇_θ log p(x, z) | x] (Fisher's identity): the mean of θ's steps tends to the gradient of log p(x) itself as
-    T grows, and is it for any T where q is p(z|x); φ climbs its ELBO.  θ are those parameters that p(x, z) has.  ε is steered
-    from step to step to ``target_acceptance``, in units of the guide's s(x) (ours).  z [S, B, D].
-    Info: ``elbo`` of the guide at z_0, ``log_joint`` at z_T, both of the whole data set in nats, ``acceptance``, ``step_size``,
-    the norm of the step's gradient.  What moves θ is no bound.
+    ∇_θ log p(x) = E[∇_θ log p(x, z) | x] (Fisher's identity): the mean of θ's steps tends to the
+    gradient of log p(x) itself as T grows, and is it for any T where q is p(z|x); φ climbs its
+    ELBO.  θ are those parameters that p(x, z) has.  ε is steered from step to step to
+    ``target_acceptance``, in units of the guide's s(x) (ours).  z [S, B, D]. Info: ``elbo`` of the
+    guide at z_0, ``log_joint`` at z_T, both of the whole data set in nats, ``acceptance``,
+    ``step_size``, the norm of the step's gradient.  What moves θ is no bound.
 
     Raises:
         NumericalTrouble: the gradient has left the finite numbers.
@@ -77,9 +81,11 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
 
     def init(
         self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
-    ) -> FittingByDraws:
-        optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
-        return FittingByDraws(module=model, optimizer=optimizer, gradient=None, eps=self.step_size)
+    ) -> HmcTrainingState:
+        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
+        return HmcTrainingState(
+            module=model, optimizer=optimizer, gradient=None, eps=self.step_size
+        )
 
     def gradient(
         self,
@@ -115,13 +121,15 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
         }
         return [next(of_guide) if g is None else g for g in of_model], info
 
-    def step(self, state: FittingByDraws, batch: RowBatch, rng: Rng) -> tuple[FittingByDraws, Info]:
+    def step(
+        self, state: HmcTrainingState, batch: RowBatch, rng: Rng
+    ) -> tuple[HmcTrainingState, Info]:
         gradients, info = self.gradient(state.module, batch, state.eps, rng.noise)
         norm = climb(
             state.module.parameters(), gradients, batch.scale * batch.n_rows, state.optimizer
         )
         if not torch.isfinite(norm):
-            raise NumericalTrouble(
+            raise NumericalError(
                 "the model has left the finite numbers", "lower inference.lr or inference.step_size"
             )
         info |= {"step_size": torch.tensor(state.eps), "grad_norm": norm}
@@ -129,5 +137,5 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingB
             state, eps=adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)
         ), info
 
-    def posterior(self, state: FittingByDraws) -> LatentPosterior:
+    def posterior(self, state: HmcTrainingState) -> LatentPosterior:
         return LatentPosterior(state.module)

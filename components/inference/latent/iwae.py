@@ -14,14 +14,14 @@ from components.contracts.problems import RowBatch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.latent.draws import sample_latents
-from components.inference.point.descent import Descent, optimizer_of
-from components.inference.variational.ascent import Fitting, climb
+from components.inference.point.descent import Descent, build_optimizer
+from components.inference.variational.ascent import TrainingState, climb
 from components.models.latent.generative import log_normal
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-FittingOfLatents = Fitting[LatentVariable[RowBatch]]
+LatentTrainingState = TrainingState[LatentVariable[RowBatch]]
 Way = Literal["reparam", "dreg"]
 
 
@@ -45,7 +45,7 @@ def weighed(
 
 
 @register("inference", "iwae")
-class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingOfLatents]):
+class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, LatentTrainingState]):
     """Importance-weighted auto-encoder: ascent of the K-sample importance bound on log p(x).
 
         L^K_b = E log K⁻¹ Σ_k w_bk,   w_bk = p(x_b, z_bk) / q(z_bk|x_b)
@@ -76,14 +76,14 @@ class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingOfLa
 
     def init(
         self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
-    ) -> FittingOfLatents:
-        return Fitting(
-            model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum), None
+    ) -> LatentTrainingState:
+        return TrainingState(
+            model, build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum), None
         )
 
     def step(
-        self, state: FittingOfLatents, batch: RowBatch, rng: Rng
-    ) -> tuple[FittingOfLatents, Info]:
+        self, state: LatentTrainingState, batch: RowBatch, rng: Rng
+    ) -> tuple[LatentTrainingState, Info]:
         K = self.n_samples
         parameters = list(state.module.parameters())
         log_w, objective = weighed(state.module, batch, K, self.gradient, rng.noise)
@@ -94,5 +94,5 @@ class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, FittingOfLa
             elbo = batch.scale * log_w.mean(0).sum()
         return state, {f"multi_sample_bound_{K}": bound, "elbo": elbo, "grad_norm": norm}
 
-    def posterior(self, state: FittingOfLatents) -> LatentPosterior:
+    def posterior(self, state: LatentTrainingState) -> LatentPosterior:
         return LatentPosterior(state.module)

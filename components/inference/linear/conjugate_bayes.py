@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import Predictive
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -20,16 +20,16 @@ from components.inference.linear.known_data import LinearData, read_linear_data
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, least_squares
 from components.posteriors.decisions import (
-    Absolute,
+    AbsoluteLoss,
     CentralInterval,
-    Costs,
+    CostMatrixLoss,
     DensestInterval,
     Loss,
-    Missed,
     Pinball,
     Squared,
+    ToleranceLoss,
     model_probabilities,
-    samples_of,
+    to_samples,
 )
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
@@ -44,7 +44,8 @@ Decision = Literal[
 
 
 def region_radius(level: float, dim: int, shape: float | None) -> float:
-    """The α for which P((β − m)ᵀΛ(β − m) ≤ α s²) = level, s² = σ² where it is known and b/a where σ² ~ InvGamma(a, b)."""
+    """The α for which P((β − m)ᵀΛ(β − m) ≤ α s²) = level, s² = σ² where it is known and b/a where
+    σ² ~ InvGamma(a, b)."""
     from scipy import stats  # slow to import
 
     if shape is None:
@@ -54,7 +55,8 @@ def region_radius(level: float, dim: int, shape: float | None) -> float:
 
 @dataclass(frozen=True)
 class ConjugatePosterior:
-    """The exact posterior, draws from it, the decisions it leads to, and how often its regions hold β."""
+    """The exact posterior, draws from it, the decisions it leads to, and how often its regions hold
+    β."""
 
     data: LinearData
     draws: Draws  # one chain of independent draws
@@ -74,7 +76,7 @@ class ConjugatePosterior:
         return self.draws.flat
 
     @property
-    def in_bulk(self) -> Draws:
+    def bulk_draws(self) -> Draws:
         return self.draws
 
     @property
@@ -97,8 +99,9 @@ class ConjugatePosterior:
         return model_probabilities(self.log_evidence)
 
     def decisions(self) -> list[dict[str, Any]]:
-        """One row per parameter and loss: the Bayes action and its posterior expected loss; one for the choice of model."""
-        belief = samples_of(self.draws)
+        """One row per parameter and loss: the Bayes action and its posterior expected loss; one for
+        the choice of model."""
+        belief = to_samples(self.draws)
         rows = []
         for name, loss in self.losses.items():
             action = loss.act(belief)
@@ -114,7 +117,7 @@ class ConjugatePosterior:
                         "expected_loss": float(costs[j]),
                     }
                 )
-        choice = Costs.zero_one(len(self.candidates))
+        choice = CostMatrixLoss.zero_one(len(self.candidates))
         best = choice.act(self.model_probabilities)
         cost = float(choice.expected_loss(best, self.model_probabilities))
         rows.append(
@@ -161,21 +164,23 @@ class ConjugateState:
 
 @register("inference", "conjugate_bayes")
 class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
-    """Savage's linear regression: the exact posterior, its credible region, Bayes actions under several losses.
+    """Savage's linear regression: the exact posterior, its credible region, Bayes actions under
+    several losses.
 
-    β | σ², y ~ N(m, σ²Λ⁻¹), Λ = XᵀX + diag(λ), m = Λ⁻¹Xᵀy; σ² known or σ² | y ~ InvGamma(a', b').  Region
-    {β : (β − m)ᵀΛ(β − m) ≤ α s²}, α from χ²_D, or D F_{D,2a'} with s² = b'/a'.  Every step makes ``draws`` independent draws,
-    and checks on ``simulations`` imagined data sets how often regions of that kind hold β: over β from the prior exactly
-    ``level`` (Savage's coverage), at one β anything.  For each of ``decisions`` and each parameter the Bayes action
-    a* = argmin_a E[L(a, s) | y] and its expected loss; and the choice among the full model, the one without any input, and
-    those without one input, by posterior odds.
+    β | σ², y ~ N(m, σ²Λ⁻¹), Λ = XᵀX + diag(λ), m = Λ⁻¹Xᵀy; σ² known or σ² | y ~ InvGamma(a', b').
+    Region {β : (β − m)ᵀΛ(β − m) ≤ α s²}, α from χ²_D, or D F_{D,2a'} with s² = b'/a'.  Every step
+    makes ``draws`` independent draws, and checks on ``simulations`` imagined data sets how often
+    regions of that kind hold β: over β from the prior exactly ``level`` (Savage's coverage), at one
+    β anything.  For each of ``decisions`` and each parameter the Bayes action a* = argmin_a E[L(a,
+    s) | y] and its expected loss; and the choice among the full model, the one without any input,
+    and those without one input, by posterior odds.
 
     Raises NumericalTrouble when Λ is singular.
 
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]
@@ -189,9 +194,9 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
     def losses(self) -> dict[str, Loss]:
         every: dict[str, Loss] = {
             "squared": Squared(),
-            "absolute": Absolute(),
+            "absolute": AbsoluteLoss(),
             "pinball": Pinball(self.pinball_level),
-            "missed": Missed(self.missed_radius),
+            "missed": ToleranceLoss(self.missed_radius),
             "central_interval": CentralInterval(1 - self.level),
             "densest_interval": DensestInterval(self.density_price),
         }

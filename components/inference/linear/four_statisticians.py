@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import Conjugate
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.linear.conjugate_bayes import (
@@ -71,7 +71,8 @@ class FourAnalyses:
         return {name: figure for part in self.parts for name, figure in part.figures().items()}
 
     def estimates(self) -> pd.DataFrame:
-        """One row per coefficient: the four estimates, with the intervals that Fisher and Savage give (one at a time)."""
+        """One row per coefficient: the four estimates, with the intervals that Fisher and Savage
+        give (one at a time)."""
         import pandas as pd
         from scipy import stats
 
@@ -169,7 +170,7 @@ class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
     level: Annotated[float, Field(gt=0, lt=1)]

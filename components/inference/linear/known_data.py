@@ -17,7 +17,8 @@ from components.problems.supervised import Supervised
 class LinearData:
     """y ~ N(Xβ, σ² I) as it was seen, and the β and σ² with which it can be imagined again.
 
-    Those are the true ones where the data were simulated, otherwise the estimates (a parametric bootstrap)."""
+    Those are the true ones where the data were simulated, otherwise the estimates (a parametric
+    bootstrap)."""
 
     X: Tensor  # [N, D]
     y: Tensor  # [N]

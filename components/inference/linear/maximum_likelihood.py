@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -29,7 +29,8 @@ SHOWN = 400  # estimates of repeated data sets that a figure shows
 
 @dataclass(frozen=True)
 class MaximumLikelihoodEstimate:
-    """β̂, its confidence region, and how often such regions held the truth when the data were repeated."""
+    """β̂, its confidence region, and how often such regions held the truth when the data were
+    repeated."""
 
     data: LinearData
     model: Conjugate
@@ -87,7 +88,7 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]

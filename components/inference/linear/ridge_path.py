@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -32,7 +32,8 @@ Choice = Literal["gcv", "loo", "evidence", "hkb"]
 
 @dataclass(frozen=True)
 class RidgeEstimates:
-    """Estimates for each penalty, criteria by which one is chosen, and the exact risk of each where β is known."""
+    """Estimates for each penalty, criteria by which one is chosen, and the exact risk of each where
+    β is known."""
 
     data: LinearData
     model: Conjugate
@@ -113,21 +114,23 @@ class RidgePathState:
 
 @register("inference", "ridge_path")
 class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
-    """Hoerl and Kennard's linear regression: the ridge trace, four ways to choose the penalty, and the exact risk of each.
+    """Hoerl and Kennard's linear regression: the ridge trace, four ways to choose the penalty, and
+    the exact risk of each.
 
-    β̂_λ = (XᵀX + λI)⁻¹Xᵀy for ``number`` penalties between ``lowest`` and ``highest`` times the mean of the diagonal of XᵀX;
-    the intercept, where the model has one, is not penalised.  β̂_λ is the Bayes rule of squared loss under
-    β ~ N(0, σ²/λ).  λ by generalised cross-validation, by leaving one row out (exactly), by the evidence p(y | X, λ) under
-    the model's prior of σ², or D σ̂²/‖β̂‖² of the D coefficients that are penalised.  For every β there is a λ > 0 with less
-    risk than least squares.  One step does it all.
+    β̂_λ = (XᵀX + λI)⁻¹Xᵀy for ``number`` penalties between ``lowest`` and ``highest`` times the
+    mean of the diagonal of XᵀX; the intercept, where the model has one, is not penalised.  β̂_λ is
+    the Bayes rule of squared loss under β ~ N(0, σ²/λ).  λ by generalised cross-validation, by
+    leaving one row out (exactly), by the evidence p(y | X, λ) under the model's prior of σ², or D
+    σ̂²/‖β̂‖² of the D coefficients that are penalised.  For every β there is a λ > 0 with less risk
+    than least squares.  One step does it all.
 
     Raises NumericalTrouble when XᵀX is singular.
 
-    Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Hoerl, Kennard & Baldwin (1975); Bardenet (2021), sections 1.4
-    and 2.2."""
+    Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Hoerl, Kennard & Baldwin (1975);
+    Bardenet (2021), sections 1.4 and 2.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     lowest: PositiveFloat

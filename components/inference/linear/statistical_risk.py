@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -26,7 +26,7 @@ from components.maths.least_squares import (
 )
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,9 +37,9 @@ ESTIMATORS = ["least_squares", "james_stein", "james_stein_plus", "ridge_hkb", "
 def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor, free: int = 0) -> Tensor:
     """Every estimator on R data sets, in the order of ESTIMATORS: [E, R, D].
 
-    ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² of each data set's own (Hoerl, Kennard & Baldwin 1975) and leaves the first ``free``
-    coefficients, an intercept, out of it; ``bayes`` is the posterior mean under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule of
-    squared loss."""
+    ``ridge_hkb`` has λ = D σ̂²/‖β̂‖² of each data set's own (Hoerl, Kennard & Baldwin 1975) and
+    leaves the first ``free`` coefficients, an intercept, out of it; ``bayes`` is the posterior mean
+    under β ~ N(0, σ² diag(penalty)⁻¹), the Bayes rule of squared loss."""
     hkb_penalties = hkb_penalty(fit, free)  # [R]
     if free:
         columns = penalty.new_ones(fit.dim)
@@ -60,7 +60,8 @@ def estimates(fit: LeastSquares, Q: Tensor, penalty: Tensor, free: int = 0) -> T
 
 @dataclass(frozen=True)
 class Risks:
-    """Monte-Carlo risks with standard errors: along a ray of coefficients, and integrated over the prior."""
+    """Monte-Carlo risks with standard errors: along a ray of coefficients, and integrated over the
+    prior."""
 
     data: LinearData
     model: Conjugate
@@ -77,8 +78,9 @@ class Risks:
     chosen: Tensor
 
     @property
-    def dominating(self) -> dict[str, bool]:
-        """Estimators below least squares all along the ray, by at least two standard errors somewhere, above it nowhere."""
+    def dominating_estimators(self) -> dict[str, bool]:
+        """Estimators below least squares all along the ray, by at least two standard errors
+        somewhere, above it nowhere."""
         z = self.gain / self.gain_error.clamp_min(1e-300)
         return {
             name: bool((z[e] < 2).all() and (z[e] < -2).any())
@@ -100,7 +102,7 @@ class Risks:
         return (
             worst
             | bayes
-            | {f"dominates/{name}": float(yes) for name, yes in self.dominating.items()}
+            | {f"dominates/{name}": float(yes) for name, yes in self.dominating_estimators.items()}
         )
 
     def figures(self) -> dict[str, Figure]:
@@ -123,20 +125,23 @@ class RiskState:
 
 @register("inference", "statistical_risk")
 class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
-    """Wald's linear regression: the risk functions of five estimators, their worst case, and their integral over the prior.
+    """Wald's linear regression: the risk functions of five estimators, their worst case, and their
+    integral over the prior.
 
-    R(β, β̃) = E_{y|X,β} L(β, β̃(y)), L = ((β − β̃)ᵀQ(β − β̃))^{α/2}, Q = I for ``loss`` estimation and XᵀX for prediction, by
-    Monte Carlo on ``simulations`` data sets a step, the same noise for every estimator and every β = r β₀, r one of
-    ``multiples``.  Estimators: least squares (constant risk; minimax for α = 2), James–Stein, which dominates it for α = 2
-    and D ≥ 3, James–Stein stopped at 0, ridge with the λ of Hoerl, Kennard & Baldwin, and the Bayes rule under the model's
-    prior, which has the least integrated risk.  β₀ is true where the data were simulated, else estimated.
+    R(β, β̃) = E_{y|X,β} L(β, β̃(y)), L = ((β − β̃)ᵀQ(β − β̃))^{α/2}, Q = I for ``loss`` estimation
+    and XᵀX for prediction, by Monte Carlo on ``simulations`` data sets a step, the same noise for
+    every estimator and every β = r β₀, r one of ``multiples``.  Estimators: least squares (constant
+    risk; minimax for α = 2), James–Stein, which dominates it for α = 2 and D ≥ 3, James–Stein
+    stopped at 0, ridge with the λ of Hoerl, Kennard & Baldwin, and the Bayes rule under the model's
+    prior, which has the least integrated risk.  β₀ is true where the data were simulated, else
+    estimated.
 
     Raises Misfit for fewer than three coefficients, NumericalTrouble when XᵀX is singular.
 
     Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     loss: Literal["estimation", "prediction"]
@@ -147,7 +152,7 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
     def init(self, model: Conjugate, problem: Supervised, rng: Rng) -> RiskState:
         data = read_linear_data(model, problem)
         if data.X.shape[1] < 3:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset={problem.name}: James–Stein needs at least 3 coefficients, not {data.X.shape[1]}"
             )
         E = len(ESTIMATORS)

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
 
@@ -56,7 +56,8 @@ class AdaptedProposal(BaseModel):
     regularisation: PositiveFloat
 
     def init_proposal(self, theta: Tensor) -> Proposal:
-        """The proposal before the first step from θ [C, P], or [R, C, P]: Σ = I and log ε [C], or [R, C]."""
+        """The proposal before the first step from θ [C, P], or [R, C, P]: Σ = I and log ε [C], or
+        [R, C]."""
         ones = torch.ones(theta.shape[-1], dtype=theta.dtype, device=theta.device)
         unit = (
             None
@@ -69,7 +70,8 @@ class AdaptedProposal(BaseModel):
         return Proposal(theta.new_full(theta.shape[:-1], math.log(self.step_size)), moments, unit)
 
     def update_proposal(self, proposal: Proposal, theta: Tensor, t: int, alpha: Tensor) -> Proposal:
-        """The proposal after step t, which led to θ [C, P] with acceptance α [C]; unchanged after warm-up."""
+        """The proposal after step t, which led to θ [C, P] with acceptance α [C]; unchanged after
+        warm-up."""
         log_step = proposal.log_step
         moments = proposal.moments
         L = proposal.factor
@@ -88,13 +90,16 @@ class AdaptedProposal(BaseModel):
 
 
 def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) -> Moments:
-    """Moments with the states θ [C, P] of step t = 1, 2, … taken in at weight w = (1 + η)/(t + 1 + η).
+    """Moments with the states θ [C, P] of step t = 1, 2, … taken in at weight w = (1 + η)/(t + 1 +
+    η).
 
         μ ← μ + w (θ̄ − μ),   Σ ← (1 − w) Σ + w S + w (1 − w)(θ̄ − μ)(θ̄ − μ)ᵀ,   S the covariance of the chains about θ̄
 
-    η = 0 weighs every state alike, as Haario does; the larger η, the sooner the way from the starts is forgotten.
+    η = 0 weighs every state alike, as Haario does; the larger η, the sooner the way from the starts
+    is forgotten.
 
-    Source: Andrieu and Thoms (2008), Algorithm 4, with the weights of Haario et al. (2001) for η = 0."""
+    Source: Andrieu and Thoms (2008), Algorithm 4, with the weights of Haario et al. (2001) for η =
+    0."""
     mean = moments["mean"]
     covariance = moments["covariance"]
     w = (1 + forgetting) / (t + 1 + forgetting)
@@ -110,7 +115,7 @@ def updated_moments(moments: Moments, theta: Tensor, t: int, forgetting: float) 
 
 
 # a variance of chains beyond which they have left any scale that parameters are given in
-FARTHEST = 1e30
+MAX_CHAIN_VARIANCE = 1e30
 
 
 def factor(covariance: Tensor, regularisation: float) -> Tensor:
@@ -126,12 +131,12 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
     )
     if info.any():
         spread = covariance.diagonal(dim1=-2, dim2=-1).max()
-        if not spread < FARTHEST:
-            raise NumericalTrouble(
+        if not spread < MAX_CHAIN_VARIANCE:
+            raise NumericalError(
                 f"the chains have run away in warm-up, to variances of {float(spread):.2g}",
                 "give a density whose integral is finite, or a prior",
             )
-        raise NumericalTrouble(
+        raise NumericalError(
             "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
             "raise inference.regularisation, or use inference.covariance=diagonal",
         )

@@ -9,17 +9,17 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 
 from components.contracts.capabilities import Conditionals, LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     init_chains,
     to_draws,
@@ -39,7 +39,7 @@ class GibbsState(Chains):
 
 
 @register("inference", "gibbs")
-class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
+class Gibbs(Inference[Blocks, SampleableProblem, ModelBatch, GibbsState]):
     """Gibbs sampling with the full conditionals of a model's blocks, C chains in parallel.
 
         θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic)
@@ -55,21 +55,21 @@ class Gibbs(Inference[Blocks, Sampled, Seen, GibbsState]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: Blocks, problem: Sampled, rng: Rng) -> GibbsState:
+    def init(self, model: Blocks, problem: SampleableProblem, rng: Rng) -> GibbsState:
         state = init_chains(model, problem, self.sees, self.chains, rng, gradient=False)
         return GibbsState(**{**vars(state), "model": model})
 
     @torch.no_grad()
-    def step(self, state: GibbsState, batch: Seen, rng: Rng) -> tuple[GibbsState, Info]:
+    def step(self, state: GibbsState, batch: ModelBatch, rng: Rng) -> tuple[GibbsState, Info]:
         assert not isinstance(batch, Series)  # no series has conditionals of this kind
         model = state.model
         theta = state.theta

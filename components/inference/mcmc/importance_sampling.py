@@ -11,15 +11,15 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     first_batch,
     to_draws,
@@ -29,10 +29,10 @@ from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture, fit_mixture
 from components.posteriors.draws import Draws
 from components.registry import register
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
-SCREENED = 100
-CLIMBED = 4  # draws of the prior, and how many of the best of them lead to modes
+N_SCREENING_DRAWS = 100
+N_MODE_STARTS = 4  # draws of the prior, and how many of the best of them lead to modes
 
 
 @dataclass(kw_only=True)
@@ -46,7 +46,7 @@ class Weighted(Chains):
 
 
 @register("inference", "importance_sampling")
-class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
+class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weighted]):
     """Self-normalised importance sampling, C independent draws a step.
 
         Î(f) = Σ_t w_t f(θ_t) / Σ_t w_t,   w_t = π_u(θ_t)/q(θ_t),   θ_t ~ q
@@ -66,10 +66,10 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
     dof: PositiveFloat
@@ -78,7 +78,7 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
     rounds: PositiveInt
     pilot: PositiveInt
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Weighted:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Weighted:
         batch = first_batch(problem, self.sees, rng)
         start = model.sample_prior(self.chains, rng.init)  # [C, P]
         nothing = start.new_full((), -torch.inf)
@@ -92,26 +92,26 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
             largest=nothing,
         )
 
-    def _fit(self, model: LogJoint, batch: Seen, rng: Rng) -> TMixture | None:
+    def _fit(self, model: LogJoint, batch: ModelBatch, rng: Rng) -> TMixture | None:
         """q; None where it is the prior."""
         if self.proposal == "prior":
             if batch is None:
-                raise Misfit(
+                raise ConfigMismatchError(
                     "inference.proposal: a density has no prior to propose from; use gaussian, student_t or mixture"
                 )
             return None
-        theta = model.sample_prior(SCREENED, rng.init)
+        theta = model.sample_prior(N_SCREENING_DRAWS, rng.init)
         value = (
             log_joint(model, theta, batch)
             .detach()
             .nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
         )
         if not torch.isfinite(value).any():
-            raise NumericalTrouble(
-                f"log density is not finite at any of {SCREENED} draws of the prior",
+            raise NumericalError(
+                f"log density is not finite at any of {N_SCREENING_DRAWS} draws of the prior",
                 "change where the dataset or the prior of the model starts chains, or seed",
             )
-        best = value.topk(CLIMBED).indices
+        best = value.topk(N_MODE_STARTS).indices
         centre, L = laplace(model, theta[best[torch.isfinite(value[best])]], batch)
         dof = math.inf if self.proposal == "gaussian" else self.dof
         factor = (self.inflation * L).contiguous()  # laid out as a checkpoint brings it back
@@ -121,7 +121,7 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
         return fit_mixture(model, batch, single, self.components, self.rounds, self.pilot, rng.init)
 
     @torch.no_grad()
-    def step(self, state: Weighted, batch: Seen, rng: Rng) -> tuple[Weighted, Info]:
+    def step(self, state: Weighted, batch: ModelBatch, rng: Rng) -> tuple[Weighted, Info]:
         model = state.model
         fit = state.fit
         t = state.t + 1
@@ -136,7 +136,7 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
             lp = log_joint(model, theta, batch)
             log_weight = lp - fit.log_prob(theta)  # [C]
         if (torch.isnan(log_weight) | (log_weight == torch.inf)).any():
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"an importance weight is not a number at step {t}", "mend the density of the model"
             )
         state = replace(
@@ -146,7 +146,7 @@ class ImportanceSampling(Inference[LogJoint, Sampled, Seen, Weighted]):
             largest=torch.maximum(state.largest, log_weight.max()),
         )
         if state.sum == -torch.inf:
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"all weights of the first {t * self.chains} draws are zero",
                 "change inference.proposal, or raise chains",
             )

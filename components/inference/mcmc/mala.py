@@ -10,15 +10,15 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     first_batch,
     init_chains,
@@ -44,7 +44,7 @@ class MALAState(Chains):
 
 
 @register("inference", "mala")
-class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
+class MALA(AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, MALAState]):
     """Metropolis-adjusted Langevin algorithm with a learned preconditioner, C parallel chains.
 
         θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ
@@ -66,14 +66,14 @@ class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> MALAState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> MALAState:
         state = init_chains(model, problem, self.sees, self.chains, rng)
         batch = first_batch(problem, self.sees, rng)
         theta = state.theta
@@ -82,7 +82,7 @@ class MALA(AdaptedProposal, Inference[LogJoint, Sampled, Seen, MALAState]):
             **vars(state), value=value, gradient=gradient, proposal=self.init_proposal(theta)
         )
 
-    def step(self, state: MALAState, batch: Seen, rng: Rng) -> tuple[MALAState, Info]:
+    def step(self, state: MALAState, batch: ModelBatch, rng: Rng) -> tuple[MALAState, Info]:
         theta = state.theta
         value = state.value
         gradient = state.gradient

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 def metropolis_hastings(
@@ -32,7 +32,7 @@ def metropolis_hastings(
             if torch.isfinite(proposed[chains[0]])
             else f"the log density ({density:g})"
         )
-        raise NumericalTrouble(
+        raise NumericalError(
             f"{subject} is not a number where chains {chains} propose to go at step {t}",
             "lower inference.step_size, or mend the density of the model",
         )

@@ -10,15 +10,15 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     first_batch,
     init_chains,
@@ -38,7 +38,9 @@ class RandomWalkState(Chains):
 
 
 @register("inference", "random_walk_mh")
-class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWalkState]):
+class RandomWalkMH(
+    AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, RandomWalkState]
+):
     """Adaptive random-walk Metropolis–Hastings, C chains in parallel; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
@@ -56,14 +58,14 @@ class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWal
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     thinning: PositiveInt
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> RandomWalkState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> RandomWalkState:
         state = init_chains(model, problem, self.sees, self.chains, rng, gradient=False)
         batch = first_batch(problem, self.sees, rng)
         theta = state.theta
@@ -71,7 +73,9 @@ class RandomWalkMH(AdaptedProposal, Inference[LogJoint, Sampled, Seen, RandomWal
         return RandomWalkState(**vars(state), value=value, proposal=self.init_proposal(theta))
 
     @torch.no_grad()
-    def step(self, state: RandomWalkState, batch: Seen, rng: Rng) -> tuple[RandomWalkState, Info]:
+    def step(
+        self, state: RandomWalkState, batch: ModelBatch, rng: Rng
+    ) -> tuple[RandomWalkState, Info]:
         theta = state.theta
         value = state.value
         t = state.t + 1

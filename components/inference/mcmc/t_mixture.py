@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 NEGLIGIBLE = 1e-3  # weight below which a component is dropped
 
@@ -67,7 +67,8 @@ class TMixture:
 
 
 def spread(start: TMixture, components: int, generator: torch.Generator) -> TMixture:
-    """D equal components of the shape of the one that ``start`` has, at its centre and at D − 1 draws of it."""
+    """D equal components of the shape of the one that ``start`` has, at its centre and at D − 1
+    draws of it."""
     centres = torch.cat([start.centres, start.draw(components - 1, generator)])
     factors = start.factors.expand(components, -1, -1).clone()
     return TMixture(centres.new_full((components,), 1 / components), centres, factors, start.dof)
@@ -75,14 +76,15 @@ def spread(start: TMixture, components: int, generator: torch.Generator) -> TMix
 
 def fit_mixture(
     model: LogJoint,
-    batch: Seen,
+    batch: ModelBatch,
     start: TMixture,
     components: int,
     rounds: int,
     draws: int,
     generator: torch.Generator,
 ) -> TMixture:
-    """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws`` draws of the last one.
+    """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws``
+    draws of the last one.
 
     Raises NumericalTrouble where no draw of a round has a density.
 
@@ -95,7 +97,7 @@ def fit_mixture(
             nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf
         )
         if not torch.isfinite(log_weight).any():
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"log density is not finite at any of {draws} draws of the proposal",
                 "raise inference.pilot, or use inference.proposal=student_t",
             )
@@ -104,8 +106,8 @@ def fit_mixture(
 
 
 def truncate_weights(log_weight: Tensor) -> Tensor:
-    """Normalised weights [n], none of them above √n times their mean before: a first proposal that misses most of the
-    target would otherwise be replaced by its single best draw.
+    """Normalised weights [n], none of them above √n times their mean before: a first proposal that
+    misses most of the target would otherwise be replaced by its single best draw.
 
     Source: Ionides (2008), section 2."""
     n = len(log_weight)
@@ -114,15 +116,17 @@ def truncate_weights(log_weight: Tensor) -> Tensor:
 
 
 def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) -> TMixture:
-    """One round: q that lowers the Kullback-Leibler divergence from the target, from weighted draws of the last one.
+    """One round: q that lowers the Kullback-Leibler divergence from the target, from weighted draws
+    of the last one.
 
         ρ_d(θ) = α_d t_d(θ)/q(θ),   u_d(θ) = (ν + P)/(ν + δ_d(θ)²),   w̄_t the normalised weights,
         α_d := Σ_t w̄_t ρ_d(θ_t),    μ_d := Σ_t w̄_t ρ_d u_d θ_t / Σ_t w̄_t ρ_d u_d,
         Σ_d := Σ_t w̄_t ρ_d u_d (θ_t − μ_d)(θ_t − μ_d)ᵀ / α_d
 
-    Ours: Σ_d is drawn towards the weighted covariance of all draws by P/(P + n_d), n_d the effective number of draws behind
-    it, and that towards ``anchor`` [P, P] likewise, so that few draws leave no singular component; components of
-    negligible weight are dropped.  θ [n, P], w̄ [n].
+    Ours: Σ_d is drawn towards the weighted covariance of all draws by P/(P + n_d), n_d the
+    effective number of draws behind it, and that towards ``anchor`` [P, P] likewise, so that few
+    draws leave no singular component; components of negligible weight are dropped.  θ [n, P], w̄
+    [n].
 
     Raises NumericalTrouble where rounding leaves no factor of a component.
 
@@ -147,7 +151,7 @@ def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) 
     few = (P / (P + alpha.square() / shared.square().sum(0)))[:, None, None]
     factors, info = torch.linalg.cholesky_ex((1 - few) * covariances + few * pooled)
     if info.any():
-        raise NumericalTrouble(
+        raise NumericalError(
             "a component of the proposal has a covariance without Cholesky factor",
             "raise inference.pilot, lower inference.components, or use inference.proposal=student_t",
         )

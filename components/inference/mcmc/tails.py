@@ -7,20 +7,20 @@ import math
 import torch
 
 from components.contracts.capabilities import LogJoint
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.t_mixture import TMixture
 
 DRAWS = 2000
-RAYS = 100  # draws of q, and the least likely of them, from which rays lead outwards
+N_TAIL_RAYS = 100  # draws of q, and the least likely of them, from which rays lead outwards
 # −log of the share of q's mass that lies as far out as the end of a ray, against its start
-RARER = math.log(1e4)
+MAX_LOG_RARITY = math.log(1e4)
 FACTORS = torch.logspace(0, 4, 2001, dtype=torch.float64)[1:]  # lengths of a ray that are tried
 SHARE = 0.95  # quantile of the rays: a wedge of directions is enough for weights without a variance
 
 
 @torch.no_grad()
-def tail_growth(fit: TMixture, model: LogJoint, batch: Seen) -> float:
+def tail_growth(fit: TMixture, model: LogJoint, batch: ModelBatch) -> float:
     """Shape k that the weights w = π/q would have for draws even further out.
 
     It is measured along rays λ (θ − c) from the centre c of q.
@@ -47,7 +47,7 @@ def tail_growth(fit: TMixture, model: LogJoint, batch: Seen) -> float:
     """
     generator = torch.Generator(fit.centres.device).manual_seed(0)
     theta = fit.draw(DRAWS, generator)
-    theta = theta[fit.log_prob(theta).topk(RAYS, largest=False).indices]  # [K, P]
+    theta = theta[fit.log_prob(theta).topk(N_TAIL_RAYS, largest=False).indices]  # [K, P]
     centre = fit.weights @ fit.centres
     P = theta.shape[1]
     start = fit.log_prob(theta)  # [K]
@@ -55,10 +55,10 @@ def tail_growth(fit: TMixture, model: LogJoint, batch: Seen) -> float:
     rarer = torch.zeros_like(start)
     for value in FACTORS.tolist():
         beyond = start - fit.log_prob(centre + value * (theta - centre)) - P * math.log(value)
-        moves = (rarer < RARER) & (beyond.isfinite())
+        moves = (rarer < MAX_LOG_RARITY) & (beyond.isfinite())
         factor = torch.where(moves, value, factor)
         rarer = torch.where(moves, beyond, rarer)
-        if not bool((rarer < RARER).any()):
+        if not bool((rarer < MAX_LOG_RARITY).any()):
             break
     far_points = centre + factor.unsqueeze(1) * (theta - centre)
     near_weight = log_joint(model, theta, batch) - start

@@ -11,18 +11,18 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised, TransitionDensity
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import WeightedParticles
-from components.inference.filtering.particle_filter import HoldsFilter
+from components.inference.filtering.particle_filter import FilterBasedMethod
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
 from components.inference.parameters.passes import (
-    least_ess,
+    min_ess,
     passing,
     repeat_observations,
     trajectories,
@@ -31,7 +31,7 @@ from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 class Tried(NamedTuple):
@@ -45,7 +45,8 @@ class Tried(NamedTuple):
 
 @dataclass(kw_only=True)
 class ParticleChains:
-    """C chains for each of R replicates: where they are, what the filter made of that, and what they have kept."""
+    """C chains for each of R replicates: where they are, what the filter made of that, and what
+    they have kept."""
 
     model: Parameterised = rebuilt()
     # every replicate's observations once for each of its chains [R·C, T, dy]
@@ -65,7 +66,7 @@ class ParticleChains:
 
 @register("inference", "particle_mcmc")
 class ParticleMCMC(
-    AdaptedProposal, HoldsFilter, Inference[Parameterised, Sequence, Series, ParticleChains]
+    AdaptedProposal, FilterBasedMethod, Inference[Parameterised, Sequence, Series, ParticleChains]
 ):
     """Particle marginal Metropolis–Hastings with likelihoods estimated by a particle filter.
 
@@ -90,7 +91,7 @@ class ParticleMCMC(
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "series"
+    sees: ClassVar[BatchKind] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"parameterised", "transition_density"})
     gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
     chains: PositiveInt
@@ -127,7 +128,7 @@ class ParticleMCMC(
             assert state.weighted is not None  # a filter that has made a step says what it had
             clouds.append(state.weighted)
         value = model.log_prior(theta) + state.filtered.log_normaliser
-        return Tried(theta, value, least_ess(state).to(value), clouds)
+        return Tried(theta, value, min_ess(state).to(value), clouds)
 
     @torch.no_grad()
     def step(self, state: ParticleChains, batch: Series, rng: Rng) -> tuple[ParticleChains, Info]:
@@ -141,7 +142,7 @@ class ParticleMCMC(
             tried = self._evaluate_proposal(
                 model, state.problem, (theta + scale * apply_factor(L, z)).flatten(0, 1), rng
             )
-        except NumericalTrouble:
+        except NumericalError:
             tried = Tried(state.theta, torch.full_like(state.value, -torch.inf), state.ess, [])
         accept, alpha = metropolis_hastings(state.value, tried.value, 0.0, t, rng.noise)  # [R·C]
         moved = torch.where(accept.unsqueeze(1), tried.theta, state.theta)

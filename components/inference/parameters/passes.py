@@ -1,4 +1,5 @@
-"""One pass of a particle filter over a series for each of K parameter sets, and trajectories drawn from what it had."""
+"""One pass of a particle filter over a series for each of K parameter sets, and trajectories drawn
+from what it had."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from components.problems.sequence import Sequence
 
 
 def repeat_observations(problem: Sequence, times: int) -> Sequence:
-    """The observations of each replicate so many times, [R·C, T, dy]: all that a filter needs, and no truth."""
+    """The observations of each replicate so many times, [R·C, T, dy]: all that a filter needs, and
+    no truth."""
     observations = problem.observations.repeat_interleave(times, 0)
     return replace(
         problem,
@@ -46,15 +48,17 @@ def passing(
         yield state
 
 
-def least_ess(state: FilterState) -> Tensor:
-    """The smallest effective sample size over the times that a filter has passed, of each parameter set [K]."""
+def min_ess(state: FilterState) -> Tensor:
+    """The smallest effective sample size over the times that a filter has passed, of each parameter
+    set [K]."""
     return state.filtered.ess.stack_rows(1).amin(1)
 
 
 def trajectories(
     model: TransitionDensity, clouds: list[WeightedParticles], generator: torch.Generator
 ) -> Tensor:
-    """A trajectory x_1 … x_T of each parameter set, drawn backwards among the particles; [K, T, dx].
+    """A trajectory x_1 … x_T of each parameter set, drawn backwards among the particles; [K, T,
+    dx].
 
         b_T ~ w_T,   P(b_t = n | x_{t+1}) ∝ w_t^n f(x_{t+1} | x_t^n)
 

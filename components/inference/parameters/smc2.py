@@ -12,28 +12,29 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.filtering.generalised_particle_filter import FilterState
-from components.inference.filtering.particle_filter import HoldsFilter
+from components.inference.filtering.particle_filter import FilterBasedMethod
 from components.inference.mcmc.adaptation import factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.inference.parameters.passes import least_ess, passing, repeat_observations
+from components.inference.parameters.passes import min_ess, passing, repeat_observations
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors, effective_sample_size
 from components.posteriors.draws import Draws
 from components.posteriors.filtered import Filtering, LearnedSeries
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @dataclass(kw_only=True)
-class Nested:
-    """M weighted parameter sets for each of R replicates, each with N particles of the states, and what has been filtered."""
+class SMC2State:
+    """M weighted parameter sets for each of R replicates, each with N particles of the states, and
+    what has been filtered."""
 
     model: Parameterised = rebuilt()
     problem: Sequence = rebuilt()  # of which y_1 … y_t alone are looked at
@@ -49,7 +50,7 @@ class Nested:
 
 
 @register("inference", "smc2")
-class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested]):
+class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SMC2State]):
     """SMC²: sequential joint inference of parameters and states, R replicates in parallel.
 
     M parameter sets θ [R·M, P], each with a particle filter [R·M, N, dx]; with
@@ -74,7 +75,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"parameterised"})
     gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "series_draws", "writes_files"})
     mixes: ClassVar[bool] = False
@@ -87,14 +88,14 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
     most_particles: PositiveInt
 
     @torch.no_grad()
-    def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> Nested:
+    def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> SMC2State:
         r = problem.replicates
         m = self.sets
         theta = model.draw_prior(r * m, rng.init)
         start: FilterState = self.filter.init(model.at(theta), repeat_observations(problem, m), rng)
         log_w = theta.new_full((r, m), -math.log(m))
         evidence = problem.observations.new_zeros(r)
-        return Nested(
+        return SMC2State(
             model=model,
             problem=problem,
             particles=start.particles.shape[1],
@@ -109,21 +110,21 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         )
 
     @torch.no_grad()
-    def step(self, state: Nested, batch: Observation, rng: Rng) -> tuple[Nested, Info]:
+    def step(self, state: SMC2State, batch: Observation, rng: Rng) -> tuple[SMC2State, Info]:
         m = self.sets
         y = batch.y.repeat_interleave(m, 0)
         missing = batch.missing
         tiled_batch = batch._replace(
             y=y, missing=None if missing is None else missing.repeat_interleave(m)
         )
-        now, _ = self._with(state.particles).step(_filter_of(state), tiled_batch, rng)
+        now, _ = self._resize_filter(state.particles).step(_build_filters(state), tiled_batch, rng)
         increment = now.filtered.log_normaliser
         row = now.filtered
-        predicted = _mixed(state.log_w, row.predicted.rows[-1])
+        predicted = _average_over_sets(state.log_w, row.predicted.rows[-1])
         log_w = state.log_w + increment.view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)  # log Σ_m W^m ẑ_t(θ^m)  # [R]
         if not torch.isfinite(total).all():
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"weights of parameters all zero or not a number at t = {batch.t}",
                 "raise inference.sets",
             )
@@ -133,7 +134,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             log_z=state.log_z + increment,
             x=now.particles,
             log_wx=now.log_w,
-            ess=torch.minimum(state.ess, least_ess(now).to(state.ess)),
+            ess=torch.minimum(state.ess, min_ess(now).to(state.ess)),
         )
         state.filtered.log_normaliser += total
         summaries = _summaries(state, row.mean.rows[-1], row.variance.rows[-1], rng)
@@ -149,18 +150,18 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
                 state = self._double_particles(state, batch.t, rng)
         return state, info
 
-    def _with(self, particles: int) -> Inference:
+    def _resize_filter(self, particles: int) -> Inference:
         """The filter with so many particles."""
         return self.filter.model_copy(update={"particles": particles})
 
-    def _filter_anew(
-        self, state: Nested, theta: Tensor, replicates: Tensor, t: int, rng: Rng
+    def _run_new_filters(
+        self, state: SMC2State, theta: Tensor, replicates: Tensor, t: int, rng: Rng
     ) -> FilterState:
         """New filters over y_1:t for θ [K·M, P], the M sets of each of K replicates."""
         some = replace(state.problem, observations=state.problem.observations[replicates])
         (last,) = deque(
             passing(
-                self._with(state.particles),
+                self._resize_filter(state.particles),
                 state.model.at(theta),
                 repeat_observations(some, self.sets),
                 t,
@@ -171,9 +172,10 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         return last
 
     def _rejuvenate(
-        self, state: Nested, replicates: Tensor, t: int, rng: Rng
-    ) -> tuple[Nested, Tensor]:
-        """Resample, then move the parameter sets of the replicates named; and the share of proposals that were accepted."""
+        self, state: SMC2State, replicates: Tensor, t: int, rng: Rng
+    ) -> tuple[SMC2State, Tensor]:
+        """Resample, then move the parameter sets of the replicates named; and the share of
+        proposals that were accepted."""
         m = self.sets
         P = state.theta.shape[1]
         # of these among all  # [K, M]
@@ -195,8 +197,8 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             )
             proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
             try:
-                new = self._filter_anew(state, proposed, replicates, t, rng)
-            except NumericalTrouble:  # rejected by all: whom it concerns is not known
+                new = self._run_new_filters(state, proposed, replicates, t, rng)
+            except NumericalError:  # rejected by all: whom it concerns is not known
                 shares.append(log_z.new_zeros(()))
                 continue
             new_z = new.filtered.log_normaliser
@@ -206,7 +208,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             shares.append(alpha.mean())
             theta = torch.where(accept[:, None], proposed, theta)
             log_z = torch.where(accept, new_z, log_z)
-            ess = torch.where(accept, least_ess(new).to(ess), ess)
+            ess = torch.where(accept, min_ess(new).to(ess), ess)
             x = torch.where(accept[:, None, None], new.particles, x)
             log_wx = torch.where(accept[:, None], new.log_w, log_wx)
         indices = rows.flatten()
@@ -221,16 +223,17 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         )
         return moved, torch.stack(shares).mean()
 
-    def _double_particles(self, state: Nested, t: int, rng: Rng) -> Nested:
-        """Every filter replaced by one with twice the particles, the weights by Ẑ^{2N}/Ẑ^N; section 3.6.1."""
+    def _double_particles(self, state: SMC2State, t: int, rng: Rng) -> SMC2State:
+        """Every filter replaced by one with twice the particles, the weights by Ẑ^{2N}/Ẑ^N; section
+        3.6.1."""
         state = replace(state, particles=2 * state.particles)
         everyone = torch.arange(len(state.log_w), device=state.theta.device)
-        new = self._filter_anew(state, state.theta, everyone, t, rng)
+        new = self._run_new_filters(state, state.theta, everyone, t, rng)
         log_z = new.filtered.log_normaliser
         log_w = state.log_w + (log_z - state.log_z).view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)
         state.filtered.log_normaliser += total
-        new_ess = least_ess(new).to(state.ess)
+        new_ess = min_ess(new).to(state.ess)
         return replace(
             state,
             log_w=log_w - total.unsqueeze(1),
@@ -240,7 +243,7 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
             log_wx=new.log_w,
         )
 
-    def posterior(self, state: Nested) -> LearnedSeries:
+    def posterior(self, state: SMC2State) -> LearnedSeries:
         r = len(state.log_w)
         names = list(state.model.parameter_names)
         theta = state.theta.unflatten(0, (r, -1))  # [R, M, P]
@@ -248,10 +251,10 @@ class SMC2(HoldsFilter, Inference[Parameterised, Sequence, Observation, Nested])
         draws = Draws(
             theta, state.begun, names, state.model, stats, log_weights=state.log_w, replicates=r
         )
-        return LearnedSeries(**vars(state.filtered.so_far()), parameters=draws)
+        return LearnedSeries(**vars(state.filtered.current_posterior()), parameters=draws)
 
 
-def _filter_of(state: Nested) -> FilterState:
+def _build_filters(state: SMC2State) -> FilterState:
     """The filters of all parameter sets, which have kept nothing."""
     fresh = Filtering(log_normaliser=torch.zeros_like(state.log_z))
     return FilterState(
@@ -263,16 +266,17 @@ def _filter_of(state: Nested) -> FilterState:
     )
 
 
-def _mixed(log_w: Tensor, values: Tensor) -> Tensor:
+def _average_over_sets(log_w: Tensor, values: Tensor) -> Tensor:
     """Σ_m W^m v_m of values [R·M, d] -> [R, d]."""
     return (log_w.exp().unsqueeze(1) @ values.unflatten(0, log_w.shape)).squeeze(1)
 
 
-def _summaries(state: Nested, means: Tensor, variances: Tensor, rng: Rng) -> dict[str, Tensor]:
-    """Mean, variance and quantiles of the states' mixture over the parameter sets, from each set's own [R·M, dx]."""
-    mean = _mixed(state.log_w, means)
+def _summaries(state: SMC2State, means: Tensor, variances: Tensor, rng: Rng) -> dict[str, Tensor]:
+    """Mean, variance and quantiles of the states' mixture over the parameter sets, from each set's
+    own [R·M, dx]."""
+    mean = _average_over_sets(state.log_w, means)
     off = means.unflatten(0, state.log_w.shape) - mean.unsqueeze(1)
-    variance = _mixed(state.log_w, variances) + (
+    variance = _average_over_sets(state.log_w, variances) + (
         state.log_w.exp().unsqueeze(1) @ off.square()
     ).squeeze(1)
     r = len(state.log_w)

@@ -1,4 +1,5 @@
-"""Collapsed Gibbs sampling of a Dirichlet process mixture, with moves that split and merge clusters."""
+"""Collapsed Gibbs sampling of a Dirichlet process mixture, with moves that split and merge
+clusters."""
 
 from __future__ import annotations
 
@@ -10,16 +11,16 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import DirichletProcess
-from components.contracts.problems import Rows, Sees
+from components.contracts.problems import BatchKind, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.partitions.partition_draws import PartitionDraws
-from components.maths.partitions.crp_sweep import CrpNumbers
+from components.maths.partitions.crp_sweep import CrpSweepData
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 MOST_AT_FIRST = 20  # clusters that a chain starts with, at most
 
@@ -30,7 +31,7 @@ class CrpState:
 
     model: DirichletProcess = rebuilt()
     x: Tensor = rebuilt()  # [N, D]
-    numbers: CrpNumbers = rebuilt()
+    numbers: CrpSweepData = rebuilt()
     z: Tensor  # long [C, N], 0 … K − 1 of each chain
     log_joint: Tensor  # [C]
     n: int = 0  # sweeps
@@ -41,18 +42,20 @@ class CrpState:
 
 @register("inference", "crp_gibbs")
 class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
-    """Collapsed Gibbs sampling of the partition under a Dirichlet process mixture of Gaussians, with split–merge moves.
+    """Collapsed Gibbs sampling of the partition under a Dirichlet process mixture of Gaussians,
+    with split–merge moves.
 
-    p(z_b = k | z_−b, x) ∝ n_k p(x_b | rows of k), and ∝ α p(x_b) of a new cluster, for every row in turn (Chinese restaurant
-    process).  Before each sweep ``split_merge`` proposals: two rows at random; where they share a cluster it is split between
-    them, where they do not, theirs are merged; a split comes from ``scans`` restricted Gibbs scans after a random one, and is
-    accepted with min(1, p(z*, x) q(z | z*)/(p(z, x) q(z* | z))).  Chains start from random partitions into up to 20 clusters.
-    z [C, N].  Info: clusters, log p(z, x) and share of proposals accepted.
+    p(z_b = k | z_−b, x) ∝ n_k p(x_b | rows of k), and ∝ α p(x_b) of a new cluster, for every row in
+    turn (Chinese restaurant process).  Before each sweep ``split_merge`` proposals: two rows at
+    random; where they share a cluster it is split between them, where they do not, theirs are
+    merged; a split comes from ``scans`` restricted Gibbs scans after a random one, and is accepted
+    with min(1, p(z*, x) q(z | z*)/(p(z, x) q(z* | z))).  Chains start from random partitions into
+    up to 20 clusters. z [C, N].  Info: clusters, log p(z, x) and share of proposals accepted.
 
     Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3; Bardenet (2021), chapter 7."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"dirichlet_process"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
     chains: PositiveInt
@@ -67,8 +70,10 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         x = problem.train.x.flatten(1)
         prior = model.prior
         if not len(x):
-            raise Misfit(f"dataset={problem.name}: there is no training row to put into a cluster")
-        numbers = CrpNumbers.of(
+            raise ConfigMismatchError(
+                f"dataset={problem.name}: there is no training row to put into a cluster"
+            )
+        numbers = CrpSweepData.of(
             (x - prior.m).double().cpu().numpy(),
             model.concentration,
             prior.V.double().cpu().numpy(),

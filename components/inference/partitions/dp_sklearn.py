@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities.partitions import DirichletProcess
-from components.contracts.problems import Rows, Sees
+from components.contracts.problems import BatchKind, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -37,7 +37,8 @@ class ExpectedMixture:
         return constant - 0.5 * pulled.square().sum(2)
 
     def log_predictive(self, batch: Rows) -> Tensor:
-        """log Σ_t E π_t N(x_b | m_t, (E Λ_t)⁻¹) [B]: parameters are plugged in, not integrated out."""
+        """log Σ_t E π_t N(x_b | m_t, (E Λ_t)⁻¹) [B]: parameters are plugged in, not integrated
+        out."""
         return self._log_components(batch).logsumexp(1)
 
     def clusters(self, batch: Rows) -> Tensor:
@@ -45,7 +46,7 @@ class ExpectedMixture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutsideMixture:
+class DpSklearnState:
     """State that holds the library's fitted mixture."""
 
     model: DirichletProcess = rebuilt()
@@ -53,7 +54,7 @@ class OutsideMixture:
 
 
 @register("inference", "dp_sklearn")
-class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
+class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
     """Mean-field Dirichlet process mixture by scikit-learn, a reference for our own methods.
 
         q(z) Π_t q(v_t) q(μ_t, Λ_t),   log p(x) ≈ log Σ_t E π_t N(x | m_t, (E Λ_t)⁻¹)
@@ -68,7 +69,7 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     enough: ClassVar[int | None] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"dirichlet_process"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows"})
@@ -77,10 +78,10 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
     starts: PositiveInt
     cycles: PositiveInt
 
-    def init(self, model: DirichletProcess, problem: Unlabelled, rng: Rng) -> OutsideMixture:
-        return OutsideMixture(model=model)
+    def init(self, model: DirichletProcess, problem: Unlabelled, rng: Rng) -> DpSklearnState:
+        return DpSklearnState(model=model)
 
-    def step(self, state: OutsideMixture, batch: Rows, rng: Rng) -> tuple[OutsideMixture, Info]:
+    def step(self, state: DpSklearnState, batch: Rows, rng: Rng) -> tuple[DpSklearnState, Info]:
         if state.found is not None:
             return state, {}
         from sklearn.exceptions import ConvergenceWarning
@@ -117,6 +118,6 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, OutsideMixture]):
             "converged": float(mixture.converged_),
         }
 
-    def posterior(self, state: OutsideMixture) -> ExpectedMixture:
+    def posterior(self, state: DpSklearnState) -> ExpectedMixture:
         assert state.found is not None
         return ExpectedMixture(**state.found)

@@ -24,8 +24,8 @@ from components.posteriors.partitions import (
     ExpectedLoss,
     PartitionLoss,
     VariationOfInformation,
-    by_appearance,
     least,
+    relabel_by_appearance,
     together,
 )
 from components.posteriors.tables import write_tables
@@ -33,14 +33,15 @@ from components.posteriors.tables import write_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PREDICTED = 200  # draws, evenly spaced, whose predictive densities are mixed
-WEIGHED = 1000  # draws, evenly spaced, over which losses are expected
+MAX_PREDICTIVE_DRAWS = 200  # draws, evenly spaced, whose predictive densities are mixed
+MAX_LOSS_DRAWS = 1000  # draws, evenly spaced, over which losses are expected
 LOSSES: dict[str, PartitionLoss] = {"binder": Binder(), "variation": VariationOfInformation()}
 
 
 @dataclass(frozen=True)
 class PartitionDraws:
-    """z of C chains and what a new row is likely to be given each; the partitions that are expected to lose least."""
+    """z of C chains and what a new row is likely to be given each; the partitions that are expected
+    to lose least."""
 
     concentration: float
     prior: NormalWishart
@@ -53,7 +54,7 @@ class PartitionDraws:
     @cached_property
     def labels(self) -> Array:
         """All draws, clusters in the order in which they appear [C·S, N]."""
-        return by_appearance(self.z.flatten(0, 1).numpy())
+        return relabel_by_appearance(self.z.flatten(0, 1).numpy())
 
     @property
     def sizes(self) -> Tensor:
@@ -68,13 +69,13 @@ class PartitionDraws:
 
     @cached_property
     def expected_losses(self) -> dict[str, ExpectedLoss]:
-        some = _evenly_spaced(self.labels, WEIGHED)
+        some = _evenly_spaced(self.labels, MAX_LOSS_DRAWS)
         return {name: loss.over(some) for name, loss in LOSSES.items()}
 
     @cached_property
     def actions(self) -> dict[str, Array]:
         """The Bayes action under each loss [N]."""
-        some = _evenly_spaced(self.labels, WEIGHED)
+        some = _evenly_spaced(self.labels, MAX_LOSS_DRAWS)
         return {name: least(expected, some) for name, expected in self.expected_losses.items()}
 
     @property
@@ -87,8 +88,9 @@ class PartitionDraws:
         """Posterior probability that two rows are of one cluster [N, N]."""
         return together(self.labels)
 
-    def _log_each(self, z: Array, batch: Rows) -> Tensor:
-        """log p(x_b, cluster k | z, training rows), the clusters of z and then a new one [K + 1, B]."""
+    def _log_predictive_by_cluster(self, z: Array, batch: Rows) -> Tensor:
+        """log p(x_b, cluster k | z, training rows), the clusters of z and then a new one [K + 1,
+        B]."""
         K = int(z.max()) + 1
         x = batch.x.flatten(1).to(self.x)
         rows = torch.nn.functional.one_hot(torch.as_tensor(z), K + 1).to(self.x).T  # [K + 1, N]
@@ -100,13 +102,17 @@ class PartitionDraws:
     def log_predictive(self, batch: Rows) -> Tensor:
         """log S⁻¹ Σ_s p(x_b | z_s, training rows), a mixture of Student's t under each draw [B]."""
         each = torch.stack(
-            [self._log_each(z, batch).logsumexp(0) for z in _evenly_spaced(self.labels, PREDICTED)]
+            [
+                self._log_predictive_by_cluster(z, batch).logsumexp(0)
+                for z in _evenly_spaced(self.labels, MAX_PREDICTIVE_DRAWS)
+            ]
         )
         return each.logsumexp(0) - np.log(len(each))
 
     def clusters(self, batch: Rows) -> Tensor:
-        """Probabilities of the clusters of the action, and of a new one, for rows to come [B, K + 1]."""
-        return self._log_each(self.bayes_action, batch).softmax(0).T
+        """Probabilities of the clusters of the action, and of a new one, for rows to come [B, K +
+        1]."""
+        return self._log_predictive_by_cluster(self.bayes_action, batch).softmax(0).T
 
     def scores(self) -> dict[str, Tensor | float]:
         out: dict[str, Tensor | float] = {"n_clusters": float(self.sizes.double().mean())}
@@ -124,7 +130,9 @@ class PartitionDraws:
                 each["rhat"] = diagnostics.split_rhat(draws)
             for name, values in each.items():
                 rests = diagnostics.resting(draws)  # a number of clusters that never changes
-                out[name] = float(diagnostics.worst_of(values, rests, largest=name == "rhat"))
+                out[name] = float(
+                    diagnostics.worst_coordinate_value(values, rests, largest=name == "rhat")
+                )
         return out
 
     def figures(self) -> dict[str, Figure]:
@@ -133,7 +141,8 @@ class PartitionDraws:
         return {"co_clustering": co_clustering(self)}
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """The tables ``partitions``, the Bayes actions, and ``number_of_clusters``, how probable each number is."""
+        """The tables ``partitions``, the Bayes actions, and ``number_of_clusters``, how probable
+        each number is."""
         import pandas as pd
 
         k, n = np.unique(self.sizes.numpy(), return_counts=True)

@@ -16,12 +16,12 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
-from components.inference.point.descent import Descent, optimizer_of
+from components.inference.point.descent import Descent, build_optimizer
 from components.maths.optimizers import Optimizer
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
         weights = nn.ParameterDict(
             {"theta": init_for_training(model, problem, self.sees, self.members, rng).theta}
         )
-        optimizer = optimizer_of(weights.values(), self.optimizer, self.lr, self.momentum)
+        optimizer = build_optimizer(weights.values(), self.optimizer, self.lr, self.momentum)
         return EnsembleState(model=model, weights=weights, optimizer=optimizer)
 
     def step(self, state: EnsembleState, batch: Batch, rng: Rng) -> tuple[EnsembleState, Info]:
@@ -77,7 +77,7 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
         theta.grad = -gradient / (batch.scale * len(batch.x))
         state.optimizer.step()
         if not bool(torch.isfinite(theta.detach().sum())):
-            raise NumericalTrouble(
+            raise NumericalError(
                 "members of the ensemble left the finite numbers", "lower inference.lr"
             )
         return state, {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).mean()}

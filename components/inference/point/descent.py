@@ -31,7 +31,7 @@ class DescentState:
     optimizer: Optimizer
 
 
-def optimizer_of(
+def build_optimizer(
     parameters: Iterable[Tensor], descent: Descent, lr: float, momentum: float
 ) -> Optimizer:
     """Adam or stochastic gradient descent with momentum."""
@@ -45,7 +45,8 @@ def descend(
 ) -> Info:
     """One step on loss = −(N/B Σ_b log p(y_b|x_b) + log p(θ)) / N.
 
-    Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its customary meaning."""
+    Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of SGD its
+    customary meaning."""
     return lower(network, optimizer, batch, network.log_prob(network(batch.x, generator), batch))
 
 

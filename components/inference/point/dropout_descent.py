@@ -10,10 +10,10 @@ from components.contracts.capabilities import Dropout, Penalised
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
-from components.inference.point.descent import Descent, DescentState, frozen, optimizer_of
+from components.inference.point.descent import Descent, DescentState, build_optimizer, frozen
 from components.posteriors.variational import DropoutPosterior
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
@@ -33,11 +33,11 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
         if isinstance(model, Dropout) and model.dropout == 0:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map"
             )
         return DescentState(
-            model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+            model, build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
         )
 
     def posterior(self, state: DescentState) -> DropoutPosterior:

@@ -8,11 +8,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
-from components.posteriors.fitted import Fitted
+from components.posteriors.fitted import FittedEstimator
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -32,7 +32,7 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     enough: ClassVar[int | None] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"estimator"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
@@ -46,6 +46,6 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
         seed = seed_from(rng.init)
         return replace(state, fitted=state.estimator.fit(batch, seed)), {}
 
-    def posterior(self, state: FitState) -> Fitted:
+    def posterior(self, state: FitState) -> FittedEstimator:
         assert state.fitted is not None
-        return Fitted(state.estimator, state.fitted)
+        return FittedEstimator(state.estimator, state.fitted)

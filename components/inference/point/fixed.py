@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from components.contracts.capabilities import Network
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -27,13 +27,13 @@ class FixedState:
 class Fixed(Inference[Network, Supervised, Batch, FixedState]):
     """A network as it is, without training: what was trained elsewhere is evaluated and attacked.
 
-    p(y*|x*) = p(y*|x*, θ₀), θ₀ where the model begins: the weights of a file (model=state_dict, model=module), or random ones.
-    A step does nothing, and one is made unless more are asked for.
+    p(y*|x*) = p(y*|x*, θ₀), θ₀ where the model begins: the weights of a file (model=state_dict,
+    model=module), or random ones. A step does nothing, and one is made unless more are asked for.
 
     Source: Madry et al. (2018), section 2 (the network that is attacked)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     enough: ClassVar[int | None] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"network"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts"})

@@ -11,7 +11,13 @@ from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.point.descent import Descent, DescentState, descend, frozen, optimizer_of
+from components.inference.point.descent import (
+    Descent,
+    DescentState,
+    build_optimizer,
+    descend,
+    frozen,
+)
 from components.maths.annealing import cosine_anneal
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
@@ -72,7 +78,7 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AnnealedDescent:
         return AnnealedDescent(
-            model, optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+            model, build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
         )
 
     def step(self, state: AnnealedDescent, batch: Batch, rng: Rng) -> tuple[AnnealedDescent, Info]:

@@ -1,1 +1,2 @@
-"""Posteriors that are samplers: draws of a tractable guide, refined by a few steps of Markov chain Monte Carlo."""
+"""Posteriors that are samplers: draws of a tractable guide, refined by a few steps of Markov chain
+Monte Carlo."""

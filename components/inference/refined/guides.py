@@ -14,7 +14,7 @@ from components.inference.log_joint import log_joint
 from components.inference.refined.kernels import normal
 from components.inference.refined.path import Begun
 from components.inference.variational.global_gaussian import GlobalGaussian
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class PointGuide(nn.Module):
@@ -36,7 +36,8 @@ class PointGuide(nn.Module):
 
 
 class StepSize(nn.Module):
-    """The step size η of the kernel that refines draws of D coordinates: one for all, or one for each (a diagonal metric).
+    """The step size η of the kernel that refines draws of D coordinates: one for all, or one for
+    each (a diagonal metric).
 
     Raises Misfit when there are as many as neither."""
 
@@ -45,7 +46,7 @@ class StepSize(nn.Module):
         value = like.new_tensor(eta)
         D = like.shape[-1]
         if value.dim() and len(value) != D:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.eta: {len(value)} step sizes of {D} coordinates; give one, or {D} in their order"
             )
         self.log_eta = nn.Parameter(value.log(), requires_grad=learn)
@@ -55,7 +56,7 @@ class StepSize(nn.Module):
         return self.log_eta.exp()  # [] or [D]
 
 
-def of_parameters(
+def sample_parameter_guide(
     q: GlobalGaussian | PointGuide, model: LogJoint, batch: Batch | Series | None, noise: Tensor
 ) -> Begun:
     """Draws of θ from noise [S, B, P], with the log joint of all N rows as target.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among, kernel
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
 Target = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B]
@@ -37,7 +37,7 @@ def slope(target: Target, z: Tensor, graph: bool) -> Tensor:
         z = z if graph and z.requires_grad else z.detach().requires_grad_()
         value = target(z)
         if not value.requires_grad:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference=vis: it follows the gradient of the log joint, and this model's cannot be "
                 "differentiated; use inference=gaussian_vi inference.gradient=reinforce"
             )
@@ -45,17 +45,17 @@ def slope(target: Target, z: Tensor, graph: bool) -> Tensor:
     return gradient
 
 
-def by_posterior(z: Tensor) -> Tensor:
+def swap_draws_and_rows(z: Tensor) -> Tensor:
     """[S, B, D] -> [B, S, D], and back."""
     return z.transpose(0, 1)
 
 
 def interaction(z: Tensor, bandwidth: Bandwidth) -> Interaction:
     """Kernel interaction among the S particles of each posterior."""
-    return among(by_posterior(z).flatten(0, 1), z.shape[1], bandwidth)
+    return among(swap_draws_and_rows(z).flatten(0, 1), z.shape[1], bandwidth)
 
 
-def minus_score(z: Tensor, bandwidth: Bandwidth) -> Tensor:
+def negative_score(z: Tensor, bandwidth: Bandwidth) -> Tensor:
     """−∇log q of the density q from which z are draws, by the blob method, [S, B, D].
 
         −Σ_n ∇K_mn / Σ_n K_mn − Σ_l ∇K_ml / Σ_n K_nl
@@ -68,12 +68,12 @@ def minus_score(z: Tensor, bandwidth: Bandwidth) -> Tensor:
     Source: Gallego (2021), appendix 2.A, in which the last display sums ∇K(z_m, z_n) over
     k, and the first lacks a minus; Carrillo, Craig and Patacchini (2019), eq. (14).
     """
-    z = by_posterior(z)  # [B, S, D]
+    z = swap_draws_and_rows(z)  # [B, S, D]
     K, h = kernel(z, bandwidth)  # [B, S, S], [B]
     density = K.sum(-1, keepdim=True)  # Σ_n K_mn [B, S, 1]
     smoothed = z - (K @ z) / density
     corrected = (K @ (1 / density)) * z - K @ (z / density)
-    return by_posterior((smoothed + corrected) * (2 / h)[:, None, None])
+    return swap_draws_and_rows((smoothed + corrected) * (2 / h)[:, None, None])
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ class KernelStep:
         sgld_r  the same + N(0, (2η/S) K ⊗ I)
         hmc     ``leapfrog_steps`` leapfrog steps of size η from a momentum r ~ N(0, I); nothing is rejected
 
-    Source: Gallego (2021), section 2.4 (The sampler), eqs. (2.1), (2.4), (2.7); Neal (2011), eqs. (2.28)-(2.30)."""
+    Source: Gallego (2021), section 2.4 (The sampler), eqs. (2.1), (2.4), (2.7); Neal (2011), eqs.
+    (2.28)-(2.30)."""
 
     name: Kernel
     bandwidth: Bandwidth
@@ -104,11 +105,11 @@ class KernelStep:
             return eta * gradient + (2 * eta).sqrt() * normal(z, generator)
         particles = interaction(z, self.bandwidth)
         moved = eta * (
-            particles.average(by_posterior(gradient).flatten(0, 1)) + particles.correction()
+            particles.average(swap_draws_and_rows(gradient).flatten(0, 1)) + particles.correction()
         )
         if self.name == "sgld_r":
             moved = moved + (2 * eta).sqrt() * particles.noise(generator, self.jitter)[0]
-        return by_posterior(moved.unflatten(0, (z.shape[1], len(z))))
+        return swap_draws_and_rows(moved.unflatten(0, (z.shape[1], len(z))))
 
     def _leapfrog(self, field: Field, z: Tensor, eta: Tensor, generator: torch.Generator) -> Tensor:
         r = normal(z, generator) + 0.5 * eta * field(z)

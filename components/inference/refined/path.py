@@ -9,8 +9,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.inference.refined.kernels import KernelStep, Target, interaction, minus_score, slope
-from components.trouble import NumericalTrouble
+from components.inference.refined.kernels import (
+    KernelStep,
+    Target,
+    interaction,
+    negative_score,
+    slope,
+)
+from components.trouble import NumericalError
 
 Entropy = Literal["initial", "joint", "gaussian", "fokker_planck", "jacobian"]
 
@@ -27,7 +33,8 @@ class Begun:
 
 
 def hessian(gradient: Tensor, z: Tensor, graph: bool) -> Tensor:
-    """∇² log p(z_sb) [S, B, D, D] of the gradient [S, B, D] at z, D backward passes for all (s, b)."""
+    """∇² log p(z_sb) [S, B, D, D] of the gradient [S, B, D] at z, D backward passes for all (s,
+    b)."""
     D = z.shape[-1]
     rows = [
         torch.autograd.grad(gradient[..., d].sum(), z, create_graph=graph, retain_graph=True)[0]
@@ -64,7 +71,8 @@ class Refinement:
     ) -> tuple[Tensor, Tensor]:
         """z_T [S, B, D], and the entropy [S, B] or [B].
 
-        Raises NumericalTrouble when η is so large that a step of ``jacobian`` cannot be inverted."""
+        Raises NumericalTrouble when η is so large that a step of ``jacobian`` cannot be
+        inverted."""
         z = begun.z
         target = begun.target
         S, _, D = z.shape
@@ -72,7 +80,7 @@ class Refinement:
         for _ in range(steps):
             point = z if self.full else z.detach()
             if self.entropy == "jacobian":
-                delta, log_det = self._with_log_det(target, point, eta)
+                delta, log_det = self._gradient_and_log_det(target, point, eta)
                 entropy = entropy + log_det
             else:
                 delta = self.move.delta(
@@ -86,12 +94,14 @@ class Refinement:
     def _field(self, target: Target, z: Tensor) -> Tensor:
         gradient = slope(target, z, self.full)
         return (
-            gradient + minus_score(z, self.move.bandwidth)
+            gradient + negative_score(z, self.move.bandwidth)
             if self.entropy == "fokker_planck"
             else gradient
         )
 
-    def _with_log_det(self, target: Target, z: Tensor, eta: Tensor) -> tuple[Tensor, Tensor]:
+    def _gradient_and_log_det(
+        self, target: Target, z: Tensor, eta: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """η∇log p(z) [S, B, D] and log det(I + η∇² log p(z)) [S, B]."""
         with torch.enable_grad():
             z = z if self.full and z.requires_grad else z.detach().requires_grad_()
@@ -104,7 +114,7 @@ class Refinement:
         if failed.any():
             largest = float(eta.max())
             steepest = -float(torch.linalg.eigvalsh(scaled.detach()).min()) / largest
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"inference.eta={largest:g} is too large for entropy=jacobian: −∇² log p has an eigenvalue {steepest:.3g} "
                 "where a draw is, and the step cannot be inverted beyond 1/η",
                 f"lower inference.eta (below {1 / steepest:.2g} here), or take another inference.entropy",

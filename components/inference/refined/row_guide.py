@@ -1,4 +1,5 @@
-"""The guide of rows after refinement, as scores and figures see it: a Gaussian around a refined mean."""
+"""The guide of rows after refinement, as scores and figures see it: a Gaussian around a refined
+mean."""
 
 from __future__ import annotations
 

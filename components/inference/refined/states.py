@@ -1,4 +1,5 @@
-"""Guides and samplers in training, and where their next draws begin: of parameters, and of the latent variables of rows."""
+"""Guides and samplers in training, and where their next draws begin: of parameters, and of the
+latent variables of rows."""
 
 from __future__ import annotations
 
@@ -12,14 +13,19 @@ from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
-from components.inference.refined.guides import PointGuide, StepSize, of_parameters, of_rows
+from components.inference.refined.guides import (
+    PointGuide,
+    StepSize,
+    of_rows,
+    sample_parameter_guide,
+)
 from components.inference.refined.path import Begun
 from components.inference.variational.global_gaussian import GlobalGaussian
 from components.maths.optimizers import Optimizer
 
 
 @dataclass(kw_only=True)
-class Refining:
+class RefinementState:
     """A guide and a sampler in training."""
 
     module: Trainable  # q_0, with all that learns from it
@@ -32,7 +38,7 @@ class Refining:
 
 
 @dataclass(kw_only=True)
-class RefiningParameters(Refining):
+class ParameterRefinementState(RefinementState):
     """Refinement state for θ, with fixed noise for its draws so that scores follow the guide."""
 
     module: GlobalGaussian | PointGuide
@@ -49,11 +55,11 @@ class RefiningParameters(Refining):
         noise = torch.randn(
             n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device
         )
-        return of_parameters(self.module, self.model, batch, noise.to(like.device))
+        return sample_parameter_guide(self.module, self.model, batch, noise.to(like.device))
 
 
 @dataclass(kw_only=True)
-class RefiningRows(Refining):
+class RowRefinementState(RefinementState):
     """Refinement state for the latent variables of rows."""
 
     module: LatentVariable[RowBatch]  # the generative model and its encoder

@@ -18,28 +18,32 @@ from components.contracts.streams import Rng, seed_from
 from components.gradients.pathwise.bound import whole_gradient
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    OF_DRAWS,
-    Sampled,
+    SAMPLER_OUTPUTS,
+    SampleableProblem,
     init_chains,
     training_data,
 )
-from components.inference.point.descent import Descent, optimizer_of
+from components.inference.point.descent import Descent, build_optimizer
 from components.inference.refined.by_class import ClassPosterior
-from components.inference.refined.guides import PointGuide, StepSize, of_parameters
+from components.inference.refined.guides import PointGuide, StepSize, sample_parameter_guide
 from components.inference.refined.kernels import Kernel, KernelStep
 from components.inference.refined.path import Entropy, Refinement
 from components.inference.refined.row_guide import refined_guide
-from components.inference.refined.states import Refining, RefiningParameters, RefiningRows
+from components.inference.refined.states import (
+    ParameterRefinementState,
+    RefinementState,
+    RowRefinementState,
+)
 from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.maths.optimizers import Optimizer
 from components.metrics.evidence.held_out import Proposal
 from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import RefinedPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
 CHUNK = 100  # draws that are refined at once
 MOST = 100  # P of a Hessian
@@ -48,7 +52,7 @@ INTERACTING = ("svgd", "sgld_r")
 
 
 @register("inference", "vis")
-class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
+class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, RefinementState]):
     """Variationally inferred sampling (VIS): a guide trained through sampler steps.
 
         z_T ~ Q_{η,T}(z | z_0),   z_0 ~ q_0(z | x)
@@ -98,10 +102,10 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
     }
     gives: ClassVar[frozenset[str]] = frozenset()
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "density": OF_DRAWS | {"analyses"},
+        "density": SAMPLER_OUTPUTS | {"analyses"},
         # of parameters; classes by latent variables are predicted alone
-        "supervised": OF_DRAWS | {"analyses"},
-        "sequence": OF_DRAWS | {"analyses"},
+        "supervised": SAMPLER_OUTPUTS | {"analyses"},
+        "sequence": SAMPLER_OUTPUTS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
     }
     mixes: ClassVar[bool] = False  # independent draws of a fit
@@ -182,25 +186,27 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         )
 
     # ---- training ----------------------------------------------------------------------------------------------------
-    def init(self, model: Any, problem: Sampled | Unlabelled, rng: Rng) -> Refining:
+    def init(
+        self, model: Any, problem: SampleableProblem | Unlabelled, rng: Rng
+    ) -> RefinementState:
         if isinstance(problem, Unlabelled) or isinstance(model, ClassConditional):
             sampler = StepSize(
                 self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim)
             )
-            return RefiningRows(
+            return RowRefinementState(
                 module=model, sampler=sampler, optimizer=self._optimizer(model, sampler)
             )
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
         P = len(mean)
         if self.entropy == "jacobian" and P > MOST:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.entropy=jacobian: the Hessian of {P:,} parameters at every step, more than {MOST}; take "
                 "another entropy, or inference=gaussian_vi"
             )
         train = training_data(problem)
         assert not isinstance(train, Rows)
-        target = JointByRows.of(model, problem)
+        target = RowwiseLogJoint.of(model, problem)
         full = self.covariance == "full"
         q = (
             PointGuide(mean)
@@ -215,7 +221,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         seed = seed_from(rng.init)
         sampler = StepSize(self.eta, self.learn_eta, mean)
         optimizer = self._optimizer(q, sampler)
-        return RefiningParameters(
+        return ParameterRefinementState(
             module=q,
             sampler=sampler,
             optimizer=optimizer,
@@ -226,11 +232,13 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         )
 
     def _optimizer(self, guide: Trainable, sampler: StepSize) -> Optimizer:
-        return optimizer_of(
+        return build_optimizer(
             [*guide.parameters(), *sampler.parameters()], self.optimizer, self.lr, self.momentum
         )
 
-    def step(self, state: Refining, batch: RowBatch | None, rng: Rng) -> tuple[Refining, Info]:
+    def step(
+        self, state: RefinementState, batch: RowBatch | None, rng: Rng
+    ) -> tuple[RefinementState, Info]:
         guide = state.module
         eta = state.sampler.eta
         data = batch
@@ -256,31 +264,33 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
                 )
             )
             gradients = [by_parameter.get(p) for p in every]
-            has_all_rows = isinstance(state, RefiningRows) or float(data.scale) == 1
+            has_all_rows = isinstance(state, RowRefinementState) or float(data.scale) == 1
             name = "elbo" if self._bounds(guide, self.refine_steps, has_all_rows) else "objective"
             info = {name: value.detach(), "log_joint": joint.detach(), "entropy": spread.detach()}
             info["eta"] = eta.detach().mean()
         norm = climb(every, gradients, data.scale * data.n_rows, state.optimizer)
         if not torch.isfinite(norm):
-            raise NumericalTrouble(
+            raise NumericalError(
                 "the guide has left the finite numbers",
                 "lower inference.eta or inference.lr, or raise inference.n_samples",
             )
         return state, info | {"grad_norm": norm}
 
     # ---- inference ---------------------------------------------------------------------------------------------------
-    def posterior(self, state: Refining) -> RefinedPosterior | LatentPosterior | ClassPosterior:
+    def posterior(
+        self, state: RefinementState
+    ) -> RefinedPosterior | LatentPosterior | ClassPosterior:
         with torch.no_grad():
             eta = state.sampler.eta.clone()
-            if isinstance(state, RefiningRows):
+            if isinstance(state, RowRefinementState):
                 guide = refined_guide(state.module, eta, self._last)
                 if isinstance(state.module, ClassConditional):
                     return ClassPosterior(guide, state.module.log_share, self.proposal, self.draws)
                 return LatentPosterior(guide)
-            assert isinstance(state, RefiningParameters)
+            assert isinstance(state, ParameterRefinementState)
             return self._draws(state, eta)
 
-    def _draws(self, state: RefiningParameters, eta: Tensor) -> RefinedPosterior:
+    def _draws(self, state: ParameterRefinementState, eta: Tensor) -> RefinedPosterior:
         """θ_T in sets of S particles, and the objective by all of them."""
         refinement = replace(self._refinement, full=False)
         S = self.n_samples
@@ -290,7 +300,7 @@ class VIS(Inference[Any, Sampled | Unlabelled, RowBatch | None, Refining]):
         samples = []
         values = []
         for noise in sets.split(max(1, CHUNK // S), 1):
-            start = of_parameters(state.module, state.model, state.train, noise)
+            start = sample_parameter_guide(state.module, state.model, state.train, noise)
             z, entropy = refinement(start, eta, self._last, generator)
             samples.append(z)
             values.append((start.target(z) + entropy).flatten())

@@ -1,1 +1,2 @@
-"""Semi-implicit variational inference and its comparators: draws that are easy, densities that are integrals."""
+"""Semi-implicit variational inference and its comparators: draws that are easy, densities that are
+integrals."""

@@ -11,7 +11,8 @@ from components.models.latent.perceptron import Perceptron
 
 
 class SemiImplicit(nn.Module):
-    """q(z) = ∫ N(z | m(ε), diag s²) N(ε | 0, I) dε, m a perceptron and s one vector of all ε; z [.., P], ε [.., E].
+    """q(z) = ∫ N(z | m(ε), diag s²) N(ε | 0, I) dε, m a perceptron and s one vector of all ε; z
+    [.., P], ε [.., E].
 
     Of an affine m(ε) = W ε + b the marginal is known: N(b, W Wᵀ + diag s²)."""
 
@@ -52,7 +53,8 @@ class SemiImplicit(nn.Module):
         return -0.5 * ((z - mean) / self.std).square().sum(-1) - self._log_normaliser
 
     def log_pairs(self, z: Tensor, means: Tensor) -> Tensor:
-        """log N(z_i | m_k, diag s²) of all pairs, z [S, P], m [K, P] -> [S, K], by a matrix product."""
+        """log N(z_i | m_k, diag s²) of all pairs, z [S, P], m [K, P] -> [S, K], by a matrix
+        product."""
         # differences do not change, and less is lost when the squares cancel
         centre = means.mean(0).detach()
         a = (z - centre) / self.std
@@ -61,10 +63,12 @@ class SemiImplicit(nn.Module):
         return -0.5 * square.clamp_min(0) - self._log_normaliser
 
     def log_surrogate(self, z: Tensor, own: Tensor, others: Tensor) -> Tensor:
-        """log (K + 1)⁻¹ [N(z_i | m_i, diag s²) + Σ_k N(z_i | m_k, diag s²)] [S] of z [S, P] drawn at means ``own`` [S, P], and
-        K ``others`` [K, P] drawn besides: its mean is at least E[log q(z)], so that what subtracts it is a lower bound.
+        """log (K + 1)⁻¹ [N(z_i | m_i, diag s²) + Σ_k N(z_i | m_k, diag s²)] [S] of z [S, P] drawn
+        at means ``own`` [S, P], and K ``others`` [K, P] drawn besides: its mean is at least E[log
+        q(z)], so that what subtracts it is a lower bound.
 
-        Source: Yin and Zhou (2018), section 3.2 (lower bound with K samples of the mixing distribution)."""
+        Source: Yin and Zhou (2018), section 3.2 (lower bound with K samples of the mixing
+        distribution)."""
         pairs = torch.cat([self.log_conditional(z, own)[:, None], self.log_pairs(z, others)], 1)
         return pairs.logsumexp(1) - math.log(pairs.shape[1])
 

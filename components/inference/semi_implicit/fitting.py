@@ -15,44 +15,44 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    OF_DRAWS,
-    PREDICTS_LABELS,
-    Sampled,
-    Seen,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    ModelBatch,
+    SampleableProblem,
     init_chains,
     training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.point.descent import Descent, optimizer_of
+from components.inference.point.descent import Descent, build_optimizer
 from components.inference.semi_implicit.family import SemiImplicit
 from components.inference.variational.ascent import climb
 from components.maths.optimizers import Optimizer
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.posteriors.variational import RefinedPosterior
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 CHUNK = 100  # draws whose log joint is asked for at once
 
 
 @dataclass(kw_only=True)
-class SemiImplicitFitting:
+class SemiImplicitTrainingState:
     """q(θ) in training, with a fixed seed for its draws so that scores follow q."""
 
     q: SemiImplicit
     optimizer: Optimizer
     seed: int
     model: LogJoint = rebuilt()
-    train: Seen = rebuilt()  # None: a density
+    train: ModelBatch = rebuilt()  # None: a density
 
 
-class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
+class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImplicitTrainingState]):
     """Keys, start and posterior of a semi-implicit q(θ); ``step`` is what the methods differ in."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
 
@@ -68,14 +68,16 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
     draws: PositiveInt
     bound_samples: NonNegativeInt
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SemiImplicitFitting:
+    def init(
+        self, model: LogJoint, problem: SampleableProblem, rng: Rng
+    ) -> SemiImplicitTrainingState:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
         seed = seed_from(rng.init)
-        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return SemiImplicitFitting(
+        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return SemiImplicitTrainingState(
             q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem)
         )
 
@@ -85,21 +87,22 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
         mean = q.mean(epsilon)
         return epsilon, mean, mean + q.std * q.conditional(self.n_samples, generator)
 
-    def ascend(self, state: SemiImplicitFitting, value: Tensor, n: float) -> Tensor:
+    def ascend(self, state: SemiImplicitTrainingState, value: Tensor, n: float) -> Tensor:
         """One step up the gradient of ``value`` over n rows: its norm [].
 
         Raises NumericalTrouble when it is not finite."""
         parameters = list(state.q.parameters())
         norm = climb(parameters, torch.autograd.grad(value, parameters), n, state.optimizer)
         if not torch.isfinite(norm):
-            raise NumericalTrouble(
+            raise NumericalError(
                 "q(θ) has left the finite numbers",
                 "lower inference.lr or inference.initial_std, or raise inference.n_samples",
             )
         return norm
 
-    def posterior(self, state: SemiImplicitFitting) -> RefinedPosterior:
-        """Two chains of independent draws, and by them the lower bound with ``bound_samples`` further ε."""
+    def posterior(self, state: SemiImplicitTrainingState) -> RefinedPosterior:
+        """Two chains of independent draws, and by them the lower bound with ``bound_samples``
+        further ε."""
         q = state.q
         n = INDEPENDENT_CHAINS * self.draws
         generator = torch.Generator(q.log_std.device).manual_seed(state.seed)
@@ -122,6 +125,6 @@ class SemiImplicitVI(Inference[LogJoint, Sampled, Seen, SemiImplicitFitting]):
         )
 
 
-def rows_of(batch: Seen) -> float:
+def rows_of(batch: ModelBatch) -> float:
     """N, the number of rows that a minibatch represents; 1 for a density."""
     return 1.0 if batch is None else batch.scale * batch.n_rows

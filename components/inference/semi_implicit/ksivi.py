@@ -8,13 +8,13 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
 from components.inference.refined.kernels import slope
-from components.inference.semi_implicit.fitting import SemiImplicitFitting, SemiImplicitVI
+from components.inference.semi_implicit.fitting import SemiImplicitTrainingState, SemiImplicitVI
 from components.inference.sgmcmc.repulsion import Bandwidth, median_bandwidth, square_distances
 from components.registry import register
 
@@ -52,21 +52,21 @@ class KSIVI(SemiImplicitVI):
     Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic).
     """
 
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
 
     pairs: Pairs
     kernel: Kernel
     bandwidth: Bandwidth
 
     @model_validator(mode="after")
-    def _has_pairs(self) -> KSIVI:
+    def _check_pair_count(self) -> KSIVI:
         if self.n_samples < 2 or (self.pairs == "two_batches" and self.n_samples % 2):
             raise ValueError("n_samples: pairs of draws need 2 or more, two_batches an even number")
         return self
 
     def step(
-        self, state: SemiImplicitFitting, batch: Seen, rng: Rng
-    ) -> tuple[SemiImplicitFitting, Info]:
+        self, state: SemiImplicitTrainingState, batch: ModelBatch, rng: Rng
+    ) -> tuple[SemiImplicitTrainingState, Info]:
         q = state.q
         model = state.model
         _, mean, z = self.sample(q, rng.noise)

@@ -7,9 +7,13 @@ from torch import Tensor
 
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
-from components.inference.semi_implicit.fitting import SemiImplicitFitting, SemiImplicitVI, rows_of
+from components.inference.semi_implicit.fitting import (
+    SemiImplicitTrainingState,
+    SemiImplicitVI,
+    rows_of,
+)
 from components.registry import register
 
 
@@ -42,8 +46,8 @@ class SIVI(SemiImplicitVI):
     extra_samples: NonNegativeInt
 
     def step(
-        self, state: SemiImplicitFitting, batch: Seen, rng: Rng
-    ) -> tuple[SemiImplicitFitting, Info]:
+        self, state: SemiImplicitTrainingState, batch: ModelBatch, rng: Rng
+    ) -> tuple[SemiImplicitTrainingState, Info]:
         _, mean, z = self.sample(state.q, rng.noise)
         others = state.q.mean(state.q.mixing(self.extra_samples, rng.noise))
         joint: Tensor = log_joint(state.model, z, batch).mean()

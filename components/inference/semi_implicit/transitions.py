@@ -1,4 +1,5 @@
-"""A few iterations of Hamiltonian Monte Carlo inside a step of another method, its step size steered from step to step."""
+"""A few iterations of Hamiltonian Monte Carlo inside a step of another method, its step size
+steered from step to step."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.inference.chains import Seen
+from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
@@ -18,14 +19,15 @@ GAIN = 0.1  # of the logarithm of the step size
 
 def iterate(
     model: LogJoint,
-    batch: Seen,
+    batch: ModelBatch,
     theta: Tensor,
     iterations: int,
     leapfrog_steps: int,
     eps: float,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """θ after each iteration [iterations, K, P] of K chains that begin at θ [K, P], and the mean acceptance rate [].
+    """θ after each iteration [iterations, K, P] of K chains that begin at θ [K, P], and the mean
+    acceptance rate [].
 
     r ~ N(0, I);  (θ′, r′) = L leapfrog steps of size ε;  θ ← θ′ with probability min(1, e^{H(θ, r) − H(θ′, r′)}): it leaves the
     density of the model invariant.
@@ -49,5 +51,6 @@ def iterate(
 
 
 def adapt_step_size(eps: float, rate: Tensor, target: float) -> float:
-    """ε e^{0.1 (rate − target)}: for the next step, so that no draw decides over its own step size."""
+    """ε e^{0.1 (rate − target)}: for the next step, so that no draw decides over its own step
+    size."""
     return eps * math.exp(GAIN * (float(rate) - target))

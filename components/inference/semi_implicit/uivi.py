@@ -13,16 +13,21 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import Sampled, Seen
+from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
 from components.inference.semi_implicit.family import SemiImplicit
-from components.inference.semi_implicit.fitting import SemiImplicitFitting, SemiImplicitVI, rows_of
+from components.inference.semi_implicit.fitting import (
+    SemiImplicitTrainingState,
+    SemiImplicitVI,
+    rows_of,
+)
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.registry import register
 
 
 class ReverseConditional:
-    """The log joint q(z|ε) q(ε) of S draws z [S, P] as S chains ε [S, E] see it, each its own; there are no rows."""
+    """The log joint q(z|ε) q(ε) of S draws z [S, P] as S chains ε [S, E] see it, each its own;
+    there are no rows."""
 
     def __init__(self, q: SemiImplicit, z: Tensor):
         self.q = q
@@ -36,7 +41,7 @@ class ReverseConditional:
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         return self.q.mixing(n, generator)
 
-    def log_likelihood(self, theta: Tensor, batch: Seen) -> Tensor:
+    def log_likelihood(self, theta: Tensor, batch: ModelBatch) -> Tensor:
         return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
@@ -45,7 +50,7 @@ class ReverseConditional:
 
 
 @dataclass(kw_only=True)
-class ReverseFitting(SemiImplicitFitting):
+class ReverseTrainingState(SemiImplicitTrainingState):
     """q(θ) and the step size of the chains of the reverse conditional."""
 
     step_size: float
@@ -83,20 +88,22 @@ class UIVI(SemiImplicitVI):
     step_size: PositiveFloat
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> ReverseFitting:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> ReverseTrainingState:
         fitting = super().init(model, problem, rng)
-        return ReverseFitting(**vars(fitting), step_size=self.step_size)
+        return ReverseTrainingState(**vars(fitting), step_size=self.step_size)
 
     def step(
-        self, state: SemiImplicitFitting, batch: Seen, rng: Rng
-    ) -> tuple[ReverseFitting, Info]:
-        assert isinstance(state, ReverseFitting)
+        self, state: SemiImplicitTrainingState, batch: ModelBatch, rng: Rng
+    ) -> tuple[ReverseTrainingState, Info]:
+        assert isinstance(state, ReverseTrainingState)
         q = state.q
         model = state.model
         epsilon, mean, z = self.sample(q, rng.noise)
         z_fixed = z.detach()
         joint, slope = value_and_gradient(model, z_fixed, batch)  # [S], [S, P]
-        q_slope, rate = self.own_slope(q, z_fixed, epsilon, state.step_size, rng.noise)
+        q_slope, rate = self.estimate_score_function(
+            q, z_fixed, epsilon, state.step_size, rng.noise
+        )
         norm = self.ascend(state, (z * (slope - q_slope)).sum(1).mean(), rows_of(batch))
         with torch.no_grad():
             bound = (
@@ -111,10 +118,11 @@ class UIVI(SemiImplicitVI):
         eps = adapt_step_size(state.step_size, rate, self.target_acceptance)
         return replace(state, step_size=eps), info | {"grad_norm": norm}
 
-    def own_slope(
+    def estimate_score_function(
         self, q: SemiImplicit, z: Tensor, epsilon: Tensor, eps: float, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """An estimate of ∇_z log q(z) [S, P] at z [S, P], drawn with ε [S, E], and the acceptance rate []."""
+        """An estimate of ∇_z log q(z) [S, P] at z [S, P], drawn with ε [S, E], and the acceptance
+        rate []."""
         iterations = self.reverse_burn_in + self.reverse_samples
         states, rate = iterate(
             ReverseConditional(q, z), None, epsilon, iterations, self.leapfrog_steps, eps, generator

@@ -10,32 +10,32 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    OF_DRAWS,
-    PREDICTS_LABELS,
-    Sampled,
-    Seen,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    ModelBatch,
+    SampleableProblem,
     init_chains,
     training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.point.descent import Descent, optimizer_of
+from components.inference.point.descent import Descent, build_optimizer
 from components.inference.semi_implicit.fitting import CHUNK, rows_of
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.inference.variational.ascent import check_norm, climb
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
 
 
 @dataclass(kw_only=True)
-class Contrasting:
+class VCDState:
     """q(θ) in training, the chain that improves its draws, and the seed of the returned draws."""
 
     q: GlobalGaussian
@@ -45,11 +45,11 @@ class Contrasting:
     # C, the running mean of what improved draws are worth []; None: there was no step
     control: Tensor | None = None
     model: LogJoint = rebuilt()
-    train: Seen = rebuilt()  # None: a density
+    train: ModelBatch = rebuilt()  # None: a density
 
 
 @register("inference", "vcd")
-class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
+class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
     """Variational contrastive divergence (VCD): a Gaussian q with draws improved by HMC.
 
     A few iterations of HMC take the draws from q to q^(t).
@@ -80,10 +80,10 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
 
@@ -102,11 +102,11 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Contrasting:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> VCDState:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
         mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
         q = GlobalGaussian(
-            JointByRows.of(model, problem),
+            RowwiseLogJoint.of(model, problem),
             mean,
             self.initial_std,
             self.covariance == "full",
@@ -114,12 +114,12 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
         )
         seed = seed_from(rng.init)
         train = training_data(problem)
-        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return Contrasting(
+        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return VCDState(
             q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train
         )
 
-    def step(self, state: Contrasting, batch: Seen, rng: Rng) -> tuple[Contrasting, Info]:
+    def step(self, state: VCDState, batch: ModelBatch, rng: Rng) -> tuple[VCDState, Info]:
         q = state.q
         model = state.model
         z = q.transform(self._noise(q, self.n_samples, rng.noise))  # z_0 [S, P]
@@ -164,7 +164,7 @@ class VCD(Inference[LogJoint, Sampled, Seen, Contrasting]):
             shape, generator=generator, dtype=q.mean.dtype, device=generator.device
         ).to(q.mean.device)
 
-    def posterior(self, state: Contrasting) -> RefinedPosterior:
+    def posterior(self, state: VCDState) -> RefinedPosterior:
         q = state.q
         model = state.model
         train = state.train

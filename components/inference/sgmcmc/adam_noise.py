@@ -14,11 +14,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     init_chains,
     mean_over_chains,
@@ -40,7 +40,7 @@ class AdamNoiseState(Chains):
 
 @register("inference", "adam_noise")
 class AdamNoise(
-    Inference[LogJoint, Sampled, Seen, AdamNoiseState],
+    Inference[LogJoint, SampleableProblem, ModelBatch, AdamNoiseState],
     StepSizes,
     GradientEstimates,
     Preconditioning,
@@ -51,34 +51,39 @@ class AdamNoise(
         m_{t+1} = β₁ m_t + (1 − β₁) (ĝ(θ_t) + N(0, (2/ε_t) M_t))
         θ_{t+1} = θ_t + ε_t m_{t+1} / M_t
 
-    coordinate by coordinate, θ, m [K, P], m_0 = 0.  With h = √(ε (1 − β₁)), γ = (1 − β₁)/h and r = m/γ this is one step of
-    size h of the recipe of Ma et al. for z = (θ, r), H = −log p(θ, y) + ½ rᵀ M⁻¹ r, D = [0 0; 0 γM], Q = [0 −I; I 0] and
-    Γ = 0, θ by the new r: Gallego's Q and (but for the signs printed) H, with the friction that β₁ < 1 is and the noise that it
-    asks for.  β₁ = 0 is ``psgld`` without Γ.  Biased are the step, at first order in ε, and, while M follows the chain, ∇H,
-    which lacks ½ ∇_θ (log|M| + rᵀ M⁻¹ r) because M is taken to be constant: π is invariant (whole data, ε → 0) only once
-    ``adapt``: burn_in has fixed M.  Gradients of variance V heat the chain by about ε V / 2M, relatively.
+    coordinate by coordinate, θ, m [K, P], m_0 = 0.  With h = √(ε (1 − β₁)), γ = (1 − β₁)/h and r =
+    m/γ this is one step of size h of the recipe of Ma et al. for z = (θ, r), H = −log p(θ, y) + ½
+    rᵀ M⁻¹ r, D = [0 0; 0 γM], Q = [0 −I; I 0] and Γ = 0, θ by the new r: Gallego's Q and (but for
+    the signs printed) H, with the friction that β₁ < 1 is and the noise that it asks for.  β₁ = 0
+    is ``psgld`` without Γ.  Biased are the step, at first order in ε, and, while M follows the
+    chain, ∇H, which lacks ½ ∇_θ (log|M| + rᵀ M⁻¹ r) because M is taken to be constant: π is
+    invariant (whole data, ε → 0) only once ``adapt``: burn_in has fixed M.  Gradients of variance V
+    heat the chain by about ε V / 2M, relatively.
 
     Adam's correction of m for its start is left out: it belongs to burn-in.
     Raises NumericalTrouble when a chain leaves the finite numbers.
 
-    Source: Gallego (2021), section 2.3.2; Kingma and Ba (2014), Algorithm 1; Ma et al. (2015), eq. (5)."""
+    Source: Gallego (2021), section 2.3.2; Kingma and Ba (2014), Algorithm 1; Ma et al. (2015), eq.
+    (5)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNoiseState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNoiseState:
         state = init_chains(model, problem, self.sees, self.chains, rng)
         zero = torch.zeros_like(state.theta)
         control = self.init_reference(model, state.theta, problem)
         return AdamNoiseState(**vars(state), v=zero, m=zero, control=control)
 
-    def step(self, state: AdamNoiseState, batch: Seen, rng: Rng) -> tuple[AdamNoiseState, Info]:
+    def step(
+        self, state: AdamNoiseState, batch: ModelBatch, rng: Rng
+    ) -> tuple[AdamNoiseState, Info]:
         model = state.model
         theta = state.theta
         t = state.t
@@ -106,7 +111,7 @@ class AdamNoise(
         return state, info
 
     def response(self, state: AdamNoiseState) -> Response:
-        M = self.averaged_squares(state.v, self.beta2, state.t).sqrt() + self.damping
+        M = self.bias_corrected_squares(state.v, self.beta2, state.t).sqrt() + self.damping
         step = self.largest_step(state.t) * (1 - self.beta1)
         return Response(lambda gradient: step * gradient / M, limit=2 * (1 + self.beta1))
 

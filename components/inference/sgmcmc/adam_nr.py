@@ -14,11 +14,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     mean_over_chains,
     to_draws,
@@ -39,7 +39,10 @@ class AdamNRState(Chains):
 
 @register("inference", "adam_nr")
 class AdamNR(
-    Inference[LogJoint, Sampled, Seen, AdamNRState], StepSizes, Repulsion, Preconditioning
+    Inference[LogJoint, SampleableProblem, ModelBatch, AdamNRState],
+    StepSizes,
+    Repulsion,
+    Preconditioning,
 ):
     """Adam plus noise and repulsion (Adam+NR): repulsive momentum, a mass per particle.
 
@@ -70,18 +73,18 @@ class AdamNR(
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> AdamNRState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNRState:
         state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         zero = torch.zeros_like(state.theta)
         return AdamNRState(**vars(state), v=zero, m=zero)
 
-    def step(self, state: AdamNRState, batch: Seen, rng: Rng) -> tuple[AdamNRState, Info]:
+    def step(self, state: AdamNRState, batch: ModelBatch, rng: Rng) -> tuple[AdamNRState, Info]:
         theta = state.theta
         t = state.t
         L = self.chains
@@ -108,7 +111,7 @@ class AdamNR(
         return state, info | particles.facts()
 
     def response(self, state: AdamNRState) -> Response:
-        M = self.averaged_squares(state.v, self.beta2, state.t).sqrt() + self.damping
+        M = self.bias_corrected_squares(state.v, self.beta2, state.t).sqrt() + self.damping
         step = self.largest_step(state.t)
         particles = self.interaction(state.theta, state.t, state.replicates)
         step *= (1 - self.beta1) * self.chains

@@ -15,17 +15,18 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.contracts.states import rebuilt
-from components.inference.chains import Sampled, Seen
-from components.inference.log_joint import gradient_alone, value_and_gradient
+from components.inference.chains import ModelBatch, SampleableProblem
+from components.inference.log_joint import log_joint_gradient, value_and_gradient
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 # of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
 ROWS = 4096
 
 
 def whole_gradient(model: LogJoint, theta: Tensor, train: Batch) -> tuple[Tensor, Tensor]:
-    """log joint [K] of the whole training set, and its gradient [K, P], a part of the rows at a time."""
+    """log joint [K] of the whole training set, and its gradient [K, P], a part of the rows at a
+    time."""
     value, gradient = value_and_gradient(model, theta, train.part(slice(ROWS), 1.0))
     if len(train.x) > ROWS:
         prior = value_and_gradient(model, theta, train.part(slice(0), 1.0))
@@ -83,7 +84,9 @@ class GradientEstimates(BaseModel):
     # of svrg: steps from one whole gradient to the next, >= 1; N/B steps make it cost one epoch each time
     refresh_every: PositiveInt
 
-    def init_reference(self, model: LogJoint, theta: Tensor, problem: Sampled) -> Reference | None:
+    def init_reference(
+        self, model: LogJoint, theta: Tensor, problem: SampleableProblem
+    ) -> Reference | None:
         """Reference point and its gradient for chains that start at θ [K, P].
 
         If the point moves, the result also holds the data.
@@ -94,7 +97,7 @@ class GradientEstimates(BaseModel):
         if self.gradient == "plain":
             return None
         if not isinstance(problem, Supervised):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.gradient={self.gradient}: a density has no minibatches; use plain"
             )
         if self.gradient == "svrg":  # the first step puts the reference where the chains are
@@ -114,11 +117,11 @@ class GradientEstimates(BaseModel):
         return replace(at, reference=theta, slope=whole_gradient(model, theta, at.data)[1])
 
     def estimate(
-        self, at: Reference | None, model: LogJoint, theta: Tensor, batch: Seen
+        self, at: Reference | None, model: LogJoint, theta: Tensor, batch: ModelBatch
     ) -> tuple[Tensor, Tensor]:
         """Estimates of the log joint [K] (always the plain one) and of its gradient [K, P]."""
         value, gradient = value_and_gradient(model, theta, batch)
         if at is not None:
-            reference_grad = gradient_alone(model, at.reference, batch)  # [K, P] or [1, P]
+            reference_grad = log_joint_gradient(model, at.reference, batch)  # [K, P] or [1, P]
             gradient = at.slope + gradient - reference_grad
         return value, gradient

@@ -14,11 +14,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     init_chains,
     mean_over_chains,
@@ -32,8 +32,11 @@ from components.posteriors.draws import Draws
 from components.registry import register
 
 
-def curvature(model: LogJoint, theta: Tensor, batch: Seen, generator: torch.Generator) -> Tensor:
-    """Unbiased estimate v ∘ (∇² log p) v of the diagonal of the Hessian of the log joint, v = ±1; [K, P].
+def curvature(
+    model: LogJoint, theta: Tensor, batch: ModelBatch, generator: torch.Generator
+) -> Tensor:
+    """Unbiased estimate v ∘ (∇² log p) v of the diagonal of the Hessian of the log joint, v = ±1;
+    [K, P].
 
     Exact where the Hessian is diagonal."""
     probe = 2.0 * (torch.rand(theta.shape, generator=generator, device=theta.device) < 0.5) - 1
@@ -56,7 +59,10 @@ class PSGLDState(Chains):
 
 @register("inference", "psgld")
 class PSGLD(
-    Inference[LogJoint, Sampled, Seen, PSGLDState], StepSizes, GradientEstimates, Preconditioning
+    Inference[LogJoint, SampleableProblem, ModelBatch, PSGLDState],
+    StepSizes,
+    GradientEstimates,
+    Preconditioning,
 ):
     """Preconditioned stochastic gradient Langevin dynamics (RMSprop), parallel chains.
 
@@ -87,19 +93,19 @@ class PSGLD(
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     averaging: Annotated[float, Field(ge=0, lt=1)]
     correction: bool
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> PSGLDState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> PSGLDState:
         state = init_chains(model, problem, self.sees, self.chains, rng)
         control = self.init_reference(model, state.theta, problem)
         return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), control=control)
 
-    def step(self, state: PSGLDState, batch: Seen, rng: Rng) -> tuple[PSGLDState, Info]:
+    def step(self, state: PSGLDState, batch: ModelBatch, rng: Rng) -> tuple[PSGLDState, Info]:
         model = state.model
         theta = state.theta
         t = state.t
@@ -134,7 +140,7 @@ class PSGLD(
 
     def response(self, state: PSGLDState) -> Response:
         eps = self.largest_step(state.t)
-        root = self.averaged_squares(state.v, self.averaging, state.t).sqrt()
+        root = self.bias_corrected_squares(state.v, self.averaging, state.t).sqrt()
         return Response(lambda gradient: eps * gradient / (root + self.damping), limit=2.0)
 
     def posterior(self, state: PSGLDState) -> Draws:

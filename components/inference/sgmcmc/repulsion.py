@@ -27,17 +27,18 @@ from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, mode
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.streams import Rng
-from components.inference.chains import Chains, Sampled, init_chains
+from components.inference.chains import Chains, SampleableProblem, init_chains
 from components.maths.cholesky import jittered_cholesky
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 Bandwidth = Literal["median"] | PositiveFloat
 
 
 def square_distances(theta: Tensor) -> Tensor:
-    """‖z_i − z_l‖² of particles [(R,) L, P], as ‖z_i‖² + ‖z_l‖² − 2 z_i·z_l; [(R,) L, L], zero on the diagonal."""
+    """‖z_i − z_l‖² of particles [(R,) L, P], as ‖z_i‖² + ‖z_l‖² − 2 z_i·z_l; [(R,) L, L], zero on
+    the diagonal."""
     # distances do not change, and less is lost when the squares cancel
     theta = theta - theta.mean(-2, keepdim=True)
     square = theta.square().sum(-1)  # [(R,) L]
@@ -49,8 +50,8 @@ def square_distances(theta: Tensor) -> Tensor:
 
 
 def median_bandwidth(distances: Tensor) -> Tensor:
-    """h = med²/log L, med the median distance of pairs of particles, so that Σ_{l≠i} k(z_l, z_i) ≈ 1;
-    [(R,) L, L] -> [(R)].
+    """h = med²/log L, med the median distance of pairs of particles, so that Σ_{l≠i} k(z_l, z_i) ≈
+    1; [(R,) L, L] -> [(R)].
 
     Source: Liu & Wang (2016), section 5."""
     L = distances.shape[-1]
@@ -92,32 +93,37 @@ class Interaction:
     def L(self) -> int:
         return len(self.theta) // self.replicates
 
-    def _by_replicate(self, x: Tensor) -> Tensor:
+    def _split_replicates(self, x: Tensor) -> Tensor:
         """[R·L, P] -> [R, L, P]; as it is where there is one replicate."""
         return x if self.replicates == 1 else x.unflatten(0, (self.replicates, self.L))
 
     def average(self, x: Tensor) -> Tensor:
         """D x = K x / L; [R·L, P] -> [R·L, P]."""
-        return (x if self.K is None else (self.K @ self._by_replicate(x)).reshape(x.shape)) / self.L
+        return (
+            x if self.K is None else (self.K @ self._split_replicates(x)).reshape(x.shape)
+        ) / self.L
 
     def correction(self) -> Tensor | float:
-        """Γ_i = (1/L) Σ_l ∇_{z_l} k(z_l, z_i) = (2/hL) (z_i Σ_l K_il − Σ_l K_il z_l); [R·L, P], or 0 without repulsion."""
+        """Γ_i = (1/L) Σ_l ∇_{z_l} k(z_l, z_i) = (2/hL) (z_i Σ_l K_il − Σ_l K_il z_l); [R·L, P], or
+        0 without repulsion."""
         if self.K is None or self.h is None:
             return 0.0
-        theta = self._by_replicate(self.theta)
+        theta = self._split_replicates(self.theta)
         # Γ does not change, and less is lost when the two terms cancel
         theta = theta - theta.mean(-2, keepdim=True)
         away = self.K.sum(-1, keepdim=True) * theta - self.K @ theta
         return (away * (2 / (self.h * self.L))[..., None, None]).reshape(self.theta.shape)
 
     def facts(self) -> dict[str, Tensor]:
-        """For the record: the bandwidth, and how many others a particle feels, Σ_{l≠i} k(z_l, z_i) on average."""
+        """For the record: the bandwidth, and how many others a particle feels, Σ_{l≠i} k(z_l, z_i)
+        on average."""
         if self.K is None or self.h is None:
             return {}
         return {"bandwidth": self.h, "neighbours": self.K.sum((-2, -1)) / self.L - 1}
 
     def noise(self, generator: torch.Generator, jitter: float) -> tuple[Tensor, float]:
-        """A draw of N(0, D ⊗ I), [R·L, P], and the (largest) jitter that the Cholesky factors of K needed.
+        """A draw of N(0, D ⊗ I), [R·L, P], and the (largest) jitter that the Cholesky factors of K
+        needed.
 
         Raises NumericalTrouble when K has no Cholesky factor."""
         theta = self.theta
@@ -129,7 +135,7 @@ class Interaction:
             if used > jitter and self.replicates > 1:
                 factors = [_factor(K, jitter) for K in self.K]
                 factor = torch.stack([L for L, _ in factors])
-            xi = (factor @ self._by_replicate(xi)).reshape(theta.shape)
+            xi = (factor @ self._split_replicates(xi)).reshape(theta.shape)
         return xi / self.L**0.5, used
 
 
@@ -143,12 +149,12 @@ def among(theta: Tensor, replicates: int, bandwidth: float | Literal["median"]) 
     return Interaction(theta, *kernel(of_each, bandwidth), replicates)
 
 
-def check_apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
+def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
     """Refuses a median bandwidth of 0.
 
     Raises NumericalTrouble when most particles [(R,) L, P] are at one place."""
     if bandwidth == "median" and not (median_bandwidth(square_distances(theta)) > 0).all():
-        raise NumericalTrouble(
+        raise NumericalError(
             "the median distance of the particles is 0 where they start, so that the kernel has no bandwidth",
             "start them apart, or give inference.bandwidth a number",
         )
@@ -156,17 +162,18 @@ def check_apart(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
 
 def init_scattered(
     model: LogJoint,
-    problem: Sampled,
-    sees: Sees,
+    problem: SampleableProblem,
+    sees: BatchKind,
     chains: int,
     rng: Rng,
     bandwidth: float | Literal["median"],
 ) -> Chains:
-    """The state of particles that begin at draws from the model's prior, no two of them at one place.
+    """The state of particles that begin at draws from the model's prior, no two of them at one
+    place.
 
-    Raises NumericalTrouble as ``init_chains`` and ``check_apart`` do."""
+    Raises NumericalTrouble as ``init_chains`` and ``check_positive_bandwidth`` do."""
     state = init_chains(model, problem, sees, chains, rng)
-    check_apart(state.theta.unflatten(0, (state.replicates, chains)), bandwidth)
+    check_positive_bandwidth(state.theta.unflatten(0, (state.replicates, chains)), bandwidth)
     return state
 
 
@@ -188,7 +195,7 @@ class Repulsion(BaseModel):
     repulsion_until: NonNegativeInt | None
 
     @model_validator(mode="after")
-    def _several(self) -> Repulsion:
+    def _check_particle_count(self) -> Repulsion:
         if self.chains < 2:
             raise ValueError(
                 "chains: repulsion needs at least 2 particles; for a single chain use inference=sgld"

@@ -14,11 +14,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     init_chains,
     mean_over_chains,
@@ -38,7 +38,9 @@ class SGDMomentumState(Chains):
 
 @register("inference", "sgd_momentum")
 class SGDMomentum(
-    Inference[LogJoint, Sampled, Seen, SGDMomentumState], StepSizes, GradientEstimates
+    Inference[LogJoint, SampleableProblem, ModelBatch, SGDMomentumState],
+    StepSizes,
+    GradientEstimates,
 ):
     """Momentum SGD as a sampler, without friction or added noise, parallel chains.
 
@@ -65,13 +67,13 @@ class SGDMomentum(
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     resample_every: PositiveInt
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMomentumState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMomentumState:
         state = init_chains(model, problem, self.sees, self.chains, rng)
         theta = state.theta
         m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
@@ -79,7 +81,9 @@ class SGDMomentum(
             **vars(state), m=m, control=self.init_reference(model, theta, problem)
         )
 
-    def step(self, state: SGDMomentumState, batch: Seen, rng: Rng) -> tuple[SGDMomentumState, Info]:
+    def step(
+        self, state: SGDMomentumState, batch: ModelBatch, rng: Rng
+    ) -> tuple[SGDMomentumState, Info]:
         model = state.model
         theta = state.theta
         R = state.replicates

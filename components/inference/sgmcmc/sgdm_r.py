@@ -14,11 +14,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     mean_over_chains,
     to_draws,
@@ -36,7 +36,7 @@ class SGDMRState(Chains):
 
 
 @register("inference", "sgdm_r")
-class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion):
+class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], StepSizes, Repulsion):
     """Momentum with repulsion (SGDM+R): Hamiltonian flow with a kernel curl matrix.
 
     The flow is of all particles, and their kernel forms its curl matrix:
@@ -64,8 +64,8 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     friction: NonNegativeFloat
 
@@ -78,7 +78,7 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
             )
         return self
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGDMRState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMRState:
         state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         theta = state.theta
         momentum = torch.randn(
@@ -86,7 +86,7 @@ class SGDMR(Inference[LogJoint, Sampled, Seen, SGDMRState], StepSizes, Repulsion
         )
         return SGDMRState(**vars(state), momentum=momentum)
 
-    def step(self, state: SGDMRState, batch: Seen, rng: Rng) -> tuple[SGDMRState, Info]:
+    def step(self, state: SGDMRState, batch: ModelBatch, rng: Rng) -> tuple[SGDMRState, Info]:
         theta = state.theta
         momentum = state.momentum
         t = state.t

@@ -1,4 +1,5 @@
-"""Stochastic gradient Hamiltonian Monte Carlo: momentum, friction, and the noise that balances it."""
+"""Stochastic gradient Hamiltonian Monte Carlo: momentum, friction, and the noise that balances
+it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     init_chains,
     mean_over_chains,
@@ -30,7 +31,7 @@ from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass(kw_only=True)
@@ -41,7 +42,9 @@ class SGHMCState(Chains):
 
 
 @register("inference", "sghmc")
-class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientEstimates):
+class SGHMC(
+    Inference[LogJoint, SampleableProblem, ModelBatch, SGHMCState], StepSizes, GradientEstimates
+):
     """Stochastic gradient Hamiltonian Monte Carlo with friction, parallel chains.
 
         θ_{t+1} = θ_t + ε_t r_t
@@ -69,8 +72,8 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     friction: PositiveFloat
@@ -78,7 +81,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     noise_window: PositiveInt
 
     @model_validator(mode="after")
-    def _stable(self) -> SGHMC:
+    def _check_stable_friction(self) -> SGHMC:
         if self.step_size * self.friction > 1:
             raise ValueError(
                 f"friction: step_size × friction = {self.step_size * self.friction:g} turns the momentum round at each step; "
@@ -86,9 +89,11 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
             )
         return self
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGHMCState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGHMCState:
         if self.noise_estimate and not isinstance(problem, Supervised):
-            raise Misfit("inference.noise_estimate: a density has no gradient noise; use false")
+            raise ConfigMismatchError(
+                "inference.noise_estimate: a density has no gradient noise; use false"
+            )
         state = init_chains(model, problem, self.sees, self.chains, rng)
         theta = state.theta
         r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
@@ -98,10 +103,11 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
     def _split_gradient(
         self, control: Reference | None, model: LogJoint, theta: Tensor, batch: Batch
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of the latter [K, P]."""
+        """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of
+        the latter [K, P]."""
         half = len(batch.x) // 2
         if half == 0:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference.noise_estimate: a batch of 1 row has no halves; raise dataset.batch_size or use false"
             )
         n = batch.scale * len(batch.x)
@@ -113,7 +119,7 @@ class SGHMC(Inference[LogJoint, Sampled, Seen, SGHMCState], StepSizes, GradientE
         variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4
         return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance
 
-    def step(self, state: SGHMCState, batch: Seen, rng: Rng) -> tuple[SGHMCState, Info]:
+    def step(self, state: SGHMCState, batch: ModelBatch, rng: Rng) -> tuple[SGHMCState, Info]:
         model = state.model
         t = state.t
         r = state.r

@@ -13,11 +13,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     init_chains,
     mean_over_chains,
@@ -35,7 +35,9 @@ class SGLDState(Chains):
 
 
 @register("inference", "sgld")
-class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEstimates):
+class SGLD(
+    Inference[LogJoint, SampleableProblem, ModelBatch, SGLDState], StepSizes, GradientEstimates
+):
     """Stochastic gradient Langevin dynamics, L parallel chains.
 
     θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of
@@ -52,16 +54,16 @@ class SGLD(Inference[LogJoint, Sampled, Seen, SGLDState], StepSizes, GradientEst
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SGLDState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGLDState:
         state = init_chains(model, problem, self.sees, self.chains, rng)
         return SGLDState(**vars(state), control=self.init_reference(model, state.theta, problem))
 
-    def step(self, state: SGLDState, batch: Seen, rng: Rng) -> tuple[SGLDState, Info]:
+    def step(self, state: SGLDState, batch: ModelBatch, rng: Rng) -> tuple[SGLDState, Info]:
         model = state.model
         theta = state.theta
         R = state.replicates

@@ -11,11 +11,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     mean_over_chains,
     to_draws,
@@ -28,7 +28,7 @@ from components.registry import register
 
 
 @register("inference", "sgld_r")
-class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
+class SGLDR(Inference[LogJoint, SampleableProblem, ModelBatch, Chains], StepSizes, Repulsion):
     """Parallel SGLD plus repulsion (SGLD+R): Stein's drift with noise to sample Π_l π(z_l).
 
     z_i ← z_i + (ε_t/L) Σ_l [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)] + η_i,
@@ -48,15 +48,15 @@ class SGLDR(Inference[LogJoint, Sampled, Seen, Chains], StepSizes, Repulsion):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     jitter: PositiveFloat
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> Chains:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Chains:
         return init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
 
-    def step(self, state: Chains, batch: Seen, rng: Rng) -> tuple[Chains, Info]:
+    def step(self, state: Chains, batch: ModelBatch, rng: Rng) -> tuple[Chains, Info]:
         theta = state.theta
         t = state.t
         R = state.replicates

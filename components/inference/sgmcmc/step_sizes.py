@@ -1,4 +1,5 @@
-"""Step sizes of stochastic gradient MCMC, ε_t, and which states are kept: keys that every method has under the same names."""
+"""Step sizes of stochastic gradient MCMC, ε_t, and which states are kept: keys that every method
+has under the same names."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ class StepSizes(BaseModel):
         polynomial  ε_t = ε (1 + t/b)^−γ,  ½ < γ ≤ 1: Σ ε_t = ∞ and Σ ε_t² < ∞, as Robbins & Monro ask
         cyclical    ε_t = ε/2 [cos(π (t mod T)/T) + 1],  T steps a cycle
 
-    With constant and cyclical steps the bias of order ε does not vanish.  Where a cycle begins, steps are as large as ε, so
-    that chains change modes; to keep only states of small steps let ``burn_in`` and ``thinning`` be multiples of the cycle.
-    (Zhang et al. also leave out the noise in the first part of each cycle; here it is never left out.)
+    With constant and cyclical steps the bias of order ε does not vanish.  Where a cycle begins,
+    steps are as large as ε, so that chains change modes; to keep only states of small steps let
+    ``burn_in`` and ``thinning`` be multiples of the cycle. (Zhang et al. also leave out the noise
+    in the first part of each cycle; here it is never left out.)
 
     Source: Welling & Teh (2011), section 3; Zhang et al. (2020), eq. (1)."""
 
@@ -34,7 +36,7 @@ class StepSizes(BaseModel):
     thinning: PositiveInt  # one state in so many is kept; Gallego (2021) section 2.3.3
 
     @model_validator(mode="after")
-    def _robbins_monro(self) -> StepSizes:
+    def _check_decay(self) -> StepSizes:
         if self.schedule == "polynomial" and not 0.5 < self.decay <= 1:
             raise ValueError(
                 f"decay: {self.decay} breaks the Robbins-Monro conditions; use a value in (0.5, 1]"
@@ -50,7 +52,8 @@ class StepSizes(BaseModel):
         return self.step_size
 
     def largest_step(self, t: int) -> float:
-        """The largest ε of the steps since draws are kept, or of all where there are none yet; t ≥ 1 steps done."""
+        """The largest ε of the steps since draws are kept, or of all where there are none yet; t ≥
+        1 steps done."""
         first = self.burn_in if t > self.burn_in else 0
         last = min(t, first + self.cycle_length) if self.schedule == "cyclical" else first + 1
         return max(self.step_size_at(s) for s in range(first, last))

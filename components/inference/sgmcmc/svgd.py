@@ -14,11 +14,11 @@ from components.contracts.checks import Response
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    OF_DRAWS,
-    PREDICTS_LABELS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     Chains,
-    Sampled,
-    Seen,
+    ModelBatch,
+    SampleableProblem,
     advance,
     mean_over_chains,
     to_draws,
@@ -36,7 +36,7 @@ class SVGDState(Chains):
 
 
 @register("inference", "svgd")
-class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
+class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSizes):
     """Stein variational gradient descent: noise-free steepest descent of KL.
 
     z_i ← z_i + ε_t φ_i,  φ_i = (1/L) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)], z
@@ -55,8 +55,8 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     mixes: ClassVar[bool] = False  # particles at rest have no R̂
     chains: PositiveInt
@@ -65,11 +65,11 @@ class SVGD(Inference[LogJoint, Sampled, Seen, SVGDState], StepSizes):
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> SVGDState:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SVGDState:
         state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         return SVGDState(**vars(state), squares=torch.zeros_like(state.theta))
 
-    def step(self, state: SVGDState, batch: Seen, rng: Rng) -> tuple[SVGDState, Info]:
+    def step(self, state: SVGDState, batch: ModelBatch, rng: Rng) -> tuple[SVGDState, Info]:
         theta = state.theta
         squares = state.squares
         t = state.t

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from components.contracts.capabilities import AdditiveGaussian
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -23,19 +23,22 @@ from components.registry import register
 class ExtendedRTSSmoother(
     Inference[AdditiveGaussian, Sequence, Observation, Forward[AdditiveGaussian]]
 ):
-    """Extended Rauch-Tung-Striebel smoother: a Gaussian for each time given all observations, the model linearised.
+    """Extended Rauch-Tung-Striebel smoother: a Gaussian for each time given all observations, the
+    model linearised.
 
-    The extended Kalman filter, a time a step; then, from the last time seen to the first, with F = ∂f_{t+1}(m_t)/∂x,
+    The extended Kalman filter, a time a step; then, from the last time seen to the first, with F =
+    ∂f_{t+1}(m_t)/∂x,
 
         P⁻ = F P_t Fᵀ + Q,  G = P_t Fᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − f_{t+1}(m_t)),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
 
-    Means are [R, dx], covariances [R, dx, dx].  On a linear model it is the Rauch-Tung-Striebel smoother.  Raises
-    NumericalTrouble when S or P⁻ cannot be factorised, Misfit when the model observes another number of coordinates.
+    Means are [R, dx], covariances [R, dx, dx].  On a linear model it is the Rauch-Tung-Striebel
+    smoother.  Raises NumericalTrouble when S or P⁻ cannot be factorised, Misfit when the model
+    observes another number of coordinates.
 
     Source: Särkkä (2013), algorithm 9.1."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
     gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
 

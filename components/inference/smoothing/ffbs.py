@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from components.inference.smoothing.particle_smoother import (
-    Cloud,
+    FilteredParticles,
     ForwardParticles,
     ParticleSmoother,
 )
@@ -17,21 +17,24 @@ from components.registry import register
 
 @register("inference", "ffbs")
 class FFBS(ParticleSmoother):
-    """Forward filtering, backward smoothing: the filter's particles weighted anew from the last time to the first.
+    """Forward filtering, backward smoothing: the filter's particles weighted anew from the last
+    time to the first.
 
         w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l),     w_{T|T} = w_T
 
-    for R replicates of N particles x [R, N, dx], O(N²) a time, in blocks that a cache holds.  With the weights of a β-filter
-    it smooths the generalised posterior.  Raises NumericalTrouble where no particle
-    leads to another.
+    for R replicates of N particles x [R, N, dx], O(N²) a time, in blocks that a cache holds.  With
+    the weights of a β-filter it smooths the generalised posterior.  Raises NumericalTrouble where
+    no particle leads to another.
 
     Source: Doucet, Godsill and Andrieu (2000), eqs. (50), (51); Boustati (2021), section 2.6."""
 
-    def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
+    def backwards(
+        self, state: ForwardParticles, generator: torch.Generator
+    ) -> Iterator[FilteredParticles]:
         x = state.x.rows
         log_w = state.log_w.rows
         w = log_w[-1].exp()
-        yield Cloud(len(x), x[-1], w)
+        yield FilteredParticles(len(x), x[-1], w)
         for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t
             before = torch.zeros_like(w)
             for block in pairs(state.filter.model, x[t], x[t - 1], log_w[t - 1], t + 1):
@@ -39,4 +42,4 @@ class FFBS(ParticleSmoother):
                 later = w[block.replicates, block.later].unsqueeze(1)
                 before[block.replicates] += (later @ kernel).squeeze(1)
             w = before / before.sum(1, keepdim=True)
-            yield Cloud(t, x[t - 1], w)
+            yield FilteredParticles(t, x[t - 1], w)

@@ -9,7 +9,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.inference.smoothing.particle_smoother import (
-    Cloud,
+    FilteredParticles,
     ForwardParticles,
     ParticleSmoother,
 )
@@ -24,15 +24,17 @@ class FFBSi(ParticleSmoother):
 
         b_T ~ w_T,     P(b_t = i | b_{t+1}) ∝ w_t^i f(x_{t+1}^{b_{t+1}} | x_t^i),     x̃_t = x_t^{b_t}
 
-    for R replicates [R, M, dx]; O(K N) a time, K the number of different x̃_{t+1} among the M.  This is what the thesis calls
-    FFBS.  With the weights of a β-filter it draws from the generalised posterior.  Raises NumericalTrouble where no
-    particle leads to another.
+    for R replicates [R, M, dx]; O(K N) a time, K the number of different x̃_{t+1} among the M.
+    This is what the thesis calls FFBS.  With the weights of a β-filter it draws from the
+    generalised posterior.  Raises NumericalTrouble where no particle leads to another.
 
     Source: Godsill, Doucet and West (2004), algorithm 1; Boustati (2021), section 6.5.4."""
 
     trajectories: PositiveInt
 
-    def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
+    def backwards(
+        self, state: ForwardParticles, generator: torch.Generator
+    ) -> Iterator[FilteredParticles]:
         x = state.x.rows
         log_w = state.log_w.rows
         r = x.shape[1]
@@ -44,7 +46,7 @@ class FFBSi(ParticleSmoother):
         indices = inverse_cdf(
             log_w[-1].exp().unsqueeze(1), torch.zeros(r, m).to(x.device).long(), uniforms()
         )
-        yield Cloud(len(x), _rows(x[-1], indices), None)
+        yield FilteredParticles(len(x), _rows(x[-1], indices), None)
         for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t
             # one row of the kernel serves all that stand there
             different, place = distinct(indices, x.shape[2])
@@ -60,7 +62,7 @@ class FFBSi(ParticleSmoother):
                 row = place[these] - first
                 draws = inverse_cdf(kernel, row.clamp(0, size - 1), u[these])
                 indices[these] = torch.where((row >= 0) & (row < size), draws, indices[these])
-            yield Cloud(t, _rows(x[t - 1], indices), None)
+            yield FilteredParticles(t, _rows(x[t - 1], indices), None)
 
 
 def _rows(x: Tensor, chosen: Tensor) -> Tensor:

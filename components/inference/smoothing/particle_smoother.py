@@ -12,28 +12,29 @@ from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise
 from components.contracts.posteriors import Signal
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.filtering.generalised_particle_filter import FilterState
-from components.inference.filtering.particle_filter import HoldsFilter
-from components.inference.smoothing.transitions import Smoothable
+from components.inference.filtering.particle_filter import FilterBasedMethod
+from components.inference.smoothing.transitions import SmoothableStateSpace
 from components.maths.particles.order_statistics import quantiles
 from components.maths.particles.resampling import ancestors
 from components.models.state_space.linear_gaussian_ssm import factor
 from components.posteriors.smoothed import SmoothedSeries
 from components.problems.sequence import Sequence
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @dataclass(kw_only=True)
 class ForwardParticles:
-    """A particle filter on its way, and the weighted particles that it had at every time before it resampled."""
+    """A particle filter on its way, and the weighted particles that it had at every time before it
+    resampled."""
 
-    filter: FilterState[Smoothable]
+    filter: FilterState[SmoothableStateSpace]
     seed: int  # of the way back, which is made anew from it whenever the posterior is asked for
     start: Tensor  # particles of time 0, equally weighted [R, N, dx]
     x: Trace = field(default_factory=Trace)  # rows [R, N, dx]
@@ -42,7 +43,7 @@ class ForwardParticles:
     smoothed: SmoothedSeries | None = rebuilt()  # the way back from the time that ``x`` ends at
 
 
-class Cloud(NamedTuple):
+class FilteredParticles(NamedTuple):
     """Particles of p(x_t | y_1:T)."""
 
     t: int  # 1 … T
@@ -50,7 +51,9 @@ class Cloud(NamedTuple):
     w: Tensor | None  # normalised [R, M]; None: all the same
 
 
-class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation, ForwardParticles]):
+class ParticleSmoother(
+    FilterBasedMethod, Inference[SmoothableStateSpace, Sequence, Observation, ForwardParticles]
+):
     """Particle smoother with a forward filter; a subclass defines the backward pass.
 
     The backward pass runs when the posterior is requested, with a seed from the state, so
@@ -61,12 +64,12 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "observation"
+    sees: ClassVar[BatchKind] = "observation"
     needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_density"})
     gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
 
-    def init(self, model: Smoothable, problem: Sequence, rng: Rng) -> ForwardParticles:
-        start: FilterState[Smoothable] = self.filter.init(model, problem, rng)
+    def init(self, model: SmoothableStateSpace, problem: Sequence, rng: Rng) -> ForwardParticles:
+        start: FilterState[SmoothableStateSpace] = self.filter.init(model, problem, rng)
         device = rng.init.device
         seed = int(torch.randint(2**62, (), generator=rng.init, device=device))
         return ForwardParticles(
@@ -77,7 +80,7 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
     def step(
         self, state: ForwardParticles, batch: Observation, rng: Rng
     ) -> tuple[ForwardParticles, Info]:
-        now: FilterState[Smoothable]
+        now: FilterState[SmoothableStateSpace]
         now, info = self.filter.step(state.filter, batch, rng)
         assert now.weighted is not None  # a filter that has made a step says what it had
         state.filter = now
@@ -90,22 +93,25 @@ class ParticleSmoother(HoldsFilter, Inference[Smoothable, Sequence, Observation,
     @torch.no_grad()
     def posterior(self, state: ForwardParticles) -> SmoothedSeries:
         if len(state.x) == 0:
-            return SmoothedSeries.of_nothing(state.start)
+            return SmoothedSeries.empty_smoothed(state.start)
         if state.smoothed is None:
             generator = torch.Generator(state.start.device).manual_seed(state.seed)
             smoothed = _summarise(state.filter.model, self.backwards(state, generator), generator)
-            state.smoothed = replace(smoothed, ess=state.filter.filtered.so_far().ess)
+            state.smoothed = replace(smoothed, ess=state.filter.filtered.current_posterior().ess)
         return state.smoothed
 
     @abstractmethod
-    def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
+    def backwards(
+        self, state: ForwardParticles, generator: torch.Generator
+    ) -> Iterator[FilteredParticles]:
         """Particles of the smoothing distribution at each time, in any order of times."""
 
 
 def _summarise(
-    model: Smoothable, clouds: Iterator[Cloud], generator: torch.Generator
+    model: SmoothableStateSpace, clouds: Iterator[FilteredParticles], generator: torch.Generator
 ) -> SmoothedSeries:
-    """Means and variances of the weighted particles, quantiles of as many drawn from them, as the filters have them.
+    """Means and variances of the weighted particles, quantiles of as many drawn from them, as the
+    filters have them.
 
     Raises NumericalTrouble where a weight is not a number."""
     noise = factor(model.Sigma, "Σ") if isinstance(model, GaussianNoise) else None
@@ -117,7 +123,7 @@ def _summarise(
             variance = (x - mean).square().mean(1)
         else:
             if not torch.isfinite(w.sum()):
-                raise NumericalTrouble(
+                raise NumericalError(
                     f"smoothing weights not a number at t = {t}", "raise inference.filter.particles"
                 )
             mean = w.unsqueeze(1) @ x

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
-from components.contracts.capabilities.sequences import StartsGaussian
+from components.contracts.capabilities.sequences import GaussianInitialState
 from components.contracts.posteriors import Signal
 from components.contracts.traces import Trace
 from components.inference.gaussian_filtering.gaussian_filtering import Z90, Gaussians
 from components.posteriors.smoothed import SmoothedSeries
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
-M = TypeVar("M", bound=StartsGaussian)
+M = TypeVar("M", bound=GaussianInitialState)
 # model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
 Tangent = Callable[[M, Tensor, int], tuple[Tensor, Tensor]]
 
@@ -33,12 +33,13 @@ class Forward(Generic[M]):
 
 
 def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
-    """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits whenever it is asked."""
-    filtered = state.filter.filtered.so_far()
+    """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits
+    whenever it is asked."""
+    filtered = state.filter.filtered.current_posterior()
     model = state.filter.model
     like = state.filter.m
     if filtered.t == 0:
-        return SmoothedSeries.of_nothing(like)
+        return SmoothedSeries.empty_smoothed(like)
     m = filtered.mean.transpose(0, 1)
     P = state.P.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
     ahead = [tangent(model, m[k], k + 2) for k in range(len(m) - 1)]  # from time k + 1 to k + 2
@@ -53,7 +54,8 @@ def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
 
 
 def _signal(model: LinearGaussian, mean: Tensor, covariances: Tensor) -> Signal:
-    """H x_t, and the 90 % interval of H x_t + N(0, Σ); means [R, T, dx], covariances [T, (R,) dx, dx]."""
+    """H x_t, and the 90 % interval of H x_t + N(0, Σ); means [R, T, dx], covariances [T, (R,) dx,
+    dx]."""
     # [T, (R,) dy]
     spread = (model.H @ covariances @ model.H.T + model.Sigma).diagonal(dim1=-2, dim2=-1).sqrt()
     z = Z90 * (spread if spread.dim() == 2 else spread.transpose(0, 1))
@@ -64,10 +66,11 @@ def _signal(model: LinearGaussian, mean: Tensor, covariances: Tensor) -> Signal:
 def backwards(
     m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Smoothed m [T, R, dx] and P [T, (R,) dx, dx] from the filtered ones, f(m) and its Jacobian A at each but the last.
+    """Smoothed m [T, R, dx] and P [T, (R,) dx, dx] from the filtered ones, f(m) and its Jacobian A
+    at each but the last.
 
-    G = P Aᵀ (A P Aᵀ + Q)⁻¹, m^s = m + G(m^s' − f(m)), and of P^s = P + G(P^s' − P⁻)Gᵀ the form that stays positive definite,
-    (I − GA) P (I − GA)ᵀ + G(P^s' + Q)Gᵀ.
+    G = P Aᵀ (A P Aᵀ + Q)⁻¹, m^s = m + G(m^s' − f(m)), and of P^s = P + G(P^s' − P⁻)Gᵀ the form that
+    stays positive definite, (I − GA) P (I − GA)ᵀ + G(P^s' + Q)Gᵀ.
 
     Raises:
         NumericalTrouble: a predicted covariance has no Cholesky factor.
@@ -83,7 +86,7 @@ def backwards(
     L, failed = torch.linalg.cholesky_ex(AP @ A.mT + Q)
     if failed.any():
         t = int(failed.reshape(len(failed), -1).any(1).nonzero()[0]) + 2
-        raise NumericalTrouble(
+        raise NumericalError(
             f"Cholesky of the predicted covariance failed at t = {t}", "set dtype=float64"
         )
     G = torch.cholesky_solve(AP, L).mT  # [T − 1, (R,) dx, dx]

@@ -10,7 +10,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import SeriesConditionals
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -20,7 +20,7 @@ from components.posteriors.draws import Draws
 from components.posteriors.smoothed import SampledSeries
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 @dataclass(kw_only=True)
@@ -53,7 +53,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "series"
+    sees: ClassVar[BatchKind] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
     gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
     chains: PositiveInt
@@ -71,7 +71,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
         states = state.model.draw_states(batch, state.theta, rng.noise)  # [R, C, T + 1, dx]
         theta = state.model.draw_parameters(batch, states, state.theta, rng.noise)
         if not torch.isfinite(theta.sum() + states.sum()):
-            raise NumericalTrouble(
+            raise NumericalError(
                 "a conditional drew what is not finite", "change the priors of the model"
             )
         t = state.t + 1

@@ -16,17 +16,18 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, StateSpace, TransitionDensity
 from components.models.state_space.linear_gaussian_ssm import factor
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 BLOCK = 1 << 20  # pairs held at once: 4 MB in float32, which a cache still holds
 
 
-class Smoothable(StateSpace, TransitionDensity, Protocol):
+class SmoothableStateSpace(StateSpace, TransitionDensity, Protocol):
     """State-space model with a transition density that can be evaluated."""
 
 
 class Pairs(NamedTuple):
-    """Pairs (x'_k, x_n) of some replicates and some later particles; log w_n + log f_t(x'_k | x_n) = logits + constant."""
+    """Pairs (x'_k, x_n) of some replicates and some later particles; log w_n + log f_t(x'_k | x_n)
+    = logits + constant."""
 
     replicates: slice
     later: slice
@@ -40,7 +41,7 @@ def backward_kernel(block: Pairs, t: int) -> Tensor:
     Raises NumericalTrouble where nothing leads to x'_k."""
     kernel = torch.softmax(block.logits, 2, out=block.logits)
     if not torch.isfinite(kernel[:, :, 0]).all():
-        raise NumericalTrouble(
+        raise NumericalError(
             f"no particle of time {t - 1} leads to one of time {t}",
             "raise inference.filter.particles",
         )
@@ -48,12 +49,14 @@ def backward_kernel(block: Pairs, t: int) -> Tensor:
 
 
 def pairs(
-    model: Smoothable, later: Tensor, earlier: Tensor, log_w: Tensor, t: int
+    model: SmoothableStateSpace, later: Tensor, earlier: Tensor, log_w: Tensor, t: int
 ) -> Iterator[Pairs]:
-    """log w_n + log f_t(x'_k | x_n) of all pairs; later x' [R, K, dx] of time t, earlier x [R, N, dx] with log w.
+    """log w_n + log f_t(x'_k | x_n) of all pairs; later x' [R, K, dx] of time t, earlier x [R, N,
+    dx] with log w.
 
-    Where x_t = f_t(x_{t−1}) + N(0, L Lᵀ), u = L⁻¹ x' and v = L⁻¹ f_t(x): −½|u − v|² = (u·v − ½|v|²) − ½|u|², one product of
-    matrices.  u and v are centred at the mean of v, without which float32 would lose the difference of large squares."""
+    Where x_t = f_t(x_{t−1}) + N(0, L Lᵀ), u = L⁻¹ x' and v = L⁻¹ f_t(x): −½|u − v|² = (u·v − ½|v|²)
+    − ½|u|², one product of matrices.  u and v are centred at the mean of v, without which float32
+    would lose the difference of large squares."""
     if isinstance(model, AdditiveGaussian) and model.Q.dim() == 2:
         yield from _gaussian(model, later, earlier, log_w, t)
         return

@@ -16,14 +16,14 @@ from components.inference.filtering.auxiliary_filter import AuxiliaryFilter
 from components.inference.filtering.beta_auxiliary_filter import BetaAuxiliaryFilter
 from components.inference.filtering.beta_bootstrap_filter import BetaBootstrapFilter
 from components.inference.filtering.bootstrap_filter import BootstrapFilter
-from components.inference.filtering.generalised_particle_filter import stand_in, unless_missing
+from components.inference.filtering.generalised_particle_filter import stand_in, zero_where_missing
 from components.inference.filtering.losses import log_beta_likelihood, log_likelihood
 from components.inference.smoothing.particle_smoother import (
-    Cloud,
+    FilteredParticles,
     ForwardParticles,
     ParticleSmoother,
 )
-from components.inference.smoothing.transitions import Smoothable, pairs
+from components.inference.smoothing.transitions import SmoothableStateSpace, pairs
 from components.maths.particles.resampling import ancestors
 from components.models.state_space.linear_gaussian_ssm import factor, log_normal
 from components.registry import register
@@ -33,7 +33,8 @@ PRIOR_DRAWS = 4096  # trajectories of the prior, from which the artificial prior
 
 @dataclass(frozen=True)
 class ArtificialPrior:
-    """γ_t = N(m, C) for one time, and N(m + G(x' − m'), B) for x_t given x_{t+1} = x': moments of prior trajectories."""
+    """γ_t = N(m, C) for one time, and N(m + G(x' − m'), B) for x_t given x_{t+1} = x': moments of
+    prior trajectories."""
 
     m: Tensor  # [dx]
     L: Tensor  # of C = L Lᵀ [dx, dx]
@@ -72,7 +73,7 @@ class TwoFilter(ParticleSmoother):
 
     @field_validator("filter")
     @classmethod
-    def _potential_known(cls, value: Inference) -> Inference:
+    def _check_known_potential(cls, value: Inference) -> Inference:
         if not isinstance(
             value, BootstrapFilter | AuxiliaryFilter | BetaBootstrapFilter | BetaAuxiliaryFilter
         ):
@@ -82,14 +83,16 @@ class TwoFilter(ParticleSmoother):
             )
         return value
 
-    def _log_potential(self, model: Smoothable, seen: Observation, x: Tensor) -> Tensor:
+    def _log_potential(self, model: SmoothableStateSpace, seen: Observation, x: Tensor) -> Tensor:
         """log G_t(y | x) of the filter on the way forward; [R, N]."""
         if not isinstance(self.filter, BetaBootstrapFilter | BetaAuxiliaryFilter):
             return log_likelihood(model, seen, x)
         assert isinstance(model, PowerIntegral)  # which the filter needs
         return log_beta_likelihood(model, seen, x, self.filter.beta)
 
-    def backwards(self, state: ForwardParticles, generator: torch.Generator) -> Iterator[Cloud]:
+    def backwards(
+        self, state: ForwardParticles, generator: torch.Generator
+    ) -> Iterator[FilteredParticles]:
         model = state.filter.model
         x = state.x.rows
         log_w = state.log_w.rows
@@ -116,7 +119,7 @@ class TwoFilter(ParticleSmoother):
             batch = Observation(t, y[t - 1], missing=missing if missing.any() else None)
             observation = stand_in(batch, model.observation_mean(now, t).mean(1))
             log_b = torch.log_softmax(
-                log_b + unless_missing(batch, self._log_potential(model, observation, now)), 1
+                log_b + zero_where_missing(batch, self._log_potential(model, observation, now)), 1
             )
             before, log_before = (
                 (x[t - 2], log_w[t - 2])
@@ -130,15 +133,18 @@ class TwoFilter(ParticleSmoother):
                     block.logits.sub_(top).exp_().sum(2, keepdim=True).log_() + top + block.constant
                 )  # in place: faster
                 predicted[block.replicates, block.later] = total.squeeze(2)
-            yield Cloud(t, now, torch.softmax(log_b + predicted - prior.log_density(now), 1))
+            yield FilteredParticles(
+                t, now, torch.softmax(log_b + predicted - prior.log_density(now), 1)
+            )
             rows = ancestors("systematic", log_b.exp(), generator)
             later = now.flatten(0, 1).index_select(0, rows).view_as(now)
 
 
 def artificial_priors(
-    model: Smoothable, times: int, generator: torch.Generator
+    model: SmoothableStateSpace, times: int, generator: torch.Generator
 ) -> list[ArtificialPrior]:
-    """γ_1 … γ_T and the backward proposals, of simulated trajectories of the prior; moments in float64."""
+    """γ_1 … γ_T and the backward proposals, of simulated trajectories of the prior; moments in
+    float64."""
     x = model.init((1, PRIOR_DRAWS), generator)
     priors: list[ArtificialPrior] = []
     before: Tensor | None = None  # centred draws of the time before [S, dx]

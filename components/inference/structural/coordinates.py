@@ -8,15 +8,16 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Design, Structure
-from components.maths.series.stationary import of_partial, partial_of
+from components.maths.series.stationary import coefficients_to_partial, partial_to_coefficients
 
 SMALLEST_START = 0.05  # of a standard deviation where a search begins, in units of that of y
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """z -> θ [1, P]: logarithms of σ, logits of φ within bounds, atanh of the partial autocorrelations of one that is to be
-    stationary, β in units of sd(y) by the root mean square of its column; columns that are never in are left out."""
+    """z -> θ [1, P]: logarithms of σ, logits of φ within bounds, atanh of the partial
+    autocorrelations of one that is to be stationary, β in units of sd(y) by the root mean square of
+    its column; columns that are never in are left out."""
 
     structure: Structure
     units: Tensor  # of β [p]
@@ -40,7 +41,7 @@ class Coordinates:
         for moves in s.transitions:
             phi = spread.new_tensor([moves.start])
             if moves.within is None:
-                parts.append(partial_of(phi).atanh().squeeze(0))
+                parts.append(coefficients_to_partial(phi).atanh().squeeze(0))
             else:
                 low, high = moves.within
                 parts.append(((phi - low) / (high - low)).logit().squeeze(0))
@@ -53,7 +54,7 @@ class Coordinates:
         for moves in s.transitions:
             z_part = z[start : start + moves.count]
             if moves.within is None:
-                parts.append(of_partial(z_part.tanh().unsqueeze(0)).squeeze(0))
+                parts.append(partial_to_coefficients(z_part.tanh().unsqueeze(0)).squeeze(0))
             else:
                 low, high = moves.within
                 parts.append(low + (high - low) * z_part.sigmoid())

@@ -1,4 +1,5 @@
-"""Draws of the coefficients of a structural series' own dynamics: autoregressions, slopes that return, goodwill that fades."""
+"""Draws of the coefficients of a structural series' own dynamics: autoregressions, slopes that
+return, goodwill that fades."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ import torch
 from torch import Tensor
 
 from components.contracts.structural import Dynamics
-from components.inference.structural.fading import Fading
+from components.inference.structural.fading import FadingRegression
 from components.maths.conditionals.slice_sampling import slice_sample
 from components.maths.series.simulation_smoother import in_order
-from components.maths.series.stationary import partial_of
+from components.maths.series.stationary import coefficients_to_partial
 
 # draws of an autoregression's coefficients, of which the first that is stationary is taken
 TRIES = 30
@@ -18,7 +19,7 @@ TRIES = 30
 def stationary(phi: Tensor) -> Tensor:
     """True where x_t = Σ φ_j x_{t−j} + ε_t is stationary, for φ [..., k]."""
     rows = phi.reshape(-1, phi.shape[-1])
-    return (partial_of(rows).abs() < 1).all(1).view(phi.shape[:-1])
+    return (coefficients_to_partial(rows).abs() < 1).all(1).view(phi.shape[:-1])
 
 
 def is_allowed(moves: Dynamics, phi: Tensor) -> Tensor:
@@ -35,15 +36,17 @@ def draw_dynamics(
     scale: Tensor,
     phi: Tensor,
     generator: torch.Generator,
-    besides: Fading | None,
+    besides: FadingRegression | None,
 ) -> Tensor:
-    """φ [C, k] from its normal conditional where it may lie: target_t = design_t φ + N(0, scale²), t = 2 … n.
+    """φ [C, k] from its normal conditional where it may lie: target_t = design_t φ + N(0, scale²),
+    t = 2 … n.
 
-    One coefficient by slice sampling, ``besides`` being what columns that fade with it say; several by drawing until they are
-    stationary, at most 30 times, after which those before stay: exact as well.
+    One coefficient by slice sampling, ``besides`` being what columns that fade with it say; several
+    by drawing until they are stationary, at most 30 times, after which those before stay: exact as
+    well.
 
-    ``base`` [d] is the row of G without φ, states [C, n, d], scale [C].  Source: Scott and Varian (2014), section 2.2, as bsts
-    does it; Neal (2003)."""
+    ``base`` [d] is the row of G without φ, states [C, n, d], scale [C].  Source: Scott and Varian
+    (2014), section 2.2, as bsts does it; Neal (2003)."""
     before = states[:, :-1]
     after = states[:, 1:, moves.row]
     target = after - in_order(before * base)

@@ -15,7 +15,7 @@ from components.maths.series.stocks import stocks
 
 
 @dataclass(frozen=True)
-class Fading:
+class FadingRegression:
     """Regression e = X(φ) β + N(0, σ²/λ), in which some columns are stocks that fade with φ_q."""
 
     X: Tensor  # columns, of stocks what flows in [n, p]

@@ -10,7 +10,8 @@ from components.maths.conditionals.slice_sampling import slice_sample
 
 
 def draw_precisions(z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Generator) -> Tensor:
-    """λ_t | ε_t ~ Gamma((ν + 1)/2, (ν + z_t²)/2), z = ε/σ [C, n]; of times that are not seen Gamma(ν/2, ν/2); ν [C].
+    """λ_t | ε_t ~ Gamma((ν + 1)/2, (ν + z_t²)/2), z = ε/σ [C, n]; of times that are not seen
+    Gamma(ν/2, ν/2); ν [C].
 
     Source: Geweke (1993), section 2.1; Gallego (2021), section 1.2.2, robustness."""
     nu = nu.unsqueeze(1)
@@ -20,11 +21,11 @@ def draw_precisions(z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Genera
     return (gammas / rate).clamp_min(torch.finfo(z.dtype).tiny)
 
 
-def draw_freedom(
+def draw_degrees_of_freedom(
     errors: Errors, z: Tensor, seen: Tensor, nu: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """ν [C] | ε, the precisions summed out: ν − 2 ~ Gamma(a, b) times Π_t t_ν(z_t), by slice sampling of w in (0, 1) with
-    ν = 2 + a/b · w/(1 − w)."""
+    """ν [C] | ε, the precisions summed out: ν − 2 ~ Gamma(a, b) times Π_t t_ν(z_t), by slice
+    sampling of w in (0, 1) with ν = 2 + a/b · w/(1 − w)."""
     squares = z[:, seen].square()
     n = int(seen.sum())
     unit = errors.shape / errors.rate

@@ -1,4 +1,5 @@
-"""A second draw of the standard deviations of states, given their noise in units of them, where the first hardly moves."""
+"""A second draw of the standard deviations of states, given their noise in units of them, where the
+first hardly moves."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ from components.maths.series.simulation_smoother import StateLayout, driven, in_
 
 @dataclass(frozen=True)
 class Interweaving:
-    """α = α₀ + σ_j D, where D answers to the noise of scale j in units of σ_j; given D, y is linear in σ_j.
+    """α = α₀ + σ_j D, where D answers to the noise of scale j in units of σ_j; given D, y is linear
+    in σ_j.
 
         s ~ N(b/a, 1/a),  a = Σ_t w_t h_t²,  b = Σ_t w_t h_t e_t,  h = F D,  w_t = λ_t/σ² where y is seen,
 
-    e what all but σ_j D leaves of y; σ_j = |s| is taken with probability p(|s|)/p(σ_j) of the prior, and α = α₀ + s D with it.
+    e what all but σ_j D leaves of y; σ_j = |s| is taken with probability p(|s|)/p(σ_j) of the
+    prior, and α = α₀ + s D with it.
 
     Source: Yu & Meng (2011), section 2; Frühwirth-Schnatter & Wagner (2010), section 3.1."""
 

@@ -25,7 +25,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class SweepNumbers:
+class SweepRandomNumbers:
     """The random numbers of K sweeps that do not hang on what they draw."""
 
     first: Tensor  # normal [K, C, d]
@@ -36,11 +36,11 @@ class SweepNumbers:
     g: Tensor  # Gamma(shape_j, 1) of the S scales, the first twice [K, C, S + 1]
 
 
-def drawn_ahead(
+def predraw_numbers(
     lead: tuple[int, int], shapes: tuple[tuple[int, ...], ...], u: int, generator: torch.Generator
 ) -> tuple[list[Tensor], Tensor]:
-    """Normal numbers [..., shape] and uniform ones [..., u] in float64; on the CPU NumPy's, of a seed drawn from the generator:
-    they take half the time of torch's."""
+    """Normal numbers [..., shape] and uniform ones [..., u] in float64; on the CPU NumPy's, of a
+    seed drawn from the generator: they take half the time of torch's."""
     if generator.device.type != "cpu":
         device = generator.device
         dtype = torch.float64

@@ -1,4 +1,5 @@
-"""Gibbs sampling of a structural time series: states, standard deviations, coefficients that are in or out."""
+"""Gibbs sampling of a structural time series: states, standard deviations, coefficients that are in
+or out."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -22,13 +23,13 @@ from components.inference.structural.sweep import Sweep
 from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
 
 
 @dataclass(kw_only=True)
-class Chained:
+class StructuralGibbsState:
     """C chains: where they are, and what they have kept."""
 
     model: StructuralSeries = rebuilt()
@@ -45,7 +46,7 @@ class Chained:
 
 
 @register("inference", "structural_gibbs")
-class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
+class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, StructuralGibbsState]):
     """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
 
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),
@@ -68,7 +69,7 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "series"
+    sees: ClassVar[BatchKind] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
     gives: ClassVar[frozenset[str]] = frozenset(
         {
@@ -85,24 +86,26 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Chained:
+    def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> StructuralGibbsState:
         sweeps = Sweep(model.structure, model.design(problem.series))
-        place = init_place(model.structure, sweeps, self.chains, rng.init)
-        return Chained(
+        place = init_gibbs_state(model.structure, sweeps, self.chains, rng.init)
+        return StructuralGibbsState(
             model=model,
             series=problem.series,
             sweeps=sweeps,
-            begun=theta_of(model.structure, place),
+            begun=pack_theta(model.structure, place),
             place=place,
         )
 
     @torch.no_grad()
-    def step(self, state: Chained, batch: Series, rng: Rng) -> tuple[Chained, Info]:
+    def step(
+        self, state: StructuralGibbsState, batch: Series, rng: Rng
+    ) -> tuple[StructuralGibbsState, Info]:
         structure = state.model.structure
         place, alpha = state.sweeps.sweep(state.place, rng.noise)
-        theta = theta_of(structure, place)
+        theta = pack_theta(structure, place)
         if not torch.isfinite(theta.sum()):
-            raise NumericalTrouble(
+            raise NumericalError(
                 "a conditional drew what is not finite", "change the priors of model.blocks"
             )
         t = state.t + 1
@@ -114,8 +117,8 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         by_name = dict(zip(structure.names, theta.mean(0).unbind(), strict=True))
         return replace(state, place=place, t=t), by_name | {"draws": len(state.kept)}
 
-    def posterior(self, state: Chained) -> StructuralDraws:
-        theta = theta_of(state.model.structure, state.place)
+    def posterior(self, state: StructuralGibbsState) -> StructuralDraws:
+        theta = pack_theta(state.model.structure, state.place)
         n = len(state.kept)
         structure = state.model.structure
         if n:
@@ -142,7 +145,7 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, Chained]):
         )
 
 
-def init_place(
+def init_gibbs_state(
     structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator
 ) -> Place:
     """Initial state of C chains."""
@@ -173,7 +176,9 @@ def init_place(
     )
 
 
-def theta_of(structure: Structure, place: Place) -> Tensor:
+def pack_theta(structure: Structure, place: Place) -> Tensor:
     """θ [C, P] in the order of its names."""
     theta = [place.sigma, place.phi, place.beta]
-    return torch.cat([*theta, place.nu.unsqueeze(1)] if structure.errors.draws_nu else theta, 1)
+    return torch.cat(
+        [*theta, place.nu.unsqueeze(1)] if structure.errors.is_nu_sampled else theta, 1
+    )

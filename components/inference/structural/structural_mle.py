@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.problems import Sees
+from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -20,14 +20,14 @@ from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, ini
 from components.maths.series.simulation_smoother import (
     Sparse,
     StateLayout,
-    StateNumbers,
+    StateRandomNumbers,
     simulate_states,
 )
 from components.maths.series.time_varying import filter_system
 from components.posteriors.structural import StructuralDraws, parts_of
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass(kw_only=True)
@@ -65,7 +65,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[Sees] = "series"
+    sees: ClassVar[BatchKind] = "series"
     needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
     gives: ClassVar[frozenset[str]] = frozenset(
         {
@@ -90,7 +90,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
 
     def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Searches:
         if model.structure.errors.student:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference={self.name}: errors of Student's t have no likelihood in closed form; use model.errors=gaussian "
                 "or inference=structural_gibbs"
             )
@@ -147,7 +147,9 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
             return torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
 
         (times, d), n = design.F.shape, self.draws
-        numbers = StateNumbers(normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times))
+        numbers = StateRandomNumbers(
+            normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times)
+        )
         y = design.y - system.offset
         states, _ = simulate_states(
             layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers

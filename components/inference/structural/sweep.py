@@ -14,20 +14,25 @@ from torch import Tensor
 from components.contracts.structural import Design, Structure
 from components.inference.structural.columns_first import ColumnsFirst
 from components.inference.structural.dynamics import draw_dynamics
-from components.inference.structural.fading import Fading
-from components.inference.structural.heavy_tails import draw_freedom, draw_precisions
+from components.inference.structural.fading import FadingRegression
+from components.inference.structural.heavy_tails import draw_degrees_of_freedom, draw_precisions
 from components.inference.structural.interweaving import Interweaving
-from components.inference.structural.place import Place, SweepNumbers, drawn_ahead
+from components.inference.structural.place import Place, SweepRandomNumbers, predraw_numbers
 from components.maths.compiled import loops, structural_sweep
 from components.maths.compiled import simulation_smoother as compiled_states
 from components.maths.compiled import spike_slab as compiled_slab
 from components.maths.conditionals import spike_slab
 from components.maths.conditionals.exact_root import root
 from components.maths.conditionals.slice_sampling import seeds_of
-from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
+from components.maths.conditionals.spike_slab import SlabRandomNumbers, SpikeSlab
 from components.maths.conditionals.truncated_gamma import deviations
 from components.maths.series import simulation_smoother as tensor_states
-from components.maths.series.simulation_smoother import Sparse, StateLayout, StateNumbers, in_order
+from components.maths.series.simulation_smoother import (
+    Sparse,
+    StateLayout,
+    StateRandomNumbers,
+    in_order,
+)
 from components.maths.series.stocks import stocks
 
 
@@ -87,14 +92,14 @@ class Sweep:
         self.single = few and self.d > 0 and not structure.errors.student
 
     # ---- random numbers --------------------------------------------------------------------------------------------
-    def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> SweepNumbers:
+    def numbers(self, sweeps: int, chains: int, generator: torch.Generator) -> SweepRandomNumbers:
         """Random numbers for K sweeps of C chains."""
         n = self.n
         d = self.d
         k = len(self.owner)
         p = len(self.slab.inclusion)
         S = len(self.shape)
-        normals, uniforms = drawn_ahead(
+        normals, uniforms = predraw_numbers(
             (sweeps, chains), ((d,), (n - 1, k), (n,), (p,)), p + 1, generator
         )
         shape = (
@@ -104,11 +109,12 @@ class Sweep:
         )
         g = torch._standard_gamma(shape.contiguous(), generator=generator)
         first, states, observations, columns = normals
-        return SweepNumbers(first, states, observations, columns, uniforms, g)
+        return SweepRandomNumbers(first, states, observations, columns, uniforms, g)
 
     # ---- one sweep, or several -------------------------------------------------------------------------------------
-    def together(self, place: Place, drawn: SweepNumbers) -> tuple[Place, Tensor, Tensor]:
-        """K sweeps by one compiled loop: where chains are then, α of the last [C, n, d], and (σ, β) of all [K, C, S + p]."""
+    def together(self, place: Place, drawn: SweepRandomNumbers) -> tuple[Place, Tensor, Tensor]:
+        """K sweeps by one compiled loop: where chains are then, α of the last [C, n, d], and (σ, β)
+        of all [K, C, S + p]."""
         C = len(place.sigma)
         design = self.design
         structure = self.structure
@@ -148,11 +154,11 @@ class Sweep:
         )
         return replace(place, sigma=sigma, gamma=gamma, beta=beta), alpha, samples
 
-    def by_parts(
-        self, place: Place, X: Tensor, drawn: SweepNumbers, generator: torch.Generator
+    def sweep_in_parts(
+        self, place: Place, X: Tensor, drawn: SweepRandomNumbers, generator: torch.Generator
     ) -> tuple[Place, Tensor, Tensor]:
-        """One sweep, of the first of the numbers, with columns X [C, n, p] of the φ that there is: where the chains are then,
-        α [C, n, d], and columns of the φ then."""
+        """One sweep, of the first of the numbers, with columns X [C, n, p] of the φ that there is:
+        where the chains are then, α [C, n, d], and columns of the φ then."""
         quick = loops.serve(place.sigma)
         alpha, eta = self._states(place, X, drawn, quick)
         sigma = place.sigma.clone()
@@ -184,20 +190,21 @@ class Sweep:
     def centred_sweep(
         self, place: Place, X: Tensor, generator: torch.Generator
     ) -> tuple[Place, Tensor, Tensor]:
-        """One sweep as ``by_parts`` does it, the fastest way that there is here."""
+        """One sweep as ``sweep_in_parts`` does it, the fastest way that there is here."""
         numbers = self.numbers(1, len(place.sigma), generator)
         if self.plain and loops.serve(place.sigma):
             place, alpha, _ = self.together(place, numbers)
             return place, alpha, X
-        return self.by_parts(place, X, numbers, generator)
+        return self.sweep_in_parts(place, X, numbers, generator)
 
     def columns(self, phi: Tensor) -> Tensor:
         """X, stocks grown with the φ of their own [C, n, p]."""
         return stocks(self.design.X, self.structure.fades, phi)
 
     def sweep(self, place: Place, generator: torch.Generator) -> tuple[Place, Tensor]:
-        """One sweep, before it the columns once with the states summed out, and after it standard deviations of states once
-        more given their noise in units of them; all of it one compiled loop where that is possible."""
+        """One sweep, before it the columns once with the states summed out, and after it standard
+        deviations of states once more given their noise in units of them; all of it one compiled
+        loop where that is possible."""
         if self.single and loops.serve(place.sigma):
             return self._whole(place, generator)
         X = self.columns(place.phi)
@@ -258,7 +265,7 @@ class Sweep:
         )
         moving = (*first, *(x[0] for x in rest))
         structural_sweep.whole()(
-            *self._fixed,
+            *self._sweep_constants,
             *(x.contiguous().numpy() for x in moving),
             seeds,
             *(x.contiguous().numpy() for x in after),
@@ -268,7 +275,7 @@ class Sweep:
         return replace(place, sigma=sigma, phi=phi, gamma=gamma, beta=beta), alpha
 
     @cached_property
-    def _fixed(self) -> tuple[NDArray[Any], ...]:
+    def _sweep_constants(self) -> tuple[NDArray[Any], ...]:
         """Constant arguments of all sweeps, in the order of ``structural_sweep.whole``."""
         structure = self.structure
         rows = self.layout.rows
@@ -324,11 +331,11 @@ class Sweep:
 
     # ---- the parts -------------------------------------------------------------------------------------------------
     def _states(
-        self, place: Place, X: Tensor, drawn: SweepNumbers, quick: bool
+        self, place: Place, X: Tensor, drawn: SweepRandomNumbers, quick: bool
     ) -> tuple[Tensor, Tensor]:
         y = self.design.y - in_order(X * place.beta.unsqueeze(1))
         noise = self._noise(place)
-        numbers = StateNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
+        numbers = StateRandomNumbers(drawn.first[0], drawn.states[0], drawn.observations[0])
         draw = compiled_states.simulate_states if quick else tensor_states.simulate_states
         return draw(
             self.layout,
@@ -363,10 +370,10 @@ class Sweep:
         return A, b, in_order(left * weighed)
 
     def _regression(
-        self, place: Place, X: Tensor, left: Tensor, drawn: SweepNumbers, quick: bool
+        self, place: Place, X: Tensor, left: Tensor, drawn: SweepRandomNumbers, quick: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         p = X.shape[2]
-        numbers = SlabNumbers(
+        numbers = SlabRandomNumbers(
             drawn.u[0, :, :p], drawn.u[0, :, p], drawn.g[0, :, [0, -1]], drawn.columns[0]
         )
         draw = compiled_slab.draw if quick else spike_slab.draw
@@ -387,7 +394,7 @@ class Sweep:
             besides = None
             if bool((self.structure.fades == q).any()):
                 arguments = (left, self._weights(place), self.slab, place.gamma, place.sigma[:, 0])
-                besides = Fading(self.design.X, self.structure.fades, q, phi, *arguments)
+                besides = FadingRegression(self.design.X, self.structure.fades, q, phi, *arguments)
             base = self.structure.G[moves.row]
             new = draw_dynamics(
                 moves, base, alpha, place.sigma[:, j], phi[:, block], generator, besides
@@ -403,6 +410,6 @@ class Sweep:
         nu = (
             place.nu
             if errors.nu is not None
-            else draw_freedom(errors, z, is_observed, place.nu, generator)
+            else draw_degrees_of_freedom(errors, z, is_observed, place.nu, generator)
         )
         return replace(place, nu=nu, precisions=draw_precisions(z, is_observed, nu, generator))

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TopicsOfStarts(Topics):
+class BestStartTopics(Topics):
     """The topics of the best of R starts, and the bound of each after every pass."""
 
     bounds: Tensor  # ELBO of the training documents, nats [T, R]
     fresh: int  # passes of these in which the factors of documents began afresh
 
     def scores(self) -> dict[str, float]:
-        """``elbo`` of the best start in nats, and its lead over the worst start (``elbo_spread``)."""
+        """``elbo`` of the best start in nats, and its lead over the worst start
+        (``elbo_spread``)."""
         if not len(self.bounds):
             return {}
         last = self.bounds[-1]

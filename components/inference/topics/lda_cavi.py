@@ -10,17 +10,17 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import Counts, Sees
+from components.contracts.problems import BatchKind, Counts
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.inference.topics.best_start import TopicsOfStarts
+from components.inference.topics.best_start import BestStartTopics
 from components.inference.topics.starts import evenly, log_weights, sample_topics, topic_elbo
 from components.maths.topics.document_factors import fit_documents
 from components.problems.corpus import Corpus
 from components.registry import register
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 ROUNDING = 1e-10  # of the bound, by which it may seem to fall
 
@@ -61,7 +61,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
     gives: ClassVar[frozenset[str]] = frozenset({"holds_topics", "analyses"})
     starts: PositiveInt
@@ -93,7 +93,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
             updates.append(factors.passes.double().mean())
         elbo = torch.stack(bounds)
         if warm and state.t:
-            must_rise(state.bounds.rows[-1], elbo)
+            check_bound_increase(state.bounds.rows[-1], elbo)
         state.bounds.append(elbo.cpu())
         info = {"elbo": elbo.max(), "updates": torch.stack(updates).mean()}
         info |= (
@@ -103,11 +103,11 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
         )
         return replace(state, lam=torch.stack(lam), gamma=torch.stack(gamma), t=state.t + 1), info
 
-    def posterior(self, state: SideBySide) -> TopicsOfStarts:
+    def posterior(self, state: SideBySide) -> BestStartTopics:
         bounds = state.bounds.rows if state.t else state.lam.new_zeros(0, self.starts).cpu()
         best = int(bounds[-1].argmax()) if state.t else 0
         lam = state.lam[best].T
-        return TopicsOfStarts(
+        return BestStartTopics(
             topics=(lam / lam.sum(1, keepdim=True))[None],
             alpha=state.model.alpha,
             bounds=bounds,
@@ -115,13 +115,13 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
         )
 
 
-def must_rise(before: Tensor, after: Tensor) -> None:
+def check_bound_increase(before: Tensor, after: Tensor) -> None:
     """Raises NumericalTrouble where the bound of a start has fallen, or is no number."""
     after = after.cpu()
     least = before - (1e3 if before.dtype == torch.float32 else 1) * ROUNDING * before.abs()
     if not bool((after >= least).all()):
         r = int((after - before).argmin())
-        raise NumericalTrouble(
+        raise NumericalError(
             f"the ELBO of start {r + 1} fell from {float(before[r]):.6f} to {float(after[r]):.6f} in a warm pass",
             "take dtype=float64, or a larger model.alpha",
         )

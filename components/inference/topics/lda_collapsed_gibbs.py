@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import Counts, Sees
+from components.contracts.problems import BatchKind, Counts
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -20,11 +20,13 @@ from components.posteriors.topics import Topics
 from components.problems.corpus import Corpus
 from components.registry import register
 
-LOOKED_AT = 10  # one sweep in so many, of which log p(y, z) is told: it takes a third of a sweep
+SWEEPS_PER_LOG_JOINT = (
+    10  # one sweep in so many, of which log p(y, z) is told: it takes a third of a sweep
+)
 
 
 @dataclass(kw_only=True)
-class Assigning:
+class LdaCollapsedGibbsState:
     """Topics of all words in R starts, after burn-in in one, and the counts that were kept."""
 
     model: TopicModel = rebuilt()
@@ -37,7 +39,7 @@ class Assigning:
 
 
 @register("inference", "lda_collapsed_gibbs")
-class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
+class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, LdaCollapsedGibbsState]):
     """Collapsed Gibbs sampler of latent Dirichlet allocation with π and B integrated out.
 
         z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),
@@ -60,7 +62,7 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
     gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     starts: PositiveInt
@@ -68,14 +70,16 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Assigning:
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> LdaCollapsedGibbsState:
         documents = problem.train
         words = documents.words.repeat_interleave(documents.counts).cpu()
         totals = documents.totals.cpu()
         z = torch.randint(len(model.alpha), (self.starts, len(words)), generator=rng.init)
-        return Assigning(model=model, words=words, totals=totals, z=z)
+        return LdaCollapsedGibbsState(model=model, words=words, totals=totals, z=z)
 
-    def step(self, state: Assigning, batch: Counts, rng: Rng) -> tuple[Assigning, Info]:
+    def step(
+        self, state: LdaCollapsedGibbsState, batch: Counts, rng: Rng
+    ) -> tuple[LdaCollapsedGibbsState, Info]:
         alpha = state.model.alpha.cpu()
         eta = state.model.eta.cpu()
         z = state.z
@@ -91,15 +95,15 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
         if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
             state.kept.append(word_counts(state.words, z[0], len(eta), len(alpha)).int())
         state, info = replace(state, z=z, t=t), Info(draws=len(state.kept))
-        if t % LOOKED_AT == 0:
+        if t % SWEEPS_PER_LOG_JOINT == 0:
             info["log_joint"] = log_joints(state).max()
         return state, info
 
-    def _best(self, state: Assigning) -> int:
+    def _best(self, state: LdaCollapsedGibbsState) -> int:
         """Index of the start with the highest p(y, z)."""
         return int(log_joints(state).argmax())
 
-    def posterior(self, state: Assigning) -> Topics:
+    def posterior(self, state: LdaCollapsedGibbsState) -> Topics:
         alpha = state.model.alpha
         eta = state.model.eta
         if len(state.kept):
@@ -110,7 +114,7 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, Assigning]):
         return Topics((lam / lam.sum(1, keepdim=True)).transpose(1, 2), alpha)
 
 
-def log_joints(state: Assigning) -> Tensor:
+def log_joints(state: LdaCollapsedGibbsState) -> Tensor:
     """log p(y, z) of each start, [R]."""
     alpha = state.model.alpha.cpu()
     eta = state.model.eta.cpu()

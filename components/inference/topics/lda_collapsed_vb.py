@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import Counts, Sees
+from components.contracts.problems import BatchKind, Counts
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -51,7 +51,7 @@ class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
     gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     order: Literal[0, 2]

@@ -10,7 +10,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import Counts, Sees
+from components.contracts.problems import BatchKind, Counts
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -20,7 +20,7 @@ from components.registry import register
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outside:
+class LdaSklearnState:
     """Parameters of the topics that the library found."""
 
     model: TopicModel = rebuilt()
@@ -28,7 +28,7 @@ class Outside:
 
 
 @register("inference", "lda_sklearn")
-class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
+class LdaSklearn(Inference[TopicModel, Corpus, Counts, LdaSklearnState]):
     """Mean-field topic model by scikit-learn, a reference for our own methods.
 
         γ_d = α + Σ_v n_dv φ_dv,   φ_dvk ∝ exp(E log π_dk + E log B_kv)
@@ -44,7 +44,7 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     enough: ClassVar[int | None] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
     gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
@@ -52,10 +52,10 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
     updates: PositiveInt
     tolerance: PositiveFloat
 
-    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Outside:
-        return Outside(model=model)
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> LdaSklearnState:
+        return LdaSklearnState(model=model)
 
-    def step(self, state: Outside, batch: Counts, rng: Rng) -> tuple[Outside, Info]:
+    def step(self, state: LdaSklearnState, batch: Counts, rng: Rng) -> tuple[LdaSklearnState, Info]:
         if state.lam is not None:
             return state, {}
         from scipy.sparse import csr_matrix
@@ -80,6 +80,6 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, Outside]):
         ).fit(counts)
         return replace(state, lam=torch.from_numpy(estimator.components_).to(eta)), {}
 
-    def posterior(self, state: Outside) -> Topics:
+    def posterior(self, state: LdaSklearnState) -> Topics:
         assert state.lam is not None
         return Topics((state.lam / state.lam.sum(1, keepdim=True))[None], state.model.alpha)

@@ -22,7 +22,7 @@ from components.registry import register
 
 
 @dataclass(kw_only=True)
-class Following:
+class LdaSviState:
     """Parameters of the topics, and how many steps they have made."""
 
     model: TopicModel = rebuilt()
@@ -31,17 +31,21 @@ class Following:
 
 
 @register("inference", "lda_svi")
-class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
-    """Stochastic variational inference of latent Dirichlet allocation: natural gradients of minibatches of documents.
+class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
+    """Stochastic variational inference of latent Dirichlet allocation: natural gradients of
+    minibatches of documents.
 
         λ̂ = η + D/|S| Σ_{d ∈ S} n_dv φ_dvk,   λ ← λ + ρ_t (λ̂ − λ),   ρ_t = (t + τ)^{−κ}
 
-    λ̂ − λ is the natural gradient of the ELBO, maximised over the factors of documents, and unbiased over minibatches.  These
-    factors begin afresh, as in ``lda_cavi``, and are updated until the mean change of γ is below ``tolerance``, or ``updates``
-    times.  With ½ < κ ≤ 1 the steps meet Robbins and Monro's conditions; all documents in a batch, κ = 0 is a pass of
-    ``lda_cavi``.  λ [V, K].  Info: ``elbo``, estimated from the minibatch before the step, in nats; ``rho``.
+    λ̂ − λ is the natural gradient of the ELBO, maximised over the factors of documents, and
+    unbiased over minibatches.  These factors begin afresh, as in ``lda_cavi``, and are updated
+    until the mean change of γ is below ``tolerance``, or ``updates`` times.  With ½ < κ ≤ 1 the
+    steps meet Robbins and Monro's conditions; all documents in a batch, κ = 0 is a pass of
+    ``lda_cavi``.  λ [V, K].  Info: ``elbo``, estimated from the minibatch before the step, in nats;
+    ``rho``.
 
-    Source: Hoffman, Blei, Wang and Paisley (2013), section 3; Bardenet (2021), section 5.3 (minibatches)."""
+    Source: Hoffman, Blei, Wang and Paisley (2013), section 3; Bardenet (2021), section 5.3
+    (minibatches)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
@@ -51,8 +55,8 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
     updates: PositiveInt
     tolerance: PositiveFloat
 
-    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Following:
-        return Following(model=model, lam=sample_topics(model, 1, rng.init)[0])
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> LdaSviState:
+        return LdaSviState(model=model, lam=sample_topics(model, 1, rng.init)[0])
 
     def factors(self, model: TopicModel, lam: Tensor, batch: Counts) -> Factors:
         """Factors of the documents in a batch for topics λ."""
@@ -62,7 +66,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
         )
 
     @torch.no_grad()
-    def step(self, state: Following, batch: Counts, rng: Rng) -> tuple[Following, Info]:
+    def step(self, state: LdaSviState, batch: Counts, rng: Rng) -> tuple[LdaSviState, Info]:
         model = state.model
         lam = state.lam
         factors = self.factors(model, lam, batch)
@@ -71,6 +75,6 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, Following]):
         info = {"elbo": topic_elbo(model, batch, factors, lam), "rho": rho}
         return replace(state, lam=lam + rho * (aim - lam), t=state.t + 1), info
 
-    def posterior(self, state: Following) -> Topics:
+    def posterior(self, state: LdaSviState) -> Topics:
         lam = state.lam.T
         return Topics((lam / lam.sum(1, keepdim=True))[None], state.model.alpha)

@@ -13,7 +13,8 @@ SHAPE = 100.0  # of the Gamma law, mean 1, that parameters of topics begin with
 
 
 def sample_topics(model: TopicModel, starts: int, generator: torch.Generator) -> Tensor:
-    """λ [R, V, K] ~ Gamma(100, 100): topics that are nearly even, and not alike, as scikit-learn begins."""
+    """λ [R, V, K] ~ Gamma(100, 100): topics that are nearly even, and not alike, as scikit-learn
+    begins."""
     V = len(model.eta)
     K = len(model.alpha)
     full = torch.full((starts, V, K), SHAPE, dtype=torch.float64)
@@ -48,7 +49,8 @@ def topic_elbo(model: TopicModel, documents: Counts, factors: Factors, lam: Tens
 
         Σ_d (scale) [Σ_j n_dj log Σ_k exp(E log π_dk + E log B_kj) − KL(q(π_d) ‖ Dir(α))] − Σ_k KL(q(B_k) ‖ Dir(η))
 
-    In it E log p and the entropy of q(z) have become one logarithm of a sum, as φ_djk is in proportion to what is summed.
+    In it E log p and the entropy of q(z) have become one logarithm of a sum, as φ_djk is in
+    proportion to what is summed.
 
     Source: Bardenet (2021), section 5.2.1, eqs. (5.3), (5.6)."""
     n = documents.totals.to(lam.dtype)

@@ -18,13 +18,13 @@ from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Gradient, Info
 from components.contracts.streams import Rng
 from components.maths.optimizers import Optimizer
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 M = TypeVar("M", bound=Trainable)
 
 
 @dataclass
-class Fitting(Generic[M]):
+class TrainingState(Generic[M]):
     """A module in training, its optimizer, and what the estimator of its gradient has learnt."""
 
     module: M
@@ -32,12 +32,12 @@ class Fitting(Generic[M]):
     gradient: Any  # the state of the estimator
 
 
-F = TypeVar("F", bound=Fitting[Any])
+F = TypeVar("F", bound=TrainingState[Any])
 
 
 def ascend(state: F, estimator: Gradient, batch: RowBatch, rng: Rng) -> tuple[F, Info]:
-    """φ ← φ + lr · optimizer(ĝ / N) where ĝ [φ] is what the estimator finds: the next state, the terms of the bound for the
-    whole data set in nats and the norm of ĝ / N."""
+    """φ ← φ + lr · optimizer(ĝ / N) where ĝ [φ] is what the estimator finds: the next state, the
+    terms of the bound for the whole data set in nats and the norm of ĝ / N."""
     gradients, terms, learnt = estimator.estimate(state.module, batch, rng, state.gradient)
     norm = climb(state.optimizer.parameters, gradients, batch.scale * batch.n_rows, state.optimizer)
     return replace(state, gradient=learnt), terms | {"grad_norm": norm}
@@ -60,7 +60,7 @@ def ascend_parameters(
 def check_norm(norm: Tensor) -> None:
     """Raises NumericalTrouble when the norm of a gradient is not finite."""
     if not torch.isfinite(norm):
-        raise NumericalTrouble(
+        raise NumericalError(
             "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"
         )
 
@@ -68,7 +68,8 @@ def check_norm(norm: Tensor) -> None:
 def climb(
     parameters: Iterable[Tensor], gradients: Iterable[Tensor | None], n: float, optimizer: Optimizer
 ) -> Tensor:
-    """φ ← φ + lr · optimizer(ĝ / N) of parameters and the gradient of each, None where it does not matter: ‖ĝ / N‖ []."""
+    """φ ← φ + lr · optimizer(ĝ / N) of parameters and the gradient of each, None where it does not
+    matter: ‖ĝ / N‖ []."""
     pairs = list(zip(parameters, gradients, strict=True))
     # optimizers descend; one pass for all
     scaled = torch._foreach_div([g for _, g in pairs if g is not None], -n)
@@ -80,12 +81,12 @@ def climb(
     return norm
 
 
-def risen(t: int, steps: int) -> float:
+def warmup_weight(t: int, steps: int) -> float:
     """A weight that rises from 0 to 1 in so many steps: min(1, t/steps), 1 where there are none."""
     return min(1.0, t / steps) if steps else 1.0
 
 
-def climb_term(
+def ascend_term(
     optimizer: Optimizer, terms: Mapping[str, Tensor], name: str, batch: RowBatch
 ) -> Info:
     """One optimizer step up a named term [], divided by the number of rows; returns all terms."""

@@ -1,4 +1,5 @@
-"""Bayes by backprop: a factorised Gaussian over the weights of a network, its bound by draws of whole networks."""
+"""Bayes by backprop: a factorised Gaussian over the weights of a network, its bound by draws of
+whole networks."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import climb_term
+from components.inference.variational.ascent import ascend_term
 from components.inference.variational.mean_field_vi import (
     MeanField,
     MeanFieldPosterior,
@@ -50,7 +51,8 @@ class MeasuredPosterior(MeanFieldPosterior):
     variances: dict[str, float]
 
     def scores(self) -> dict[str, Tensor | float]:
-        """trace/… of the covariance of ∇L/N, and trace_ratio/… against the divergence as printed."""
+        """trace/… of the covariance of ∇L/N, and trace_ratio/… against the divergence as
+        printed."""
         out: dict[str, Tensor | float] = {
             f"trace/{name}": value for name, value in self.variances.items()
         }
@@ -157,13 +159,14 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
         }
 
     def step(self, state: BackpropState, batch: Batch, rng: Rng) -> tuple[BackpropState, Info]:
-        info = climb_term(
+        info = ascend_term(
             state.optimizer, self.terms(state.q, batch, rng.noise, self.divergence), "elbo", batch
         )
         return replace(state), info
 
     def variances(self, state: BackpropState) -> dict[str, float]:
-        """Traces of the covariance of ∇L/N by μ and by log σ, of each divergence that this prior has, on the same noise."""
+        """Traces of the covariance of ∇L/N by μ and by log σ, of each divergence that this prior
+        has, on the same noise."""
         q = state.q
         traces = {}
         parameters = {"mu": q.network.theta, "log_sigma": q.log_std}

@@ -17,26 +17,26 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    OF_DRAWS,
-    PREDICTS_LABELS,
-    Sampled,
-    Seen,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    ModelBatch,
+    SampleableProblem,
     init_chains,
     training_data,
 )
-from components.inference.point.descent import Descent, frozen, optimizer_of
-from components.inference.variational.ascent import Fitting, ascend_parameters
+from components.inference.point.descent import Descent, build_optimizer, frozen
+from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Family = Literal["mean_field", "full_rank", "mixture", "flow"]
 
 
 @dataclass
-class BlackBoxFitting(Fitting[GlobalGaussian | FlexibleGuide]):
+class BlackBoxTrainingState(TrainingState[GlobalGaussian | FlexibleGuide]):
     """q(θ) in training."""
 
     # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q
@@ -60,7 +60,7 @@ class FamilyPosterior(RefinedPosterior):
 
 
 @register("inference", "bbvi")
-class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
+class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingState]):
     """Black-box variational inference: stochastic ascent of the bound with any gradient.
 
         L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
@@ -85,8 +85,8 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses", "predicts_rows"}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
     # keys that the gradient takes over from here
@@ -118,27 +118,28 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
         )
 
     def _guide(
-        self, target: JointByRows, places: Tensor, rng: Rng
+        self, target: RowwiseLogJoint, places: Tensor, rng: Rng
     ) -> GlobalGaussian | FlexibleGuide:
-        """q where training begins, around the first of ``places`` [J, P], or its parts around each."""
+        """q where training begins, around the first of ``places`` [J, P], or its parts around
+        each."""
         mean = places[0]
         if self.family == "mixture":
             return MixtureGuide(target, places, self.initial_std)
         if self.family == "flow":
             if len(mean) == 1:
-                raise Misfit(
+                raise ConfigMismatchError(
                     "inference.family=flow: couplings need two coordinates or more, and there is one; use mixture"
                 )
             return FlowGuide(target, mean, self.initial_std, self.layers, self.width, rng.init)
         return GlobalGaussian(target, mean, self.initial_std, self.family == "full_rank", "shared")
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> BlackBoxFitting:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> BlackBoxTrainingState:
         parts = self.parts if self.family == "mixture" else 1
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if parts == 1 else None
         start = init_chains(
             model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs
         ).start
-        q = self._guide(JointByRows.of(model, problem), start, rng)
+        q = self._guide(RowwiseLogJoint.of(model, problem), start, rng)
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])
         base = torch.randn(shape, generator=rng.init, dtype=start.dtype, device=rng.init.device).to(
             start.device
@@ -146,16 +147,18 @@ class BBVI(Inference[LogJoint, Sampled, Seen, BlackBoxFitting]):
         uniform = torch.rand(
             shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device
         ).to(start.device)
-        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return BlackBoxFitting(
+        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return BlackBoxTrainingState(
             q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem)
         )
 
-    def step(self, state: BlackBoxFitting, batch: Seen, rng: Rng) -> tuple[BlackBoxFitting, Info]:
+    def step(
+        self, state: BlackBoxTrainingState, batch: ModelBatch, rng: Rng
+    ) -> tuple[BlackBoxTrainingState, Info]:
         return ascend_parameters(state, self.gradient, batch, rng)
 
     @torch.no_grad()
-    def posterior(self, state: BlackBoxFitting) -> FamilyPosterior:
+    def posterior(self, state: BlackBoxTrainingState) -> FamilyPosterior:
         q = state.module
         model = state.model
         noise = state.base.flatten(0, 1)

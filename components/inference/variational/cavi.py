@@ -7,17 +7,17 @@ from typing import Any, ClassVar, Protocol
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import CoordinateAscent, LogJoint
-from components.contracts.problems import RowBatch, Sees
+from components.contracts.problems import BatchKind, RowBatch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
-from components.inference.chains import INDEPENDENT_CHAINS, OF_DRAWS
+from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS
 from components.inference.variational.coordinate import (
     CoordinateState,
     best_start,
     climb,
-    drawn_with,
     init_coordinate_state,
     path,
+    sample_with_stored_seed,
 )
 from components.inference.variational.factor_posterior import FactorDraws
 from components.problems.supervised import Supervised
@@ -49,12 +49,12 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Coordina
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"coordinate_ascent", "log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "supervised": frozenset({"theta_predictive"})
     }
-    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses", "predicts_rows"}
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
 
     starts: PositiveInt
@@ -72,7 +72,7 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Coordina
 
     def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)
-        theta = drawn_with(state, factors, INDEPENDENT_CHAINS * self.draws).unflatten(
+        theta = sample_with_stored_seed(state, factors, INDEPENDENT_CHAINS * self.draws).unflatten(
             0, (INDEPENDENT_CHAINS, -1)
         )  # [2, N, P]
         model = state.model

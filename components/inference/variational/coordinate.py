@@ -14,10 +14,10 @@ from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.contracts.traces import Trace
-from components.inference.variational.factor_posterior import Climb
+from components.inference.variational.factor_posterior import ObjectiveHistory
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 M = TypeVar("M")
 ROUNDING = 1e4  # units in the last place of the objective that a cycle may lose
@@ -36,8 +36,9 @@ class CoordinateState:
     by_cycle: Trace = field(default_factory=Trace)  # rows [S], on the CPU
 
 
-def laid_out(factors: Factors) -> Factors:
-    """The same in memory of their own, as a checkpoint brings them back: products of others round otherwise."""
+def make_contiguous(factors: Factors) -> Factors:
+    """The same in memory of their own, as a checkpoint brings them back: products of others round
+    otherwise."""
     return {name: value.contiguous() for name, value in factors.items()}
 
 
@@ -48,10 +49,10 @@ def init_coordinate_state(
     """S starts where the model puts them.
 
     Raises NumericalTrouble where the objective of one is not finite."""
-    factors = laid_out(ascent.start(problem.train, starts, rng.init))
+    factors = make_contiguous(ascent.start(problem.train, starts, rng.init))
     objective = ascent.objective(factors, problem.train)
     if not torch.isfinite(objective).all():
-        raise NumericalTrouble(
+        raise NumericalError(
             "the objective is not finite where it starts", "change the prior of the model, or seed"
         )
     seed = seed_from(rng.init)
@@ -64,14 +65,14 @@ def init_coordinate_state(
 def climb(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Info]:
     """One cycle of every start.
 
-    Raises NumericalTrouble where the objective of one falls by more than rounding, or is not finite: the updates are each at
-    an optimum, so that it cannot."""
-    factors = laid_out(state.ascent.cycle(state.factors, batch))
+    Raises NumericalTrouble where the objective of one falls by more than rounding, or is not
+    finite: the updates are each at an optimum, so that it cannot."""
+    factors = make_contiguous(state.ascent.cycle(state.factors, batch))
     objective = state.ascent.objective(factors, batch)
     allowed = ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
     gain = objective - state.objective
     if not (gain >= -allowed).all():  # NaN is neither
-        raise NumericalTrouble(
+        raise NumericalError(
             f"the objective of a start fell, by {float(-gain.nan_to_num(nan=-torch.inf).min()):g} nats",
             "use dtype=float64, or a wider prior of the model: the updates lose their digits",
         )
@@ -89,15 +90,15 @@ def best_start(state: CoordinateState) -> tuple[Factors, float]:
     )
 
 
-def path(state: CoordinateState, title: str) -> Climb:
+def path(state: CoordinateState, title: str) -> ObjectiveHistory:
     """The objective by cycle [T, S]."""
     rows = (
         state.by_cycle.rows.clone() if len(state.by_cycle) else torch.zeros(0, len(state.objective))
     )
-    return Climb(title, rows)
+    return ObjectiveHistory(title, rows)
 
 
-def drawn_with(state: CoordinateState, factors: Factors, n: int) -> Tensor:
+def sample_with_stored_seed(state: CoordinateState, factors: Factors, n: int) -> Tensor:
     """θ ~ q [n, P], by the same random numbers whenever it is asked."""
     device = state.objective.device
     return state.ascent.draw(factors, n, torch.Generator(device).manual_seed(state.seed))

@@ -1,4 +1,5 @@
-"""Doubly stochastic variational inference: minibatches and Monte-Carlo samples of the latent features."""
+"""Doubly stochastic variational inference: minibatches and Monte-Carlo samples of the latent
+features."""
 
 from __future__ import annotations
 
@@ -32,13 +33,15 @@ class DSVIState:
 
 @register("inference", "dsvi")
 class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
-    """Doubly stochastic variational inference: Adam, optionally natural gradients, on a Monte-Carlo ELBO of minibatches.
+    """Doubly stochastic variational inference: Adam, optionally natural gradients, on a Monte-Carlo
+    ELBO of minibatches.
 
         φ ← φ + lr_k · Adam(∇_φ (N/B Σ_batch S⁻¹ Σ_s E[log p(y | f_s)] − KL))
 
         θ ← θ + γ ∂ELBO/∂η   for q(v) = N(m, S) of the chosen layers, θ natural and η expectation parameters
 
-    Info: elbo, log_likelihood and kl in nats for the whole data set, the jitter that K_zz needed, lr, grad_norm.
+    Info: elbo, log_likelihood and kl in nats for the whole data set, the jitter that K_zz needed,
+    lr, grad_norm.
 
     Source: Salimbeni and Deisenroth (2017); Boustati (2021), eq. (3.14) and A.1.2.
     """
@@ -61,8 +64,8 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     clip_norm: PositiveFloat | None
 
     def learning_rate(self, step: int) -> float:
-        """lr of step 1, 2, …: constant; cosine from lr to lr · decay_factor over decay_steps; or lr times
-        decay_factor once every decay_steps."""
+        """lr of step 1, 2, …: constant; cosine from lr to lr · decay_factor over decay_steps; or lr
+        times decay_factor once every decay_steps."""
         if self.schedule == "cosine":
             progress = min((step - 1) / self.decay_steps, 1.0)
             floor = self.decay_factor

@@ -7,18 +7,18 @@ from typing import Any, ClassVar, Protocol
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogJoint, PointMasses
-from components.contracts.problems import RowBatch, Sees
+from components.contracts.problems import BatchKind, RowBatch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.variational.coordinate import (
     CoordinateState,
     best_start,
     climb,
-    drawn_with,
     init_coordinate_state,
     path,
+    sample_with_stored_seed,
 )
-from components.inference.variational.factor_posterior import PointOfRows
+from components.inference.variational.factor_posterior import PointMassPosterior
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -48,7 +48,7 @@ class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateStat
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"point_masses", "log_joint"})
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "supervised": frozenset({"theta_predictive"})
@@ -70,10 +70,12 @@ class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateStat
     ) -> tuple[CoordinateState, Info]:
         return climb(state, batch)
 
-    def posterior(self, state: CoordinateState) -> PointOfRows:
+    def posterior(self, state: CoordinateState) -> PointMassPosterior:
         factors, objective = best_start(state)
         model = state.model
         assert isinstance(model, LogJoint)
         title = "log posterior" if self.penalised else "log likelihood"
-        theta = drawn_with(state, factors, 1)
-        return PointOfRows(model, theta, state.ascent, factors, objective, path(state, title))
+        theta = sample_with_stored_seed(state, factors, 1)
+        return PointMassPosterior(
+            model, theta, state.ascent, factors, objective, path(state, title)
+        )

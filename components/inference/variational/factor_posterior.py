@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.densities import Constrains
+from components.contracts.capabilities.densities import ConstrainingMap
 from components.contracts.capabilities.mean_field import (
     ClosedFormAscent,
     ClusterAscent,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Predictor(Constrains, Protocol):
+class Predictor(ConstrainingMap, Protocol):
     """Model of labels, or of rows, with named parameters."""
 
     @property
@@ -32,7 +32,7 @@ class Predictor(Constrains, Protocol):
 
 
 @dataclass(frozen=True)
-class Climb:
+class ObjectiveHistory:
     """How far the objective of each start has come."""
 
     title: str  # of the objective
@@ -46,12 +46,13 @@ class Climb:
 
 @dataclass(frozen=True, kw_only=True)
 class FactorDraws(Draws):
-    """q(θ) of the best start, and draws of it, which predict and are scored as any others; rows by q itself where it can."""
+    """q(θ) of the best start, and draws of it, which predict and are scored as any others; rows by
+    q itself where it can."""
 
     ascent: ClosedFormAscent
     factors: Factors  # of the best start alone, S = 1
     objective: float  # nats: below the log evidence of the training rows
-    climb: Climb
+    climb: ObjectiveHistory
 
     def scores(self) -> dict[str, Tensor | float]:
         """Minus the bound."""
@@ -81,7 +82,7 @@ class FactorDraws(Draws):
 
 
 @dataclass(frozen=True)
-class PointOfRows:
+class PointMassPosterior:
     """δ(θ − θ̂) of the best start."""
 
     model: Predictor
@@ -89,7 +90,7 @@ class PointOfRows:
     ascent: ClosedFormAscent
     factors: Factors  # S = 1
     objective: float  # log posterior or log likelihood there, nats
-    climb: Climb
+    climb: ObjectiveHistory
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """p(y | x, θ̂) at x [B, D]."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
-from components.inference.variational.global_gaussian import CHUNK, JointByRows
+from components.inference.variational.global_gaussian import CHUNK, RowwiseLogJoint
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -20,15 +20,15 @@ class FlexibleGuide(nn.Module):
 
     A row's share of the bound is log p(y_b | θ) + (log p(θ) − log q(θ))/N, as of one Gaussian."""
 
-    def __init__(self, target: JointByRows, dim: int):
+    def __init__(self, target: RowwiseLogJoint, dim: int):
         super().__init__()
         self.target = target
         self.dim = dim
 
     @abstractmethod
     def places(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """θ of noise ε ~ N(0, I) [S, P], one or several of each: [S, J, P], and weights [J] that sum to 1, with which
-        E_q f = E_ε Σ_j w_j f(θ_j)."""
+        """θ of noise ε ~ N(0, I) [S, P], one or several of each: [S, J, P], and weights [J] that
+        sum to 1, with which E_q f = E_ε Σ_j w_j f(θ_j)."""
 
     @abstractmethod
     def log_density(self, theta: Tensor) -> Tensor:
@@ -125,9 +125,10 @@ class _Density(nn.Module):
 
 
 class MixtureGuide(FlexibleGuide):
-    """q(θ) = Σ_j w_j N(θ | m_j, diag s_j²); each noise gives one θ of every part, so that no part is drawn at random."""
+    """q(θ) = Σ_j w_j N(θ | m_j, diag s_j²); each noise gives one θ of every part, so that no part
+    is drawn at random."""
 
-    def __init__(self, target: JointByRows, centres: Tensor, std: float):
+    def __init__(self, target: RowwiseLogJoint, centres: Tensor, std: float):
         super().__init__(target, centres.shape[1])
         self.means = nn.Parameter(centres.clone())  # [J, P]
         self.log_stds = nn.Parameter(torch.full_like(centres, math.log(std)))
@@ -148,15 +149,17 @@ class MixtureGuide(FlexibleGuide):
 
 
 class FlowGuide(FlexibleGuide):
-    """θ = m + s ∘ T(ε), T of affine couplings: half of the coordinates are moved and stretched by a network of the others.
+    """θ = m + s ∘ T(ε), T of affine couplings: half of the coordinates are moved and stretched by a
+    network of the others.
 
         u_b ← u_b exp(tanh α(u_a)) + β(u_a),  u_a as it was, halves in turn
 
-    At the start T is the identity.  Source: Dinh, Sohl-Dickstein and Bengio (2017), eqs. (4) to (8)."""
+    At the start T is the identity.  Source: Dinh, Sohl-Dickstein and Bengio (2017), eqs. (4) to
+    (8)."""
 
     def __init__(
         self,
-        target: JointByRows,
+        target: RowwiseLogJoint,
         mean: Tensor,
         std: float,
         layers: int,
@@ -188,7 +191,7 @@ class FlowGuide(FlexibleGuide):
         )
         self.register_buffer("kept", mask.to(mean.dtype))  # [layers, P]
 
-    def _moves(self, layer: int, u: Tensor) -> tuple[Tensor, Tensor]:
+    def _log_scale_and_shift(self, layer: int, u: Tensor) -> tuple[Tensor, Tensor]:
         """Log stretch and shift of the coordinates that are not kept, of those that are."""
         mask: Tensor = self.get_buffer("kept")[layer]
         hidden = ((u * mask) @ self.first[layer].T + self.bias[layer]).tanh()
@@ -198,7 +201,7 @@ class FlowGuide(FlexibleGuide):
     def _forward(self, noise: Tensor) -> Tensor:
         u = noise
         for layer in range(len(self.first)):
-            stretch, shift = self._moves(layer, u)
+            stretch, shift = self._log_scale_and_shift(layer, u)
             u = u * stretch.exp() + shift
         return self.mean + self.log_std.exp() * u
 
@@ -209,7 +212,7 @@ class FlowGuide(FlexibleGuide):
         u = (theta - self.mean) / self.log_std.exp()
         log_det = self.log_std.sum()
         for layer in reversed(range(len(self.first))):
-            stretch, shift = self._moves(layer, u)
+            stretch, shift = self._log_scale_and_shift(layer, u)
             u = (u - shift) * (-stretch).exp()
             log_det = log_det + stretch.sum(-1)
         return -0.5 * (u.square() + LOG_2PI).sum(-1) - log_det

@@ -1,4 +1,5 @@
-"""Gaussian variational inference of the parameters of any log joint, by any estimator of the gradient of its bound."""
+"""Gaussian variational inference of the parameters of any log joint, by any estimator of the
+gradient of its bound."""
 
 from __future__ import annotations
 
@@ -17,23 +18,23 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    OF_DRAWS,
-    PREDICTS_LABELS,
-    Sampled,
-    Seen,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    ModelBatch,
+    SampleableProblem,
     init_chains,
     init_for_training,
     training_data,
 )
-from components.inference.point.descent import Descent, optimizer_of
-from components.inference.variational.ascent import Fitting, ascend_parameters
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows, Noise
+from components.inference.point.descent import Descent, build_optimizer
+from components.inference.variational.ascent import TrainingState, ascend_parameters
+from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
 from components.posteriors.variational import GaussianPosterior
 from components.registry import register
 
 
 @dataclass
-class GaussianFitting(Fitting[GlobalGaussian]):
+class GaussianTrainingState(TrainingState[GlobalGaussian]):
     """q(θ) in training."""
 
     # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q
@@ -44,18 +45,19 @@ class GaussianFitting(Fitting[GlobalGaussian]):
 
 
 @register("inference", "gaussian_vi")
-class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
-    """Gaussian variational inference of a log joint: ascent of a lower bound on the evidence (Adam or gradient ascent).
+class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrainingState]):
+    """Gaussian variational inference of a log joint: ascent of a lower bound on the evidence (Adam
+    or gradient ascent).
 
         L(φ) = Σ_n E_q[log p(y_n | θ)] − KL(q(θ) ‖ p(θ)),   q(θ) = N(m, L Lᵀ),   φ ← φ + lr · Adam(ĝ / N),  E[ĝ] = ∇_φ L
 
-    ĝ is what ``gradient`` estimates from a minibatch; L is diagonal or lower triangular, with log L_pp among φ; θ [P].  KL is
-    in closed form where the model says that its prior is Gaussian, otherwise in part by the draws.  A density is its own
-    log p(θ), without rows; a series is one row.
-    ``noise: rows`` gives every row of a minibatch a draw θ of its own, as (B.6) prints it.
-    The posterior is N(m, L Lᵀ) itself, and two chains of ``draws`` draws of it, which predict and estimate −L of the
-    training rows (``nelbo``).  Info: the terms of the bound for the
-    whole data set in nats (``elbo``), and the norm of ĝ / N.
+    ĝ is what ``gradient`` estimates from a minibatch; L is diagonal or lower triangular, with log
+    L_pp among φ; θ [P].  KL is in closed form where the model says that its prior is Gaussian,
+    otherwise in part by the draws.  A density is its own log p(θ), without rows; a series is one
+    row. ``noise: rows`` gives every row of a minibatch a draw θ of its own, as (B.6) prints it. The
+    posterior is N(m, L Lᵀ) itself, and two chains of ``draws`` draws of it, which predict and
+    estimate −L of the training rows (``nelbo``).  Info: the terms of the bound for the whole data
+    set in nats (``elbo``), and the norm of ĝ / N.
 
     Raises:
         NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
@@ -65,8 +67,8 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
     needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = PREDICTS_LABELS
-    gives: ClassVar[frozenset[str]] = OF_DRAWS | {"analyses"}
+    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
+    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
     # keys that the gradient takes over from here
@@ -98,11 +100,11 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
 
-    def family(self, target: JointByRows, mean: Tensor) -> GlobalGaussian:
+    def family(self, target: RowwiseLogJoint, mean: Tensor) -> GlobalGaussian:
         """q where training begins, around ``mean`` [P]."""
         return GlobalGaussian(target, mean, self.initial_std, self.covariance == "full", self.noise)
 
-    def init(self, model: LogJoint, problem: Sampled, rng: Rng) -> GaussianFitting:
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> GaussianTrainingState:
         if self.start == "training":
             mean = init_for_training(model, problem, self.sees, 1, rng).start[0]
         else:
@@ -112,7 +114,7 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
             mean = init_chains(
                 model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs
             ).start[0]
-        q = self.family(JointByRows.of(model, problem), mean)
+        q = self.family(RowwiseLogJoint.of(model, problem), mean)
         base = torch.randn(
             INDEPENDENT_CHAINS,
             self.draws,
@@ -121,8 +123,8 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
             dtype=mean.dtype,
             device=rng.init.device,
         )
-        optimizer = optimizer_of(q.parameters(), self.optimizer, self.lr, self.momentum)
-        return GaussianFitting(
+        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        return GaussianTrainingState(
             q,
             optimizer,
             self.gradient.init(q, rng),
@@ -131,10 +133,12 @@ class GaussianVI(Inference[LogJoint, Sampled, Seen, GaussianFitting]):
             training_data(problem),
         )
 
-    def step(self, state: GaussianFitting, batch: Seen, rng: Rng) -> tuple[GaussianFitting, Info]:
+    def step(
+        self, state: GaussianTrainingState, batch: ModelBatch, rng: Rng
+    ) -> tuple[GaussianTrainingState, Info]:
         return ascend_parameters(state, self.gradient, batch, rng)
 
-    def posterior(self, state: GaussianFitting) -> GaussianPosterior:
+    def posterior(self, state: GaussianTrainingState) -> GaussianPosterior:
         with torch.no_grad():
             q = state.module
             model = state.model

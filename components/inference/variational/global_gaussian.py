@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
-from components.inference.chains import Sampled
+from components.inference.chains import SampleableProblem
 from components.maths.gaussian_kl import kl_diagonal, kl_gaussian
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -22,7 +22,7 @@ CHUNK = 100  # rows at once where the bound of all is estimated
 
 
 @dataclass(frozen=True)
-class JointByRows:
+class RowwiseLogJoint:
     """Log joint to which q(θ) is fitted; its parameters are not among the parameters of q."""
 
     model: LogJoint
@@ -30,7 +30,7 @@ class JointByRows:
     n_data: int = 0  # N, rows of the training set; 0 of a density
 
     @classmethod
-    def of(cls, model: LogJoint, problem: Sampled) -> JointByRows:
+    def of(cls, model: LogJoint, problem: SampleableProblem) -> RowwiseLogJoint:
         """Log joint of a model for a density, for labels, or for rows without labels."""
         if isinstance(problem, Unlabelled) and isinstance(problem.train, Rows):
             return cls(model, problem.train.x[0].numel(), problem.n)
@@ -84,7 +84,7 @@ class GlobalGaussian(nn.Module):
 
     lower: nn.Parameter | None
 
-    def __init__(self, target: JointByRows, mean: Tensor, std: float, full: bool, noise: Noise):
+    def __init__(self, target: RowwiseLogJoint, mean: Tensor, std: float, full: bool, noise: Noise):
         super().__init__()
         self.target = target
         self.noise = noise
@@ -150,8 +150,8 @@ class GlobalGaussian(nn.Module):
         return noise.to(self.mean.device).expand(-1, batch.n_rows, -1)
 
     def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
-        """log p(y_b | θ_sb) [S, B] where the prior is Gaussian and ``kl`` has the rest; otherwise with the row's share of
-        log p(θ_sb) + H(q)."""
+        """log p(y_b | θ_sb) [S, B] where the prior is Gaussian and ``kl`` has the rest; otherwise
+        with the row's share of log p(θ_sb) + H(q)."""
         value = self.rows_at(batch, self.transform(self.distinct(noise)))
         return (
             value + self.entropy / (batch.scale * batch.n_rows)
@@ -160,7 +160,8 @@ class GlobalGaussian(nn.Module):
         )
 
     def kl(self) -> Tensor:
-        """KL(q ‖ p) [] in closed form where the prior is Gaussian; otherwise 0, for rows have it all."""
+        """KL(q ‖ p) [] in closed form where the prior is Gaussian; otherwise 0, for rows have it
+        all."""
         s = self.target.prior_std
         if s is None:
             return self.mean.new_zeros(())
@@ -210,7 +211,8 @@ class GlobalGaussian(nn.Module):
         return self.mean[None], self.scale_tril[None]  # m [1, P], L [1, P, P]
 
     def rows_at(self, batch: RowBatch, theta: Tensor) -> Tensor:
-        """log p(y_b | θ_sb) [S, B], and the row's share of log p(θ_sb) where ``kl`` does not have it in closed form."""
+        """log p(y_b | θ_sb) [S, B], and the row's share of log p(θ_sb) where ``kl`` does not have
+        it in closed form."""
         value = self.target.log_likelihood(theta, batch)
         if self.target.prior_std is None:
             value = value + self.target.log_prior(theta) / (batch.scale * batch.n_rows)
@@ -257,8 +259,8 @@ class GlobalGaussian(nn.Module):
         return -0.5 * z.square() - self.log_std - 0.5 * math.log(2 * math.pi)
 
     def log_joint_each(self, batch: RowBatch, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """log p(x, θ) [S], and of each coordinate the likelihood and its own prior, where that is N(0, diag s²); otherwise
-        all of it [S, P]."""
+        """log p(x, θ) [S], and of each coordinate the likelihood and its own prior, where that is
+        N(0, diag s²); otherwise all of it [S, P]."""
         likelihood = batch.scale * self.target.log_likelihood(theta[:, None], batch).sum(1)
         s = self.target.prior_std
         if s is None:

@@ -11,7 +11,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Elbo, Hyperparameters
-from components.contracts.problems import Batch, Sees
+from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
@@ -58,7 +58,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[Sees] = "whole"
+    sees: ClassVar[BatchKind] = "whole"
     needs: ClassVar[frozenset[str]] = frozenset({"elbo"})
     gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
 
@@ -76,7 +76,8 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
 
     # ---- the start ---------------------------------------------------------------------------------------------------
     def _starts(self, module: Elbo, rng: Rng) -> list[Tensor]:
-        """Initial θ of each restart; after the first, hyper-parameters (on their unbounded scale) plus normal noise."""
+        """Initial θ of each restart; after the first, hyper-parameters (on their unbounded scale)
+        plus normal noise."""
         parameters = list(module.parameters())
         first = flatten(parameters)
         starts = [first]

@@ -18,12 +18,12 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
-from components.inference.variational.ascent import climb_term, risen
+from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.maths.optimizers import Adam
 from components.posteriors.draws import hold
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class WeightNetwork(Network, WeightSpace, Protocol):
@@ -40,7 +40,8 @@ class NetworkLaw(Protocol):
 
 
 class MeanField(nn.Module):
-    """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so its Glorot initialisation is where q starts."""
+    """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so its Glorot initialisation is
+    where q starts."""
 
     network: WeightNetwork
 
@@ -63,10 +64,12 @@ class MeanField(nn.Module):
         return torch.addcmul(mean, self.log_std.exp(), noise)
 
     def local(self, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
-        """f [n, B, T, C] by local reparameterisation: a pre-activation is drawn where its weights would be.
+        """f [n, B, T, C] by local reparameterisation: a pre-activation is drawn where its weights
+        would be.
 
-        a = h W_μᵀ + b_μ + √(h² W_σ²ᵀ + b_σ²) ∘ ε, ε [n, B, out]: every row has its own weights, which makes the rows'
-        contributions to the gradient independent (Kingma, Salimans and Welling 2015, eq. 6)."""
+        a = h W_μᵀ + b_μ + √(h² W_σ²ᵀ + b_σ²) ∘ ε, ε [n, B, out]: every row has its own weights,
+        which makes the rows' contributions to the gradient independent (Kingma, Salimans and
+        Welling 2015, eq. 6)."""
         network = self.network
         assert isinstance(network, AffineLayers)
         means = network.layers(network.theta)
@@ -144,7 +147,7 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
 
     def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> MeanFieldState:
         if self.estimator == "local" and model.shares_weights:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference.estimator: noise on the pre-activations (local) would give every pixel weights of its own, which "
                 "a convolution's share; use weights"
             )
@@ -164,13 +167,13 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
 
     def step(self, state: MeanFieldState, batch: Batch, rng: Rng) -> tuple[MeanFieldState, Info]:
         terms = self.elbo(state.q, batch, rng.noise)
-        if (beta := risen(state.t, self.warmup)) < 1:
+        if (beta := warmup_weight(state.t, self.warmup)) < 1:
             waived = (1 - beta) * self.kl_scale * terms["kl"]
-            info = climb_term(
+            info = ascend_term(
                 state.optimizer, terms | {"objective": terms["elbo"] + waived}, "objective", batch
             )
         else:
-            info = climb_term(state.optimizer, terms, "elbo", batch)
+            info = ascend_term(state.optimizer, terms, "elbo", batch)
         return replace(state, t=state.t + 1), info
 
     def posterior(self, state: MeanFieldState) -> MeanFieldPosterior:

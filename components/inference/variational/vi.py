@@ -1,4 +1,5 @@
-"""Variational inference of models with a guide of their own, by any estimator of the gradient of their bound."""
+"""Variational inference of models with a guide of their own, by any estimator of the gradient of
+their bound."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from components.contracts.problems import Batch, Kind, RowBatch
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.point.descent import Descent, optimizer_of
-from components.inference.variational.ascent import Fitting, ascend
+from components.inference.point.descent import Descent, build_optimizer
+from components.inference.variational.ascent import TrainingState, ascend
 from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import BoundedPosterior
 from components.problems.supervised import Supervised
@@ -24,11 +25,11 @@ from components.registry import register
 
 CHUNK = 1000  # rows at once where the bound of all is estimated
 
-FittingOfRows = Fitting[LogRatio[RowBatch]]
+RowTrainingState = TrainingState[LogRatio[RowBatch]]
 
 
 @dataclass
-class FittingOfLabels(Fitting[Elbo]):
+class LabelTrainingState(TrainingState[Elbo]):
     """A model of labels in training, and what its bound on all rows is scored by."""
 
     train: Batch = rebuilt()
@@ -48,21 +49,23 @@ class VI(
         LogRatio[RowBatch] | Elbo,
         Unlabelled | Supervised,
         RowBatch,
-        FittingOfRows | FittingOfLabels,
+        RowTrainingState | LabelTrainingState,
     ]
 ):
-    """Variational inference: ascent of a lower bound on log p(x), or on log p(y | x), by any gradient (Adam or SGD).
+    """Variational inference: ascent of a lower bound on log p(x), or on log p(y | x), by any
+    gradient (Adam or SGD).
 
         φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ Σ_n E_q(z|x_n)[log p(x_n, z) − log q(z|x_n)]
         of labels                   E[ĝ] = ∇_φ {Σ_n E_q(f_n)[log p(y_n | f_n)] − KL[q ‖ p]}
 
-    ĝ is what ``gradient`` estimates from a minibatch; φ are the parameters of the generative model and of its guide q.
-    Dividing by the number of rows N leaves Adam's path as it is and gives ``lr`` of sgd its customary meaning.  Labels are
-    predicted by ``n_predict`` samples, and minus the bound on all training rows (``nelbo``) is estimated by ``bound_samples``.
-    Info: the terms of the bound for the whole data set in nats (``elbo``), and the norm of ĝ / N.
+    ĝ is what ``gradient`` estimates from a minibatch; φ are the parameters of the generative model
+    and of its guide q. Dividing by the number of rows N leaves Adam's path as it is and gives
+    ``lr`` of sgd its customary meaning.  Labels are predicted by ``n_predict`` samples, and minus
+    the bound on all training rows (``nelbo``) is estimated by ``bound_samples``. Info: the terms of
+    the bound for the whole data set in nats (``elbo``), and the norm of ĝ / N.
 
-    Source: Kingma and Welling (2014), Algorithm 1; Rezende, Mohamed and Wierstra (2014), Algorithm 1; of labels Salimbeni and
-    Deisenroth (2017), Boustati (2021), section 4.6.4."""
+    Source: Kingma and Welling (2014), Algorithm 1; Rezende, Mohamed and Wierstra (2014), Algorithm
+    1; of labels Salimbeni and Deisenroth (2017), Boustati (2021), section 4.6.4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -95,8 +98,8 @@ class VI(
 
     def init(
         self, model: LogRatio[RowBatch] | Elbo, problem: Unlabelled | Supervised, rng: Rng
-    ) -> FittingOfRows | FittingOfLabels:
-        optimizer = optimizer_of(model.parameters(), self.optimizer, self.lr, self.momentum)
+    ) -> RowTrainingState | LabelTrainingState:
+        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
         learnt = self.gradient.init(model, rng)
         if isinstance(problem, Supervised):
             assert isinstance(model, Elbo)
@@ -104,25 +107,25 @@ class VI(
             noise = [
                 model.draw_noise(part, self.bound_samples, rng.at("noise", i)) for i, part in every
             ]
-            return FittingOfLabels(model, optimizer, learnt, problem.train, noise)
+            return LabelTrainingState(model, optimizer, learnt, problem.train, noise)
         assert isinstance(model, LogRatio)
-        return Fitting(model, optimizer, learnt)
+        return TrainingState(model, optimizer, learnt)
 
     def step(
-        self, state: FittingOfRows | FittingOfLabels, batch: RowBatch, rng: Rng
-    ) -> tuple[FittingOfRows | FittingOfLabels, Info]:
+        self, state: RowTrainingState | LabelTrainingState, batch: RowBatch, rng: Rng
+    ) -> tuple[RowTrainingState | LabelTrainingState, Info]:
         return ascend(state, self.gradient, batch, rng)
 
     def posterior(
-        self, state: FittingOfRows | FittingOfLabels
+        self, state: RowTrainingState | LabelTrainingState
     ) -> LatentPosterior | BoundedPosterior:
-        if isinstance(state, FittingOfLabels):
+        if isinstance(state, LabelTrainingState):
             return BoundedPosterior(state.module, self.n_predict, self.elbo_value(state))
         return LatentPosterior(state.module)
 
     @staticmethod
     @torch.no_grad()
-    def elbo_value(state: FittingOfLabels) -> float:
+    def elbo_value(state: LabelTrainingState) -> float:
         """ELBO of all training rows, in nats."""
         terms = [
             state.module.elbo(part, noise)

@@ -41,7 +41,9 @@ def judge(
     beaten = dict(
         zip(
             admissible,
-            beaten_by([means[name] for name in admissible], [sds[name] for name in admissible]),
+            find_dominators(
+                [means[name] for name in admissible], [sds[name] for name in admissible]
+            ),
             strict=True,
         )
     )
@@ -55,8 +57,9 @@ def judge(
     return [Choice(name, u, means[name], sds[name], verdict(name)) for name, u in offered.items()]
 
 
-def beaten_by(means: list[float], sds: list[float]) -> list[int | None]:
-    """For each which other beats it, the one of most mean; None: none does.  Differences of rounding do not count."""
+def find_dominators(means: list[float], sds: list[float]) -> list[int | None]:
+    """For each which other beats it, the one of most mean; None: none does.  Differences of
+    rounding do not count."""
     mean = np.array(means)
     sd = np.array(sds)
     out: list[int | None] = []

@@ -1,4 +1,5 @@
-"""The best plan: most expected sales under a budget and a risk, or a mean less so many standard deviations."""
+"""The best plan: most expected sales under a budget and a risk, or a mean less so many standard
+deviations."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from scipy.optimize import minimize, minimize_scalar
 
 from components.maths.budget.spends import Spends
 from components.maths.budget.sum_law import Array, SumLaw
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
 TOLERANCE = (
     # of what is gained, and of the standard deviation where nothing is spent: what a plan may fall
     # short by
     1e-6
 )
-TIGHT = 1e-15  # of SLSQP, in the same units
+SLSQP_TOLERANCE = 1e-15  # of SLSQP, in the same units
 ROUNDS = 1000
 
 
@@ -35,21 +36,25 @@ class Plan:
 def best_plan(
     law: SumLaw, spends: Spends, risk: float | None = None, aversion: float = 0.0
 ) -> Plan:
-    """The u that makes E[Σ_h y_{t+h} | u] − λ sd[Σ_h y_{t+h} | u] largest over the constraints and sd ≤ σ (``risk``).
+    """The u that makes E[Σ_h y_{t+h} | u] − λ sd[Σ_h y_{t+h} | u] largest over the constraints and
+    sd ≤ σ (``risk``).
 
-    A concave function over a convex set: a linear programme where neither λ nor σ counts, otherwise sequential quadratic
-    programming.  Its answer is not taken on trust: with η ≥ 0 for the variance, L(v) = f(v) − η (Var v − σ²) bounds the best
-    from above, and lies below its tangent at u, so that no plan is better than L(u) + max_v ∇L(u)'(v − u), a linear programme.
-    ``gap`` is what is left to it, at most ``TOLERANCE``.
+    A concave function over a convex set: a linear programme where neither λ nor σ counts, otherwise
+    sequential quadratic programming.  Its answer is not taken on trust: with η ≥ 0 for the
+    variance, L(v) = f(v) − η (Var v − σ²) bounds the best from above, and lies below its tangent at
+    u, so that no plan is better than L(u) + max_v ∇L(u)'(v − u), a linear programme. ``gap`` is
+    what is left to it, at most ``TOLERANCE``.
 
-    As printed the programme chooses u_{t+1} for y_{t+1}, which by (1.4) moves only y_{t+2}: what is chosen here are
-    u_t … u_{t+k−1}, for y_{t+1} … y_{t+k}.
+    As printed the programme chooses u_{t+1} for y_{t+1}, which by (1.4) moves only y_{t+2}: what is
+    chosen here are u_t … u_{t+k−1}, for y_{t+1} … y_{t+k}.
 
-    Raises Misfit (constraints that nothing satisfies, a risk that no plan meets), NumericalTrouble (not solved).
+    Raises Misfit (constraints that nothing satisfies, a risk that no plan meets), NumericalTrouble
+    (not solved).
 
-    Source: Gallego (2021), section 1.2.4, "Budget allocation"; Kraft (1988); Frank and Wolfe (1956) for the bound."""
+    Source: Gallego (2021), section 1.2.4, "Budget allocation"; Kraft (1988); Frank and Wolfe (1956)
+    for the bound."""
     spends.check()
-    one = _Scaled.of(law, spends)
+    one = _ScaledPlan.of(law, spends)
     inner = one.law
     corner = one.spends.best(inner.effect)
     if aversion == 0 and (risk is None or law.sd(corner * one.unit) <= risk):
@@ -70,15 +75,15 @@ def best_plan(
         safest, _ = one.ascend(lambda u: -inner.variance(u), lambda u: -inner.slope(u), corner)
         if inner.variance(safest) > limit:
             least = math.sqrt(inner.variance(safest)) * one.sale
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.budget.risk={risk:g}: no plan has a standard deviation below {least:.6g}; raise it"
             )
-        begin = _within(inner, safest, corner, limit)
+        begin = _bisect_to_variance(inner, safest, corner, limit)
         u, eta = one.ascend(value, gradient, begin, limit)
-        u = _within(inner, safest, u, limit)  # what rounding left beyond it
+        u = _bisect_to_variance(inner, safest, u, limit)  # what rounding left beyond it
     gap = one.gap(u, value(u), gradient(u), limit, eta)
     if gap > TOLERANCE * (1 + abs(value(u))):
-        raise NumericalTrouble(
+        raise NumericalError(
             f"a plan that may fall short of the best by {gap:.1e} standard deviations of sales",
             "plan fewer dataset.budget.weeks",
         )
@@ -92,7 +97,7 @@ def safest_plan(law: SumLaw, spends: Spends) -> Plan:
         Misfit: constraints that nothing satisfies.
     """
     spends.check()
-    one = _Scaled.of(law, spends)
+    one = _ScaledPlan.of(law, spends)
     inner = one.law
     u, _ = one.ascend(
         lambda u: -inner.variance(u), lambda u: -inner.slope(u), one.spends.best(np.zeros(law.size))
@@ -105,7 +110,7 @@ def _plan(law: SumLaw, u: Array, gap: float) -> Plan:
     return Plan(u, law.mean(u), law.sd(u), gap)
 
 
-def _within(law: SumLaw, safest: Array, u: Array, limit: float) -> Array:
+def _bisect_to_variance(law: SumLaw, safest: Array, u: Array, limit: float) -> Array:
     """Last point from the safest plan towards u with variance at most the limit, by halving."""
     low, high = (1.0, 1.0) if law.variance(u) <= limit else (0.0, 1.0)
     for _ in range(60):
@@ -119,8 +124,9 @@ def _within(law: SumLaw, safest: Array, u: Array, limit: float) -> Array:
 
 
 @dataclass(frozen=True)
-class _Scaled:
-    """The same in units of the budget and of the standard deviation of sales, in which tolerances mean something."""
+class _ScaledPlan:
+    """The same in units of the budget and of the standard deviation of sales, in which tolerances
+    mean something."""
 
     law: SumLaw
     spends: Spends
@@ -128,7 +134,7 @@ class _Scaled:
     sale: float  # of sales
 
     @classmethod
-    def of(cls, law: SumLaw, spends: Spends) -> _Scaled:
+    def of(cls, law: SumLaw, spends: Spends) -> _ScaledPlan:
         unit = spends.total if spends.total > 0 else 1.0
         sale = math.sqrt(law.base_variance)
         small = SumLaw(law.a / sale, law.r * (unit / sale), law.v / sale**2)
@@ -168,7 +174,7 @@ class _Scaled:
             bounds=np.stack([self.spends.lower, self.spends.upper], 1),
             constraints=inside,
             method="SLSQP",
-            options={"ftol": TIGHT, "maxiter": ROUNDS},
+            options={"ftol": SLSQP_TOLERANCE, "maxiter": ROUNDS},
         )
         eta = max(float(solution.multipliers[-1]), 0.0) if math.isfinite(limit) else 0.0
         return np.clip(solution.x, self.spends.lower, self.spends.upper), eta

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from components.maths.budget.sum_law import Array
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 SLACK = 1e-8  # of a constraint, in units of its size: rounding
@@ -37,7 +37,7 @@ class Spends:
             -value, A_ub=self.A, b_ub=self.b, bounds=self._bounds, method="highs-ds", options=EXACT
         )
         if solution.status != 0:
-            raise NumericalTrouble(
+            raise NumericalError(
                 f"no best corner of the constraints ({solution.message})", "change dataset.budget"
             )
         return np.clip(solution.x, self.lower, self.upper)
@@ -62,7 +62,7 @@ class Spends:
         m = len(self.b)
         if (crossed := np.flatnonzero(self.lower > self.upper)).size:
             j = crossed[0]
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.budget: at least {self.lower[j]:g} and at most {self.upper[j]:g} of one spend in one week"
             )
         if not len(self.b) or m == 1:
@@ -71,7 +71,7 @@ class Spends:
             rest = replace(self, A=self.A[1:], b=self.b[1:], names=self.names[1:])
         conflict = rest._violated_constraint()
         if conflict is not None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.budget.{conflict}: nothing satisfies it beside the other constraints; loosen one of them"
             )
         least = linprog(
@@ -89,12 +89,13 @@ class Spends:
                 if dual < -SLACK
             ]
             why = ", ".join(binding_names) or "the least of each week"
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.budget.total={self.total:g}: minimum spends ({why}) need {least.fun:g}; raise it, or lower them"
             )
 
     def _violated_constraint(self) -> str | None:
-        """Name of a constraint that is broken when total violation is least; None if all can hold."""
+        """Name of a constraint that is broken when total violation is least; None if all can
+        hold."""
         n = len(self.lower)
         m = len(self.b)
         if m == 0:

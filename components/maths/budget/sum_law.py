@@ -1,4 +1,5 @@
-"""Mean and variance of a sum of sales to come, linear and quadratic in what is spent, under draws of a posterior."""
+"""Mean and variance of a sum of sales to come, linear and quadratic in what is spent, under draws
+of a posterior."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ def numbers(value: Tensor) -> Array:
 
 @dataclass(frozen=True)
 class SumLaw:
-    """y_{t+1} + … + y_{t+k} given n spends u: of draw s it is N(a_s + r_s'u, v_s), and draws are equally likely.
+    """y_{t+1} + … + y_{t+k} given n spends u: of draw s it is N(a_s + r_s'u, v_s), and draws are
+    equally likely.
 
-    E = ā + r̄'u and Var = v̄ + Var(a) + 2 Cov(a, r)'u + u' Cov(r) u, over the draws: the law of total variance.
+    E = ā + r̄'u and Var = v̄ + Var(a) + 2 Cov(a, r)'u + u' Cov(r) u, over the draws: the law of
+    total variance.
 
     Source: Gallego (2021), section 1.2.4, "Budget allocation"."""
 

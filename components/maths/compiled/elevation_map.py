@@ -7,14 +7,14 @@ from typing import Literal, TypeVar
 import torch
 from torch import Tensor
 
-Dem = Literal["as_released", "as_printed", "matlab"]
+ElevationMapVersion = Literal["as_released", "as_printed", "matlab"]
 V = TypeVar("V", Tensor, float)  # tensors here, one number at a time where the map is compiled
 
 PER_METRE = 3 / 2.96e4  # q: the map's units to a metre
 Six = tuple[V, V, V, V, V, V]
 
 
-def _double(s: V, c: V) -> tuple[V, V]:
+def _double_angle(s: V, c: V) -> tuple[V, V]:
     """sin 2u, cos 2u from sin u, cos u."""
     return 2 * s * c, 1 - 2 * s * s
 
@@ -25,16 +25,17 @@ def _plus(s: V, c: V, s_: V, c_: V) -> tuple[V, V]:
 
 
 def multiples(s: V, c: V) -> tuple[Six[V], Six[V]]:
-    """sin ωu for ω = 5, 10, 20, 30, 80, 150 and cos ψu for ψ = 4, 10, 20, 40, 90, 150, from sin u and cos u.
+    """sin ωu for ω = 5, 10, 20, 30, 80, 150 and cos ψu for ψ = 4, 10, 20, 40, 90, 150, from sin u
+    and cos u.
 
     By the addition theorems: two transcendental functions in place of twelve."""
-    s2, c2 = _double(s, c)
-    s4, c4 = _double(s2, c2)
+    s2, c2 = _double_angle(s, c)
+    s4, c4 = _double_angle(s2, c2)
     s5, c5 = _plus(s4, c4, s, c)
-    s10, c10 = _double(s5, c5)
-    s20, c20 = _double(s10, c10)
-    s40, c40 = _double(s20, c20)
-    s80, c80 = _double(s40, c40)
+    s10, c10 = _double_angle(s5, c5)
+    s20, c20 = _double_angle(s10, c10)
+    s40, c40 = _double_angle(s20, c20)
+    s80, c80 = _double_angle(s40, c40)
     s30, c30 = _plus(s20, c20, s10, c10)
     _, c90 = _plus(s80, c80, s10, c10)
     s70, c70 = _plus(s40, c40, s30, c30)
@@ -55,7 +56,8 @@ def hills(sines: Six[V], cosines: Six[V]) -> V:
 
 
 def peaks(c: V, d: V, near: V, middle: V, third: V) -> V:
-    """200(3(1 − c)² e^{−c²−(d+1)²} − 10(c/5 − c³ − d⁵) e^{−c²−d²} − ⅓ e^{third}), given the three exponentials."""
+    """200(3(1 − c)² e^{−c²−(d+1)²} − 10(c/5 − c³ − d⁵) e^{−c²−d²} − ⅓ e^{third}), given the three
+    exponentials."""
     d2 = d * d
     return (
         600 * (1 - c) * (1 - c) * near
@@ -64,15 +66,22 @@ def peaks(c: V, d: V, near: V, middle: V, third: V) -> V:
     )
 
 
-compilable = (_double, _plus, multiples, hills, peaks)  # what a compiled map is made of as well
+compilable = (
+    _double_angle,
+    _plus,
+    multiples,
+    hills,
+    peaks,
+)  # what a compiled map is made of as well
 
 
-def elevation(a: Tensor, b: Tensor, dem: Dem) -> Tensor:
+def elevation(a: Tensor, b: Tensor, dem: ElevationMapVersion) -> Tensor:
     """DEM(a, b) in m, at east a and north b in m [...].
 
-    peaks(qa, qb) + Σ_i α_i sin(ω_i qa) cos(ψ_i qb), q = 3/2.96e4.  ``as_printed``: the third exponent of peaks is
-    −(c + 1)² + d²; ``matlab``: −(c + 1)² − d², as in the function of that name; ``as_released``: as printed, but with a in
-    both factors of the sum, cos(ψ_i qa), as in the code published with the thesis.
+    peaks(qa, qb) + Σ_i α_i sin(ω_i qa) cos(ψ_i qb), q = 3/2.96e4.  ``as_printed``: the third
+    exponent of peaks is −(c + 1)² + d²; ``matlab``: −(c + 1)² − d², as in the function of that
+    name; ``as_released``: as printed, but with a in both factors of the sum, cos(ψ_i qa), as in the
+    code published with the thesis.
 
     Source: Boustati (2021), appendix D.3.4."""
     c = PER_METRE * a

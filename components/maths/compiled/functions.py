@@ -28,7 +28,7 @@ def sin_cos(u: float) -> tuple[float, float]:
     return sin_cos_4(u / 4)
 
 
-def log_of(m: float, exponent: float) -> float:
+def log_scaled(m: float, exponent: float) -> float:
     """log(m 2^exponent) for 1 ≤ m ≤ 2: relative error below 1e-14.
 
     log m = 2 artanh((m − 1)/(m + 1)), halved first where m is beyond √2."""

@@ -1,4 +1,5 @@
-"""Standard deviations of states drawn given their noise in units of them, compiled: the bits of ``inference.structural``."""
+"""Standard deviations of states drawn given their noise in units of them, compiled: the bits of
+``inference.structural``."""
 
 from __future__ import annotations
 

@@ -39,11 +39,12 @@ def compile_loop(
     fast: bool = False,
     inline: bool = False,
 ) -> Callable[P, None]:
-    """A function of arrays and numbers, and the functions that it calls, compiled; at its first call ever on a machine, in
-    seconds.
+    """A function of arrays and numbers, and the functions that it calls, compiled; at its first
+    call ever on a machine, in seconds.
 
-    ``fast``: sums may be taken in another order, and products and sums in one rounding.  ``inline``: the parts are written out
-    where they are called, and nobody counts who holds an array, so that the loop may make none.
+    ``fast``: sums may be taken in another order, and products and sums in one rounding.
+    ``inline``: the parts are written out where they are called, and nobody counts who holds an
+    array, so that the loop may make none.
 
     Raises:
         ImportError: numba is not installed.

@@ -1,4 +1,5 @@
-"""Uniform and standard normal numbers of a counter's hash, compiled: a third to a tenth of the time of torch's."""
+"""Uniform and standard normal numbers of a counter's hash, compiled: a third to a tenth of the time
+of torch's."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.maths.compiled.functions import log_of, sin_cos_4
+from components.maths.compiled.functions import log_scaled, sin_cos_4
 from components.maths.compiled.loops import Array, compile_loop
 
 # 2⁶⁴ over the golden ratio, odd: what the counter goes on by
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
-SECOND = np.uint64(0x94D049BB133111EB)
+SPLITMIX_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 # Of a signed number and one of these numba would make a float.
 TWO, S11, S27, S30, S31 = (np.uint64(k) for k in (2, 11, 27, 30, 31))
 STEP = 2.0**-53
@@ -27,9 +28,10 @@ BLOCK = 1024  # pairs at a time, whose numbers stay in the nearest memory
 def mixed(z: Any) -> Any:
     """The hash of a counter, 64 bits.
 
-    Source: Steele, Lea & Flood (2014), figure 17 with the constants of Stafford's variant 13 (SplitMix64)."""
+    Source: Steele, Lea & Flood (2014), figure 17 with the constants of Stafford's variant 13
+    (SplitMix64)."""
     z = (z ^ (z >> S30)) * FIRST
-    z = (z ^ (z >> S27)) * SECOND
+    z = (z ^ (z >> S27)) * SPLITMIX_MULTIPLIER_2
     return z ^ (z >> S31)
 
 
@@ -51,7 +53,7 @@ def _split(bits: Array, exponents: Array) -> None:
 def _pairs(u: Array, exponents: Array, turns: Array, first: Array, second: Array) -> None:
     """√(−2 log u) times the cosine and the sine of an angle; ``u`` has been split."""
     for i in range(len(u)):
-        radius = math.sqrt(-2 * log_of(u[i], exponents[i]))
+        radius = math.sqrt(-2 * log_scaled(u[i], exponents[i]))
         sine, cosine = sin_cos_4((turns[i] - 0.5) * (math.pi / 2))
         first[i] = radius * cosine
         second[i] = radius * sine
@@ -74,7 +76,9 @@ def _normals(seed: Any, z: Array, u: Array, bits: Array, exponents: Array, turns
 
 @cache
 def _loop() -> Callable[[Any, Array, Array, Array, Array, Array], None]:
-    return compile_loop(_normals, [mixed, sin_cos_4, log_of, _uniforms, _split, _pairs], fast=True)
+    return compile_loop(
+        _normals, [mixed, sin_cos_4, log_scaled, _uniforms, _split, _pairs], fast=True
+    )
 
 
 def _fill(seed: Any, u: Array) -> None:
@@ -83,7 +87,7 @@ def _fill(seed: Any, u: Array) -> None:
 
 
 @cache
-def _filling() -> Callable[[Any, Array], None]:
+def _compiled_fill() -> Callable[[Any, Array], None]:
     return compile_loop(_fill, [mixed])
 
 
@@ -92,13 +96,14 @@ def _seed(generator: torch.Generator) -> Any:
 
 
 def uniforms(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Independent numbers in [0, 1) on the CPU, multiples of 2⁻⁵³, of a seed drawn from the generator.
+    """Independent numbers in [0, 1) on the CPU, multiples of 2⁻⁵³, of a seed drawn from the
+    generator.
 
     Raises:
         ImportError: numba is not installed.
     """
     u = torch.empty(shape, dtype=torch.float64)
-    _filling()(_seed(generator), u.view(-1).numpy())
+    _compiled_fill()(_seed(generator), u.view(-1).numpy())
     return u
 
 

@@ -90,17 +90,18 @@ def _counting() -> Callable[[Array, Array, Array], None]:
 
 
 @cache
-def _repeating() -> Callable[[Array, Array, Array], None]:
+def _compile_repeat() -> Callable[[Array, Array, Array], None]:
     return compile_loop(_repeat)
 
 
 @cache
-def _taking() -> Callable[[Array, Array, Array], None]:
+def _compile_take() -> Callable[[Array, Array, Array], None]:
     return compile_loop(_take)
 
 
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """How many of the points (u_r + i)/N fall into each part of the cumulated weights [R, N] on the CPU; [R, N] long.
+    """How many of the points (u_r + i)/N fall into each part of the cumulated weights [R, N] on the
+    CPU; [R, N] long.
 
     Raises:
         ImportError: numba is not installed.
@@ -117,7 +118,7 @@ def repeat_values(values: Tensor, counts: Tensor) -> Tensor:
         ImportError: numba is not installed.
     """
     room = values.new_empty(counts.numel() + 2)
-    _repeating()(values.detach().numpy(), counts.numpy(), room.numpy())
+    _compile_repeat()(values.detach().numpy(), counts.numpy(), room.numpy())
     return room[:-2].view_as(counts)
 
 
@@ -128,5 +129,5 @@ def take_rows(columns: Tensor, rows: Tensor) -> Tensor:
         ImportError: numba is not installed.
     """
     out = torch.empty_like(columns)
-    _taking()(columns.numpy(), rows.numpy(), out.numpy())
+    _compile_take()(columns.numpy(), rows.numpy(), out.numpy())
     return out

@@ -33,8 +33,9 @@ def _loop() -> Callable[[Array, Array, Array], None]:
     return compile_loop(_below)
 
 
-def points_below(points: Tensor, edges: Tensor) -> Tensor:
-    """How many points are less than each edge, both in order along dimension 1 [R, M], [R, N], on the CPU -> [R, N] long.
+def count_points_below(points: Tensor, edges: Tensor) -> Tensor:
+    """How many points are less than each edge, both in order along dimension 1 [R, M], [R, N], on
+    the CPU -> [R, N] long.
 
     Raises:
         ImportError: numba is not installed.

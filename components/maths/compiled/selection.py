@@ -16,7 +16,8 @@ SAMPLE = 64  # values of a row that say where its bins lie
 
 
 def _select(v: Array, low: int, high: int, k: int) -> None:
-    """Orders v[low … high] in place so far that v[k] is where a sort would put it, none greater before, none less after it."""
+    """Orders v[low … high] in place so far that v[k] is where a sort would put it, none greater
+    before, none less after it."""
     while low < high:
         pivot = v[(low + high) // 2]
         i = low
@@ -39,7 +40,8 @@ def _select(v: Array, low: int, high: int, k: int) -> None:
 
 
 def _bins(x: Array, m: int, places: Array) -> None:
-    """The bin of every value of a row: three standard deviations to either side of its mean, both of a sample of it."""
+    """The bin of every value of a row: three standard deviations to either side of its mean, both
+    of a sample of it."""
     n = x.shape[1]
     last = BINS - 1.0
     stride = max(1, n // SAMPLE)
@@ -63,7 +65,8 @@ def _bins(x: Array, m: int, places: Array) -> None:
 
 
 def _count(places: Array, parts: Array, counts: Array) -> None:
-    """Values of every bin, in four parts: neighbours are often the same particle twice, and a count waits for the last one."""
+    """Values of every bin, in four parts: neighbours are often the same particle twice, and a count
+    waits for the last one."""
     parts[:] = 0
     stop = len(places) // 4 * 4
     for i in range(0, stop, 4):
@@ -119,8 +122,9 @@ def _loop() -> Callable[[Array, Array, Array], None]:
 def order_statistics(values: Array, ranks: list[int]) -> Array:
     """The values [M, N] of the given ranks, from 0 and ascending, of every row; [M, ranks].
 
-    Values are counted in bins, and those that share a bin with a rank are selected from: two passes and no sort, a quarter to a
-    half of the time of one that knows the tails.  Values must be numbers; infinite ones are in the first or the last bin.
+    Values are counted in bins, and those that share a bin with a rank are selected from: two passes
+    and no sort, a quarter to a half of the time of one that knows the tails.  Values must be
+    numbers; infinite ones are in the first or the last bin.
 
     Raises:
         ImportError: numba is not installed.

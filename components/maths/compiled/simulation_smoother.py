@@ -1,4 +1,5 @@
-"""Draws of the states of a linear Gaussian series, compiled: the bits of ``maths.series.simulation_smoother``."""
+"""Draws of the states of a linear Gaussian series, compiled: the bits of
+``maths.series.simulation_smoother``."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from components.maths.compiled.loops import Array, compile_loop
-from components.maths.series.simulation_smoother import StateLayout, StateNumbers
+from components.maths.series.simulation_smoother import StateLayout, StateRandomNumbers
 
 
 def product(start: Array, columns: Array, values: Array, x: Array, out: Array) -> None:
@@ -88,7 +89,8 @@ def forwards(
     gains: Array,
     scaled: Array,
 ) -> None:
-    """The filter of y less the observations that are drawn on the way: gains K [n, d] and v/f [n]."""
+    """The filter of y less the observations that are drawn on the way: gains K [n, d] and v/f
+    [n]."""
     n, d = F.shape
     a = vectors[0]
     plus = vectors[1]
@@ -286,7 +288,12 @@ def whole(numbers: tuple[int, ...]) -> Array:
 
 
 def simulate_states(
-    layout: StateLayout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers
+    layout: StateLayout,
+    y: Tensor,
+    G: Tensor,
+    scale: Tensor,
+    noise: Tensor,
+    numbers: StateRandomNumbers,
 ) -> tuple[Tensor, Tensor]:
     """Compiled ``maths.series.simulation_smoother.simulate_states``, on the CPU.
 

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from components.maths.compiled.loops import Array, compile_loop
 from components.maths.conditionals import truncated_gamma
-from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
-from components.maths.conditionals.truncated_gamma import variance_of
+from components.maths.conditionals.spike_slab import SlabRandomNumbers, SpikeSlab
+from components.maths.conditionals.truncated_gamma import variance_from_gamma
 
 
 def sweep(M: Array, k: int, within: bool, row: Array) -> None:
-    """M with column k brought among the regressors, or taken from among them where it is ``within``."""
+    """M with column k brought among the regressors, or taken from among them where it is
+    ``within``."""
     q = len(M)
     pivot = M[k, k]
     for i in range(q):
@@ -106,7 +107,7 @@ def regression(
         for k in range(p):
             gamma[k] = was[k]
         init_sweep(A, b, c + squares, omega, gamma, M, E, row)
-    sigma = math.sqrt(variance_of(g[0], a, 0.5 * M[p, p], upper))
+    sigma = math.sqrt(variance_from_gamma(g[0], a, 0.5 * M[p, p], upper))
     coefficients(M, sigma, z, gamma, beta, row)
     return sigma
 
@@ -234,7 +235,13 @@ def _loop() -> Callable[..., None]:
 
 
 def draw(
-    prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
+    prior: SpikeSlab,
+    A: Tensor,
+    b: Tensor,
+    c: Tensor,
+    n: int,
+    gamma: Tensor,
+    numbers: SlabRandomNumbers,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compiled ``maths.conditionals.spike_slab.draw``, on the CPU.
 

@@ -18,7 +18,8 @@ from components.maths.conditionals.truncated_gamma import counter_uniform
 
 
 def fading(flow: Array, kept: float, s: Array) -> None:
-    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double: the bits of ``maths.series.stocks.accumulate_stock``."""
+    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double: the bits of
+    ``maths.series.stocks.accumulate_stock``."""
     n = len(flow)
     s[0] = 0.0
     for t in range(1, n):
@@ -58,7 +59,8 @@ def evidence(
     s: Array,
     on: Array,
 ) -> float:
-    """log p(e | γ, σ) of one chain up to a constant, β summed out: columns that are in and fade are stocks with φ ``kept``."""
+    """log p(e | γ, σ) of one chain up to a constant, β summed out: columns that are in and fade are
+    stocks with φ ``kept``."""
     p, n = columns.shape
     k = 0
     for j in range(p):
@@ -186,12 +188,12 @@ def _slice(
 
 
 @cache
-def _growing() -> Callable[[Array, Array, Array], None]:
+def _compiled_grow() -> Callable[[Array, Array, Array], None]:
     return compile_loop(_grow, [fading])
 
 
 @cache
-def _slicing() -> Callable[..., None]:
+def _compile_slice() -> Callable[..., None]:
     return compile_loop(_slice, compilable)
 
 
@@ -204,7 +206,7 @@ def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
         ImportError: numba is not installed.
     """
     out = kept.new_empty(len(kept), *flow.shape)
-    _growing()(flow.T.contiguous().numpy(), kept.contiguous().numpy(), out.numpy())
+    _compiled_grow()(flow.T.contiguous().numpy(), kept.contiguous().numpy(), out.numpy())
     return out
 
 
@@ -236,5 +238,5 @@ def slice_sample(
     out = x.clone()
     arrays = (columns, flow, fades, weights, left, omega, gamma, sigma, precision, pull, x)
     inputs = [a.contiguous().numpy() for a in arrays]
-    _slicing()(*inputs, low, high, seeds_of(len(x), generator), out.numpy())
+    _compile_slice()(*inputs, low, high, seeds_of(len(x), generator), out.numpy())
     return out

@@ -22,7 +22,7 @@ from components.maths.compiled.simulation_smoother import backwards, forwards, s
 from components.maths.compiled.spike_slab import regression
 from components.maths.compiled.stocks import fading, slice_one
 from components.maths.compiled.whitening import columns_first, whiten
-from components.maths.conditionals.truncated_gamma import variance_of
+from components.maths.conditionals.truncated_gamma import variance_from_gamma
 
 
 def scales(
@@ -42,7 +42,9 @@ def scales(
         for k in range(len(owner)):
             total[owner[k]] += eta[t, k] * eta[t, k]
     for j in range(1, len(sigma)):
-        sigma[j] = math.sqrt(variance_of(g[j], shape[j], 0.5 * (squares[j] + total[j]), upper[j]))
+        sigma[j] = math.sqrt(
+            variance_from_gamma(g[j], shape[j], 0.5 * (squares[j] + total[j]), upper[j])
+        )
 
 
 def moments(
@@ -78,7 +80,7 @@ def less(y: Array, rows: Array, beta: Array, left: Array) -> None:
         left[t] = y[t] - left[t]
 
 
-def one_state(
+def sample_single_state(
     y: Array,
     seen: Array,
     F: Array,
@@ -193,7 +195,7 @@ def _sweeps(
         for s in range(K):
             less(y, rows, beta[i], residuals)
             if d == 1 and len(noisy) == 1 and len(values) == 1:
-                one_state(
+                sample_single_state(
                     residuals,
                     seen,
                     F,
@@ -297,7 +299,7 @@ def grow(flow: Array, fades: Array, kept: float, s: Array, rows: Array, X: Array
             X[t, j] = column[t]
 
 
-def own_dynamics(
+def dynamics_natural_parameters(
     alpha: Array,
     row: int,
     base: Array,
@@ -498,7 +500,7 @@ def _whole(
         )
         scales(eta, owner, squares, shape, upper, g[i], total, sigma[i])
         if at[0] >= 0:
-            own_dynamics(
+            dynamics_natural_parameters(
                 alpha[i], at[0], base, terms, sigma[i, at[1]], prior[0], prior[1], dynamics
             )
             for t in range(n):
@@ -612,7 +614,8 @@ def whole() -> Callable[..., None]:
     others = (simulation_smoother, spike_slab, stocks, whitening, interweaving)
     parts = [part for module in others for part in module.compilable]
     return compile_loop(
-        _whole, tuple(dict.fromkeys((*parts, less, scales, moments, grow, own_dynamics)))
+        _whole,
+        tuple(dict.fromkeys((*parts, less, scales, moments, grow, dynamics_natural_parameters))),
     )
 
 
@@ -624,5 +627,5 @@ def sweeps() -> Callable[..., None]:
         ImportError: numba is not installed.
     """
     others = (*simulation_smoother.compilable, *spike_slab.compilable)
-    parts: tuple[Callable[..., Any], ...] = (*others, less, one_state, scales, moments)
+    parts: tuple[Callable[..., Any], ...] = (*others, less, sample_single_state, scales, moments)
     return compile_loop(_sweeps, tuple(dict.fromkeys(parts)))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.maths.compiled.elevation_map import (
     PER_METRE,
-    Dem,
+    ElevationMapVersion,
     compilable,
     hills,
     multiples,
@@ -21,7 +21,8 @@ from components.maths.compiled.loops import Array, compile_loop
 
 
 def _exp(z: float) -> float:
-    """e^z = (e^{z/256})^256, likewise; relative error below 1e-7 for |z| ≤ 80, and held there beyond."""
+    """e^z = (e^{z/256})^256, likewise; relative error below 1e-7 for |z| ≤ 80, and held there
+    beyond."""
     v = min(max(z, -80.0), 80.0) / 256
     e = 1 + v * (
         1
@@ -65,7 +66,9 @@ def _loop() -> Callable[[Array, float, float, int, Array], None]:
     return compile_loop(_observe, [*compilable, sin_cos_4, sin_cos, _exp, _look], fast=True)
 
 
-def height_and_distance(x: Tensor, takeoff: tuple[float, float], dem: Dem) -> Tensor:
+def height_and_distance(
+    x: Tensor, takeoff: tuple[float, float], dem: ElevationMapVersion
+) -> Tensor:
     """Height over the elevation map and distance from the take-off point, on the CPU.
 
     (z − DEM(a, b), distance of (a, b) from the point of take-off) of states

@@ -12,15 +12,15 @@ from torch import Tensor
 
 from components.maths.compiled.loops import Array, compile_loop
 
-LOWEST = -708.0  # the logarithm of the least normal number
-PER_OCTAVE = 1 / math.log(2)
+LOG_MIN_NORMAL = -708.0  # the logarithm of the least normal number
+LOG2_E = 1 / math.log(2)
 OCTAVE, OCTAVE_REST = (
     0.693147180369123816490,
     1.90821492927058770002e-10,
 )  # log 2 in two parts, the first with zeros at its end
 
 
-def _remainder(z: float) -> float:
+def _exp_series(z: float) -> float:
     """e^z for |z| ≤ ½ log 2: its series up to z¹²/12!, error below 2e-16."""
     e = 1 + z / 11 * (1 + z / 12)
     e = 1 + z / 7 * (1 + z / 8 * (1 + z / 9 * (1 + z / 10 * e)))
@@ -28,16 +28,16 @@ def _remainder(z: float) -> float:
 
 
 def _weigh(log_w: Array, highest: Array, powers: Array, bits: Array, w: Array, sums: Array) -> None:
-    """e^z = 2^k e^{z − k log 2}, without a branch.  ``bits`` is the memory of ``powers`` read as whole numbers: a power of two
-    is the bits of its exponent."""
+    """e^z = 2^k e^{z − k log 2}, without a branch.  ``bits`` is the memory of ``powers`` read as
+    whole numbers: a power of two is the bits of its exponent."""
     systems, n = log_w.shape
     for r in range(systems):
         top = float(highest[r])
         for i in range(n):
-            z = max(log_w[r, i] - top, LOWEST)
-            k = math.floor(z * PER_OCTAVE + 0.5)
-            w[r, i] = _remainder((z - k * OCTAVE) - k * OCTAVE_REST)
-            bits[i] = (np.int64(k) + 1023) << 52 if z > LOWEST else 0
+            z = max(log_w[r, i] - top, LOG_MIN_NORMAL)
+            k = math.floor(z * LOG2_E + 0.5)
+            w[r, i] = _exp_series((z - k * OCTAVE) - k * OCTAVE_REST)
+            bits[i] = (np.int64(k) + 1023) << 52 if z > LOG_MIN_NORMAL else 0
         total = 0.0
         squares = 0.0
         for i in range(n):
@@ -70,12 +70,12 @@ def _summarise(x: Array, w: Array, sums: Array, mean: Array, variance: Array) ->
 
 
 @cache
-def _weighing() -> Callable[[Array, Array, Array, Array, Array, Array], None]:
-    return compile_loop(_weigh, [_remainder], fast=True)
+def _compile_weigh() -> Callable[[Array, Array, Array, Array, Array, Array], None]:
+    return compile_loop(_weigh, [_exp_series], fast=True)
 
 
 @cache
-def _summarising() -> Callable[[Array, Array, Array, Array, Array], None]:
+def _compile_summarise() -> Callable[[Array, Array, Array, Array, Array], None]:
     return compile_loop(_summarise, fast=True)
 
 
@@ -95,7 +95,7 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
     w = torch.empty(log_w.shape, dtype=torch.float64)
     sums = torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
-    _weighing()(log_w.numpy(), highest, powers, powers.view(np.int64), w.numpy(), sums.numpy())
+    _compile_weigh()(log_w.numpy(), highest, powers, powers.view(np.int64), w.numpy(), sums.numpy())
     return w, sums
 
 
@@ -112,5 +112,5 @@ def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
     columns = x.transpose(1, 2).contiguous()  # what vector instructions read
     mean = columns.new_empty(columns.shape[:2])
     variance = columns.new_empty(columns.shape[:2])
-    _summarising()(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())
+    _compile_summarise()(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())
     return mean, variance

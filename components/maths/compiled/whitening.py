@@ -21,7 +21,7 @@ from components.maths.compiled.simulation_smoother import (
     whole,
 )
 from components.maths.compiled.spike_slab import update_given_sigma
-from components.maths.conditionals.spike_slab import SlabNumbers, SpikeSlab
+from components.maths.conditionals.spike_slab import SlabRandomNumbers, SpikeSlab
 from components.maths.series.simulation_smoother import StateLayout
 
 
@@ -129,7 +129,8 @@ def columns_first(
     A: Array,
     b: Array,
 ) -> None:
-    """γ and β given σ from what the filter leaves of columns and, last, of y [n, p + 1]; they are left in their arrays."""
+    """γ and β given σ from what the filter leaves of columns and, last, of y [n, p + 1]; they are
+    left in their arrays."""
     p = len(gamma)
     gram(left, sigma * sigma, G)
     for i in range(p):
@@ -231,7 +232,7 @@ def draw(
     noise: Tensor,
     sigma: Tensor,
     gamma: Tensor,
-    numbers: SlabNumbers,
+    numbers: SlabRandomNumbers,
 ) -> tuple[Tensor, Tensor]:
     """(γ, β) [C, p] given σ [C], from columns [C, n, p + 1], the last being y, on the CPU.
 

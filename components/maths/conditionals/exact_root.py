@@ -1,4 +1,5 @@
-"""Square roots rounded to the nearest number, as compiled loops have them; torch's on a CPU are not."""
+"""Square roots rounded to the nearest number, as compiled loops have them; torch's on a CPU are
+not."""
 
 from __future__ import annotations
 

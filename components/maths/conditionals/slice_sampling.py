@@ -29,10 +29,12 @@ def slice_sample(
     high: float,
     generator: torch.Generator,
 ) -> Tensor:
-    """x' [C] by a transition that leaves the density on (low, high), known up to a constant, as it is.
+    """x' [C] by a transition that leaves the density on (low, high), known up to a constant, as it
+    is.
 
-    log u uniform below the density at x, then uniform points of an interval that begins as the whole and shrinks to x, until
-    one lies above.  Each chain has hashed numbers of a seed of its own.
+    log u uniform below the density at x, then uniform points of an interval that begins as the
+    whole and shrinks to x, until one lies above.  Each chain has hashed numbers of a seed of its
+    own.
 
     Source: Neal (2003), section 4, figure 5."""
     seeds = seeds_of(len(x), generator)

@@ -44,7 +44,7 @@ class SpikeSlab:
 
 
 @dataclass(frozen=True)
-class SlabNumbers:
+class SlabRandomNumbers:
     """Random numbers of one draw."""
 
     u: Tensor  # uniform [C, p]
@@ -83,10 +83,11 @@ def log_odds(
     a: float,
     sigma: Tensor | None = None,
 ) -> Tensor:
-    """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y) [C] from matrices that are swept by γ: M, and E that begins as Ω.
+    """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y) [C] from matrices that are swept by γ: M, and E
+    that begins as Ω.
 
-    With d, e what is left of column k in them: log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0; given σ [C] the last is
-    (S_0 − S_1)/(2 σ²)."""
+    With d, e what is left of column k in them: log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0; given
+    σ [C] the last is (S_0 − S_1)/(2 σ²)."""
     chains = torch.arange(len(M), device=M.device)
     last = M.shape[1] - 1
     d = M[chains, k, k]
@@ -104,13 +105,20 @@ def log_odds(
 
 
 def scan_indicators(
-    prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
+    prior: SpikeSlab,
+    A: Tensor,
+    b: Tensor,
+    c: Tensor,
+    n: int,
+    gamma: Tensor,
+    numbers: SlabRandomNumbers,
 ) -> tuple[Tensor, Tensor]:
     """γ [C, p] after one scan, each γ_k ~ p(γ_k | γ_−k, y), and M swept by it [C, p + 1, p + 1].
 
-    A [C, p, p], b [C, p], c = yᵀΛy [C].  The scan goes forwards or backwards at random, which makes it reversible; so where σ
-    has an upper limit, which the marginal above knows nothing of, it is a proposal that is taken if σ² ~ InvGamma(a, S/2)
-    respects the limit: exact for any limit, without an incomplete gamma function.
+    A [C, p, p], b [C, p], c = yᵀΛy [C].  The scan goes forwards or backwards at random, which makes
+    it reversible; so where σ has an upper limit, which the marginal above knows nothing of, it is a
+    proposal that is taken if σ² ~ InvGamma(a, S/2) respects the limit: exact for any limit, without
+    an incomplete gamma function.
 
     Source: George & McCulloch (1997), section 4; Scott & Varian (2014), section 3.3."""
     p = b.shape[1]
@@ -170,7 +178,7 @@ def scan(
 
 
 def draw_given(
-    prior: SpikeSlab, A: Tensor, b: Tensor, sigma: Tensor, gamma: Tensor, numbers: SlabNumbers
+    prior: SpikeSlab, A: Tensor, b: Tensor, sigma: Tensor, gamma: Tensor, numbers: SlabRandomNumbers
 ) -> tuple[Tensor, Tensor]:
     """(γ [C, p], β [C, p]) given σ [C]: γ after one scan, then β | γ, y, σ exactly."""
     M, E = init_sweep(prior, A, b, torch.zeros_like(sigma), gamma)
@@ -179,7 +187,8 @@ def draw_given(
 
 
 def coefficients(M: Tensor, gamma: Tensor, sigma: Tensor, z: Tensor) -> Tensor:
-    """β [C, p], 0 where γ is: β_γ ~ N(β̂_γ, σ² V_γ) one after the other, each given those before; M is swept by γ."""
+    """β [C, p], 0 where γ is: β_γ ~ N(β̂_γ, σ² V_γ) one after the other, each given those before; M
+    is swept by γ."""
     p = gamma.shape[1]
     mean = M[:, :p, p]
     V = -M[:, :p, :p]
@@ -197,7 +206,13 @@ def coefficients(M: Tensor, gamma: Tensor, sigma: Tensor, z: Tensor) -> Tensor:
 
 
 def draw(
-    prior: SpikeSlab, A: Tensor, b: Tensor, c: Tensor, n: int, gamma: Tensor, numbers: SlabNumbers
+    prior: SpikeSlab,
+    A: Tensor,
+    b: Tensor,
+    c: Tensor,
+    n: int,
+    gamma: Tensor,
+    numbers: SlabRandomNumbers,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(γ [C, p], σ [C], β [C, p]): γ after one scan, then σ² | γ, y and β | γ, σ², y exactly."""
     gamma, M = scan_indicators(prior, A, b, c, n, gamma, numbers)
@@ -205,18 +220,19 @@ def draw(
     return gamma, sigma, coefficients(M, gamma, sigma, numbers.z)
 
 
-def numbers(prior: SpikeSlab, n: int, chains: int, generator: torch.Generator) -> SlabNumbers:
+def numbers(prior: SpikeSlab, n: int, chains: int, generator: torch.Generator) -> SlabRandomNumbers:
     """Random numbers for one draw."""
     like = prior.inclusion
     p = len(prior.inclusion)
     u = torch.rand(chains, p + 1, generator=generator, dtype=like.dtype, device=generator.device)
     g = torch._standard_gamma(u.new_full((chains, 2), prior.shape(n)), generator=generator)
     z = torch.randn(chains, p, generator=generator, dtype=like.dtype, device=generator.device)
-    return SlabNumbers(u[:, :p], u[:, p], g, z)
+    return SlabRandomNumbers(u[:, :p], u[:, p], g, z)
 
 
 def log_evidence(prior: SpikeSlab, A: Tensor, b: Tensor, gamma: Tensor, sigma: Tensor) -> Tensor:
-    """log p(y | X, γ, σ) [C] up to what neither A nor b changes: −½ log |A_γγ + Ω_γγ| + b_γᵀ V_γ b_γ/(2 σ²)."""
+    """log p(y | X, γ, σ) [C] up to what neither A nor b changes: −½ log |A_γγ + Ω_γγ| + b_γᵀ V_γ
+    b_γ/(2 σ²)."""
     inside = gamma.to(b)
     both = inside.unsqueeze(2) * inside.unsqueeze(1)
     L = torch.linalg.cholesky(both * (A + prior.precision) + torch.diag_embed(1 - inside))

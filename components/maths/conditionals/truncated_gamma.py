@@ -17,8 +17,9 @@ def counter_uniform(seed: Any, k: int) -> float:
     return (np.float64(np.int64(mixed(seed + np.uint64(k) * GOLDEN) >> S11)) + 1.0) * STEP
 
 
-def gamma_of(a: float, seed: Any, k: int) -> tuple[float, int]:
-    """A number of Gamma(a, 1) from the k-th hashed number on, and which comes next; a < 1: of a + 1, times u^{1/a}.
+def sample_gamma(a: float, seed: Any, k: int) -> tuple[float, int]:
+    """A number of Gamma(a, 1) from the k-th hashed number on, and which comes next; a < 1: of a +
+    1, times u^{1/a}.
 
     Source: Marsaglia & Tsang (2000)."""
     boost = 1.0
@@ -41,7 +42,7 @@ def gamma_of(a: float, seed: Any, k: int) -> tuple[float, int]:
             return d * v * boost, k
 
 
-def gamma_beyond(a: float, c: float, seed: Any) -> float:
+def sample_gamma_above(a: float, c: float, seed: Any) -> float:
     """Gamma(a, 1) number given that it is at least c, by rejection.
 
     Proposals are gamma numbers if c is not far above their mean, otherwise exponential
@@ -53,7 +54,7 @@ def gamma_beyond(a: float, c: float, seed: Any) -> float:
     k = 0
     if c <= a + math.sqrt(a):
         while True:
-            g, k = gamma_of(a, seed, k)
+            g, k = sample_gamma(a, seed, k)
             if g >= c:
                 return g
     rate = 1 - max(a - 1, 0.0) / c
@@ -65,25 +66,28 @@ def gamma_beyond(a: float, c: float, seed: Any) -> float:
         k += 2
 
 
-def variance_of(g: float, a: float, half: float, upper: float) -> float:
-    """σ² = half/g, where g is a number of Gamma(a, 1), given σ ≤ upper: where g says otherwise it is but the seed of one that
-    does not."""
+def variance_from_gamma(g: float, a: float, half: float, upper: float) -> float:
+    """σ² = half/g, where g is a number of Gamma(a, 1), given σ ≤ upper: where g says otherwise it
+    is but the seed of one that does not."""
     least = half / (upper * upper)
     if g >= least:
         return half / g
-    return half / gamma_beyond(a, least, np.float64(g).view(np.uint64))
+    return half / sample_gamma_above(a, least, np.float64(g).view(np.uint64))
 
 
-compilable = (mixed, counter_uniform, gamma_of, gamma_beyond, variance_of)
+compilable = (mixed, counter_uniform, sample_gamma, sample_gamma_above, variance_from_gamma)
 
 
 def deviations(g: Tensor, a: float, half: Tensor, upper: float) -> Tensor:
-    """σ with σ² ~ InvGamma(a, half), given σ ≤ upper, from numbers g of Gamma(a, 1), of one shape."""
+    """σ with σ² ~ InvGamma(a, half), given σ ≤ upper, from numbers g of Gamma(a, 1), of one
+    shape."""
     variances = half / g
     beyond = g < half / (upper * upper)
     if beyond.any():
         with np.errstate(over="ignore"):  # a hash is meant to
             for place in beyond.nonzero().tolist():
                 index = tuple(place)
-                variances[index] = variance_of(float(g[index]), a, float(half[index]), upper)
+                variances[index] = variance_from_gamma(
+                    float(g[index]), a, float(half[index]), upper
+                )
     return root(variances)

@@ -12,7 +12,8 @@ def expected_log(alpha: Tensor) -> Tensor:
 
 
 def log_normaliser(alpha: Tensor) -> Tensor:
-    """log Γ(Σ α) − Σ_k log Γ(α_k): the density is its exponential times Π π_k^(α_k − 1), [..., K] -> [...]."""
+    """log Γ(Σ α) − Σ_k log Γ(α_k): the density is its exponential times Π π_k^(α_k − 1), [..., K]
+    -> [...]."""
     return alpha.sum(-1).lgamma() - alpha.lgamma().sum(-1)
 
 

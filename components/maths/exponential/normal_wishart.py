@@ -13,7 +13,8 @@ from components.maths.exponential.dirichlet import draw_gamma
 
 @dataclass(frozen=True)
 class NormalWishart:
-    """μ | Λ ~ N(m, (βΛ)⁻¹), Λ ~ Wishart(ν, V⁻¹), E Λ = ν V⁻¹, ν > D − 1; batches of them, [...] each.
+    """μ | Λ ~ N(m, (βΛ)⁻¹), Λ ~ Wishart(ν, V⁻¹), E Λ = ν V⁻¹, ν > D − 1; batches of them, [...]
+    each.
 
     Source: Bishop (2006), eqs. (B.78) to (B.83), W = V⁻¹."""
 
@@ -66,7 +67,8 @@ class NormalWishart:
         return 0.5 * (self.expected_log_det()[..., None] - D * math.log(2 * math.pi) - square)
 
     def log_predictive(self, x: Tensor) -> Tensor:
-        """log E N(x | μ, Λ⁻¹): Student's t with ν + 1 − D degrees of freedom [..., B] (Bishop 2006, eq. 10.81)."""
+        """log E N(x | μ, Λ⁻¹): Student's t with ν + 1 − D degrees of freedom [..., B] (Bishop 2006,
+        eq. 10.81)."""
         D = self.dim
         free = self.nu + 1 - self.dim
         stretch = (1 + self.beta) / self.beta  # the scale matrix is V (1 + β)/(β (ν + 1 − D))
@@ -83,8 +85,8 @@ class NormalWishart:
         )
 
     def posterior(self, weights: Tensor, x: Tensor) -> NormalWishart:
-        """Given rows x [B, D], each counted w_b times, w [..., B]; one prior serves every place of the batch (Bishop 2006, eqs.
-        10.60 to 10.63)."""
+        """Given rows x [B, D], each counted w_b times, w [..., B]; one prior serves every place of
+        the batch (Bishop 2006, eqs. 10.60 to 10.63)."""
         n = weights.sum(-1)  # [...]
         mean = (weights @ x) / n.clamp_min(torch.finfo(n.dtype).tiny)[..., None]  # [..., D]
         centred = x - mean[..., None, :]  # [..., B, D]
@@ -131,7 +133,8 @@ class NormalWishart:
         return self.m, self.V / (self.nu - self.dim)[..., None, None]
 
     def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """μ [..., D] and L [..., D, D] lower triangular with L Lᵀ = Λ, by Bartlett's decomposition."""
+        """μ [..., D] and L [..., D, D] lower triangular with L Lᵀ = Λ, by Bartlett's
+        decomposition."""
         D = self.dim
         like = self.m
 

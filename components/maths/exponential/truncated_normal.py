@@ -13,13 +13,14 @@ def log_share(f: Tensor) -> Tensor:
     return torch.special.log_ndtr(f)
 
 
-def mean_above(f: Tensor) -> Tensor:
+def truncated_normal_mean(f: Tensor) -> Tensor:
     """E[z | z > 0] of z ~ N(f, 1): f + φ(f)/Φ(f)."""
     return f + (-0.5 * (f.square() + math.log(2 * math.pi)) - log_share(f)).exp()
 
 
-def draw_above(f: Tensor, generator: torch.Generator) -> Tensor:
-    """z ~ N(f, 1) given z > 0: f − Φ⁻¹(u Φ(f)) with u uniform, and where Φ(f) is tiny z f ~ −Exp(1) but for 1/f²."""
+def draw_truncated_normal(f: Tensor, generator: torch.Generator) -> Tensor:
+    """z ~ N(f, 1) given z > 0: f − Φ⁻¹(u Φ(f)) with u uniform, and where Φ(f) is tiny z f ~ −Exp(1)
+    but for 1/f²."""
     u = torch.rand(f.shape, generator=generator, dtype=f.dtype, device=generator.device).to(
         f.device
     )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.maths.line_search.strong_wolfe import Trial, strong_wolfe
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 # θ -> f, ∇f, and terms that come with f
 Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]
@@ -52,7 +52,8 @@ def init_lbfgs(theta: Tensor) -> LBFGSRun:
 
 
 def find_direction(gradient: Tensor, S: Tensor, Y: Tensor) -> Tensor:
-    """−H ∇f by the two-loop recursion, from the pairs s = θ' − θ and y = ∇f' − ∇f [K, P], oldest first.
+    """−H ∇f by the two-loop recursion, from the pairs s = θ' − θ and y = ∇f' − ∇f [K, P], oldest
+    first.
 
     Source: Nocedal and Wright (2006), Algorithm 7.4."""
     q = -gradient
@@ -95,7 +96,7 @@ def iterate(
     def phi(step: float) -> Trial:
         try:
             f, g, terms = evaluate(theta + step * along)
-        except NumericalTrouble:  # too far: the line search comes back
+        except NumericalError:  # too far: the line search comes back
             return Trial(step, float("inf"), float("nan"))
         return Trial(step, f, float(g @ along), (g, terms))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-SUFFICIENT = 1e-4
+SUFFICIENT_DECREASE = 1e-4
 CURVATURE = 0.9  # c₁ and c₂ of Nocedal and Wright for quasi-Newton directions
 EXTRAPOLATION = 4.0
 
@@ -23,7 +23,8 @@ class Trial:
 
 
 def _between(low: Trial, high: Trial) -> float:
-    """Minimiser of the cubic through both ends, kept off them by a tenth of the interval; else its middle."""
+    """Minimiser of the cubic through both ends, kept off them by a tenth of the interval; else its
+    middle."""
     gap = high.step - low.step
     if not math.isfinite(high.value) or not math.isfinite(high.slope):
         return low.step + 0.25 * gap
@@ -57,7 +58,7 @@ def strong_wolfe(
     for evaluation in range(1, max_evaluations + 1):
         trial = phi(step)
         # Written so that a NaN is a step too long.
-        decreased = trial.value <= start.value + SUFFICIENT * step * start.slope
+        decreased = trial.value <= start.value + SUFFICIENT_DECREASE * step * start.slope
         if not decreased or not (low is start or trial.value < low.value):
             high = trial
         else:

@@ -1,4 +1,5 @@
-"""Draws from many categorical distributions, several from each, as backward simulation needs them."""
+"""Draws from many categorical distributions, several from each, as backward simulation needs
+them."""
 
 from __future__ import annotations
 
@@ -27,10 +28,12 @@ def distinct(chosen: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
-    """The categories at which the cumulated probabilities of row ``rows``[r, m] of p first exceed u[r, m]; [R, M].
+    """The categories at which the cumulated probabilities of row ``rows``[r, m] of p first exceed
+    u[r, m]; [R, M].
 
-    p [R, K, N], rows sum to 1; u in [0, 1).  Cumulated in two levels, blocks of √N and within the one that is hit: O(N) for a
-    row of p and O(√N) for a draw, as products with triangular matrices, which run faster than a running sum."""
+    p [R, K, N], rows sum to 1; u in [0, 1).  Cumulated in two levels, blocks of √N and within the
+    one that is hit: O(N) for a row of p and O(√N) for a draw, as products with triangular matrices,
+    which run faster than a running sum."""
     r, k, n = p.shape
     size = math.isqrt(n - 1) + 1
     blocks = -(-n // size)

@@ -15,7 +15,8 @@ FEW = 400  # below so many values a sort costs less than looking for the tails
 
 
 def quantiles(x: Tensor, probabilities: tuple[float, ...]) -> list[Tensor]:
-    """Quantiles over dimension 1 of x [R, N, D], one [R, D] per probability, interpolated linearly between order statistics."""
+    """Quantiles over dimension 1 of x [R, N, D], one [R, D] per probability, interpolated linearly
+    between order statistics."""
     by_sample = x.transpose(1, 2).contiguous()  # [R, D, N]
     last = by_sample.shape[-1] - 1
     places = [p * last for p in probabilities]
@@ -47,13 +48,13 @@ def _order_statistics(values: np.ndarray, ranks: list[int]) -> np.ndarray:
     if (
         n >= FEW
         and farthest < n // 8
-        and (statistics := _of_the_tails(values, ranks, lower, upper)) is not None
+        and (statistics := _tail_order_statistics(values, ranks, lower, upper)) is not None
     ):
         return statistics
     return np.sort(values, axis=-1)[:, ranks]
 
 
-def _of_the_tails(
+def _tail_order_statistics(
     values: np.ndarray, ranks: list[int], lower: list[int], upper: list[int]
 ) -> np.ndarray | None:
     """Order statistics if all ranks lie in the tails.
@@ -94,5 +95,6 @@ def _of_the_tails(
 
 
 def _margin(share: float, size: int) -> int:
-    """A rank in a sample beyond which more than a share of all lies, but for bad luck of four standard deviations."""
+    """A rank in a sample beyond which more than a share of all lies, but for bad luck of four
+    standard deviations."""
     return min(size - 1, math.ceil(size * share + 4 * math.sqrt(size * share)) + 2)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from components.maths.compiled import loops
 from components.maths.compiled import offspring as compiled
-from components.maths.compiled.search import points_below
+from components.maths.compiled.search import count_points_below
 from components.maths.particles.draws import uniform
 
 Scheme = Literal["multinomial", "residual", "stratified", "systematic", "ssp"]
@@ -27,7 +27,8 @@ def effective_sample_size(weights: Tensor) -> Tensor:
 
 
 def ancestors(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Ancestors drawn by a scheme, in order, as row numbers of the particles folded to [R·N, …]; returns [R·N]."""
+    """Ancestors drawn by a scheme, in order, as row numbers of the particles folded to [R·N, …];
+    returns [R·N]."""
     return _rows(offspring(scheme, weights, generator))
 
 
@@ -47,7 +48,8 @@ def resample_particles(x: Tensor, counts: Tensor) -> Tensor:
 
 
 def take_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Particles [R, N, dx] of row numbers [R·N] of the same, each in its own system; [R, N, dx], laid out as they were."""
+    """Particles [R, N, dx] of row numbers [R·N] of the same, each in its own system; [R, N, dx],
+    laid out as they were."""
     columns = x.transpose(1, 2)
     if columns.is_contiguous() and not x.requires_grad and loops.serve(x):
         return compiled.take_rows(columns, rows).transpose(1, 2)
@@ -72,7 +74,8 @@ def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
 
 
 def _cumulative_weights(weights: Tensor) -> Tensor:
-    """W_n = Σ_{m ≤ n} w_m / Σ_m w_m [R, N]; the last is 1 exactly, so that no point lies beyond it."""
+    """W_n = Σ_{m ≤ n} w_m / Σ_m w_m [R, N]; the last is 1 exactly, so that no point lies beyond
+    it."""
     cumulated = weights.double().cumsum(1)
     return cumulated.div_(cumulated[:, -1:].clone())
 
@@ -83,7 +86,8 @@ def _between(below: Tensor) -> Tensor:
 
 
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """Offspring of each particle: how many of the points (u + i)/N, i = 0 … N−1, fall into its part of the cumulated weights.
+    """Offspring of each particle: how many of the points (u + i)/N, i = 0 … N−1, fall into its part
+    of the cumulated weights.
 
     Every count is ⌊N w_n⌋ or ⌈N w_n⌉.  u [R] in [0, 1).
 
@@ -119,9 +123,9 @@ def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
 def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
     """Offspring of ``points`` [R] ≤ N independent draws of a particle; u [R, N + 1] in [0, 1).
 
-    With S_i the sum of i standard exponentials, S_1/S_{k+1} … S_k/S_{k+1} are k uniforms in order, which are searched for
-    the edges of the cumulated weights (both in order: measured 10 ns a particle, where a histogram with the counts inside its
-    cells needs three passes more).
+    With S_i the sum of i standard exponentials, S_1/S_{k+1} … S_k/S_{k+1} are k uniforms in order,
+    which are searched for the edges of the cumulated weights (both in order: measured 10 ns a
+    particle, where a histogram with the counts inside its cells needs three passes more).
 
     Source: Devroye (1986), section V.3.1; Gordon, Salmond & Smith (1993)."""
     sums = torch.log1p(-u).neg_().cumsum_(1)
@@ -131,12 +135,13 @@ def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
         total > 0, _cumulative_weights(weights), 0.0
     )  # nothing to draw from where there is no point either
     if loops.serve(edges):  # a quarter of the time, the same places
-        return _between(points_below(sorted_uniforms, edges))
+        return _between(count_points_below(sorted_uniforms, edges))
     return _between(torch.searchsorted(sorted_uniforms, edges))
 
 
 def residual_counts(weights: Tensor, u: Tensor) -> Tensor:
-    """⌊N w_n⌋ offspring each, and the rest by multinomial draws from what N w_n leaves over; u [R, N + 1] in [0, 1).
+    """⌊N w_n⌋ offspring each, and the rest by multinomial draws from what N w_n leaves over; u [R,
+    N + 1] in [0, 1).
 
     Source: Liu & Chen (1998), section 3.2."""
     n = weights.shape[1]

@@ -92,7 +92,8 @@ def predictive(
     logdet: Array,
     constants: Array,
 ) -> float:
-    """log p(row b | rows of cluster k), Student's t; ``constants`` are its normalisers by the number of rows."""
+    """log p(row b | rows of cluster k), Student's t; ``constants`` are its normalisers by the
+    number of rows."""
     D = x.shape[1]
     beta_k = beta + n[k]
     square = 0.0

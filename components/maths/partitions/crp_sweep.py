@@ -1,4 +1,5 @@
-"""Collapsed Gibbs sweeps and split–merge moves over partitions of rows into Gaussian clusters, compiled where they can be."""
+"""Collapsed Gibbs sweeps and split–merge moves over partitions of rows into Gaussian clusters,
+compiled where they can be."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def split_or_merge(
     wanted: Array,
     K: int,
 ) -> int:
-    """One proposal to split the cluster of two rows, or to merge theirs, accepted or not.  Returns K, −1 − K where accepted."""
+    """One proposal to split the cluster of two rows, or to merge theirs, accepted or not.  Returns
+    K, −1 − K where accepted."""
     N = len(x)
     A = len(n) - 2  # two clusters aside
     i = min(int(u[0] * N), N - 1)
@@ -243,7 +245,8 @@ def _sweep(
     log_joint: Array,
     accepted: Array,
 ) -> None:
-    """A sweep of every chain: ``moves`` proposals to split or merge, then every row; log p(z, x) and how many were accepted."""
+    """A sweep of every chain: ``moves`` proposals to split or merge, then every row; log p(z, x)
+    and how many were accepted."""
     C, N = z.shape
     D = x.shape[1]
     n = np.zeros(N + 4, np.int64)
@@ -323,7 +326,7 @@ def _loop() -> Callable[..., None]:
 
 
 @dataclass(frozen=True)
-class CrpNumbers:
+class CrpSweepData:
     """Data for sweeps: rows x, centred at the prior mean, and the base normal–Wishart.
 
     The base measure is (0, β, V, ν).
@@ -338,7 +341,7 @@ class CrpNumbers:
     marginals: Array  # and of the density of all its rows [N + 1]
 
     @classmethod
-    def of(cls, x: Array, alpha: float, V: Array, beta: float, nu: float) -> CrpNumbers:
+    def of(cls, x: Array, alpha: float, V: Array, beta: float, nu: float) -> CrpSweepData:
         from scipy import special
 
         N, D = x.shape
@@ -365,7 +368,8 @@ class CrpNumbers:
         return N + moves * (3 + (scans + 2) * N)
 
     def sweep(self, z: Array, u: Array, moves: int, scans: int) -> tuple[Array, Array]:
-        """Moves the labels z [C, N] (0 … K − 1 each) in place, uniforms u [C, ·]; log p(z, x) and moves accepted [C] each.
+        """Moves the labels z [C, N] (0 … K − 1 each) in place, uniforms u [C, ·]; log p(z, x) and
+        moves accepted [C] each.
 
         Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3."""
         log_joint = np.empty(len(z))

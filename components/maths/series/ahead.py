@@ -10,21 +10,21 @@ from torch import Tensor
 from components.maths.series.time_varying import TimeVaryingSystem, filter_system
 
 
-class AheadOfSeries(NamedTuple):
+class ForecastMoments(NamedTuple):
     """Joint moments of y_{T+1} … y_{T+H} given y_1 … y_T, for C systems."""
 
     mean: Tensor  # [C, H]
     covariance: Tensor  # [C, H, H]
 
 
-def ahead_of(
+def forecast_moments(
     system: TimeVaryingSystem,
     y: Tensor,
     seen: Tensor,
     horizon: int,
     kappa: Tensor | None,
     centre: float,
-) -> AheadOfSeries:
+) -> ForecastMoments:
     """Joint moments of the last H values of y [n], given the values before them.
 
     With ``kappa`` [C], y_t is also regressed on y_{t−1} − centre. The system includes
@@ -61,9 +61,9 @@ def ahead_of(
         Q[:, h, : h + 1] = torch.stack(row, 1)
     Q = Q + Q.tril(-1).mT
     if kappa is None:
-        return AheadOfSeries(mean, Q)
+        return ForecastMoments(mean, Q)
     lag = torch.arange(horizon, device=mean.device)
     apart = (lag.unsqueeze(1) - lag).to(mean)
     A = torch.where(apart >= 0, kappa.view(-1, 1, 1) ** apart.clamp_min(0), 0.0)
     adjusted_mean = mean - kappa.unsqueeze(1) * centre * (lag > 0)
-    return AheadOfSeries((A @ adjusted_mean.unsqueeze(2)).squeeze(2), A @ Q @ A.mT)
+    return ForecastMoments((A @ adjusted_mean.unsqueeze(2)).squeeze(2), A @ Q @ A.mT)

@@ -1,4 +1,5 @@
-"""The density of a whole linear Gaussian series by one Cholesky factor: its covariance is linear in the noises' variances."""
+"""The density of a whole linear Gaussian series by one Cholesky factor: its covariance is linear in
+the noises' variances."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class SeriesCovariance:
         return cls(torch.stack(mean), system.s0 * effects[1:], torch.stack([eye, *parts]))
 
     def log_density(self, variances: Tensor, x: Tensor, seen: Tensor) -> tuple[Tensor, bool]:
-        """log p(x_seen) [K] of variances [K, 1 + P], x [T], seen [T] bool; and whether every covariance had a factor.
+        """log p(x_seen) [K] of variances [K, 1 + P], x [T], seen [T] bool; and whether every
+        covariance had a factor.
 
             V = Σ v B = L Lᵀ,  W = L⁻¹ U,  e = L⁻¹(x − μ),  I + Wᵀ W = R Rᵀ,
             −2 log p = eᵀe − ‖R⁻¹ Wᵀ e‖² + 2 Σ log L_tt + 2 Σ log R_jj + T log 2π

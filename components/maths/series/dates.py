@@ -1,4 +1,5 @@
-"""Dates in ISO 8601: texts read as times, times named as texts, and times on the axis of a figure; all of it by pandas."""
+"""Dates in ISO 8601: texts read as times, times named as texts, and times on the axis of a figure;
+all of it by pandas."""
 
 from __future__ import annotations
 
@@ -27,28 +28,29 @@ FORMS = {
 SHOWN = "2011-01-03, 2011-01, 2011-Q1, 2011-W01 or 2011-01-03T14:00"  # the forms, for messages
 
 
-def form_of(text: str) -> str | None:
+def date_form(text: str) -> str | None:
     """The form of a date; None: it is no date."""
     return next((form for form, pattern in FORMS.items() if pattern.fullmatch(text)), None)
 
 
 def has_offset(text: str) -> bool:
     """True if a time says how far its clock is from UTC."""
-    return form_of(text) == "time" and re.search(rf"{_OFFSET}$", text) is not None
+    return date_form(text) == "time" and re.search(rf"{_OFFSET}$", text) is not None
 
 
-def without_offset(text: str) -> str:
+def strip_utc_offset(text: str) -> str:
     """The time that a clock on the wall shows."""
     return re.sub(rf"{_OFFSET}$", "", text) if has_offset(text) else text
 
 
 def read_times(texts: Sequence[str]) -> pd.DatetimeIndex:
-    """Times [n], the first of a year, month, quarter or week; in UTC where a text has an offset; NaT where it is no date."""
+    """Times [n], the first of a year, month, quarter or week; in UTC where a text has an offset;
+    NaT where it is no date."""
     import pandas as pd
 
     by_form: dict[str | None, list[int]] = {}
     for row, text in enumerate(texts):
-        by_form.setdefault(form_of(text), []).append(row)
+        by_form.setdefault(date_form(text), []).append(row)
     out = pd.Series(pd.NaT, index=range(len(texts)), dtype="datetime64[us]")
     for form, rows in by_form.items():
         if form is not None:
@@ -68,11 +70,11 @@ def _read(form: str, texts: list[str]) -> Any:
     return pd.to_datetime(full_texts, format="ISO8601", errors="coerce", utc=True).tz_localize(None)
 
 
-def name_time(time: pd.Timestamp, like: str) -> str:
+def format_time_like(time: pd.Timestamp, like: str) -> str:
     """A time, in UTC where ``like`` has an offset, in the form of another date."""
     import pandas as pd
 
-    form = form_of(like)
+    form = date_form(like)
     dash = "-" * ("-" in like)
     if form == "quarter":
         return f"{time.year}{dash}Q{time.quarter}"

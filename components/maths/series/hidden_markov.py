@@ -29,7 +29,8 @@ def forward(log_start: Tensor, log_transition: Tensor, log_seen: Tensor) -> Tens
 
         α_1(j) = π_j p(x_1 | j),   α_t(j) = Σ_i α_{t−1}(i) A_ij p(x_t | j)
 
-    log π [K, S] or [S], log A [K, S, S], log p(x_t | z_t = j) [K, T, S], 0 where nothing is seen -> [K, S].
+    log π [K, S] or [S], log A [K, S, S], log p(x_t | z_t = j) [K, T, S], 0 where nothing is seen ->
+    [K, S].
 
     Source: Rabiner (1989), eqs. (19), (20)."""
     first = log_start + log_seen[:, 0]  # α_1  # [K, S]
@@ -41,7 +42,8 @@ def forward(log_start: Tensor, log_transition: Tensor, log_seen: Tensor) -> Tens
 
 
 def ahead(log_weights: Tensor, log_transition: Tensor, horizon: int) -> Tensor:
-    """log Pr(z_{T+h} | x_1:T), h = 1 … H, from α_T [K, S] or anything proportional to it -> [K, H, S]."""
+    """log Pr(z_{T+h} | x_1:T), h = 1 … H, from α_T [K, S] or anything proportional to it -> [K, H,
+    S]."""
     now = log_weights.log_softmax(-1)
     log_probs = []
     for _ in range(horizon):

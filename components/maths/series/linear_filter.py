@@ -11,8 +11,8 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LinearSystem:
-    """z_0 ~ N(m_0, s_0² I), z_t = G z_{t−1} + c + N(0, diag q), x_t = F z_t + a + N(0, r), one number x_t; the same for all
-    sets but for q [K, d] and r [K]."""
+    """z_0 ~ N(m_0, s_0² I), z_t = G z_{t−1} + c + N(0, diag q), x_t = F z_t + a + N(0, r), one
+    number x_t; the same for all sets but for q [K, d] and r [K]."""
 
     G: Tensor  # [d, d]
     c: Tensor  # [d]
@@ -39,7 +39,7 @@ class StateMoments:
         m = torch.addmm(system.c, self.m, system.G.T)
         return StateMoments(m, system.G @ self.P @ system.G.T + torch.diag_embed(q))
 
-    def of_observation(self, system: LinearSystem, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def predict_observation(self, system: LinearSystem, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean F m + a and variance S = F P Fᵀ + r of x [K], and P Fᵀ [K, d]."""
         spread = self.P @ system.F
         return self.m @ system.F + system.a, spread @ system.F + r, spread
@@ -55,7 +55,8 @@ def first(system: LinearSystem, sets: int) -> StateMoments:
 def filter_series(
     system: LinearSystem, q: Tensor, r: Tensor, x: Tensor, seen: list[bool]
 ) -> tuple[Tensor, StateMoments]:
-    """log p(x_1:T) [K] and the moments of z_T given x_1:T, for x [T]; times that are not ``seen`` are passed over.
+    """log p(x_1:T) [K] and the moments of z_T given x_1:T, for x [T]; times that are not ``seen``
+    are passed over.
 
         S = F P⁻ Fᵀ + r,  m = m⁻ + P⁻ Fᵀ (x − F m⁻ − a)/S,  P = P⁻ − P⁻ Fᵀ F P⁻/S,  log p = Σ_t log N(x_t | F m⁻ + a, S)
 
@@ -67,7 +68,7 @@ def filter_series(
         now = now.ahead(system, q)
         if not is_observed:
             continue
-        mean, S, spread = now.of_observation(system, r)
+        mean, S, spread = now.predict_observation(system, r)
         error = value - mean
         root = S.rsqrt().unsqueeze(1)
         unit = root * spread  # P⁻ Fᵀ / √S: both updates in symmetric form  # [K, d]
@@ -90,7 +91,7 @@ def forecast(
     variances = []
     for _ in range(horizon):
         now = now.ahead(system, q)
-        mean, S, _ = now.of_observation(system, r)
+        mean, S, _ = now.predict_observation(system, r)
         means.append(mean)
         variances.append(S)
     return torch.stack(means, 1), torch.stack(variances, 1)

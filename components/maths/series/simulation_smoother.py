@@ -77,8 +77,9 @@ class StateLayout:
 
 
 @dataclass(frozen=True)
-class StateNumbers:
-    """Standard normal numbers: of the first state, of the noise of states and of the observations."""
+class StateRandomNumbers:
+    """Standard normal numbers: of the first state, of the noise of states and of the
+    observations."""
 
     first: Tensor  # [C, d]
     states: Tensor  # [C, n − 1, k]
@@ -86,18 +87,26 @@ class StateNumbers:
 
 
 def simulate_states(
-    layout: StateLayout, y: Tensor, G: Tensor, scale: Tensor, noise: Tensor, numbers: StateNumbers
+    layout: StateLayout,
+    y: Tensor,
+    G: Tensor,
+    scale: Tensor,
+    noise: Tensor,
+    numbers: StateRandomNumbers,
 ) -> tuple[Tensor, Tensor]:
-    """States α ~ p(α_1, …, α_n | y) [C, n, d], and their noise α_{t+1} − G α_t where there is any [C, n − 1, k].
+    """States α ~ p(α_1, …, α_n | y) [C, n, d], and their noise α_{t+1} − G α_t where there is any
+    [C, n − 1, k].
 
     y [C, n]; w = scale² [C, k] of the noisy states, h = noise² [C, n].  States and observations are
-    drawn from the model without its mean; to the states is added what their smoother says of y less those observations:
+    drawn from the model without its mean; to the states is added what their smoother says of y less
+    those observations:
 
         v = y − F a,  f = F P Fᵀ + h,  K = P Fᵀ/f,  a ← G(a + K v),  P ← G(P − K f Kᵀ)Gᵀ + W           t = 1 … n
         q = Gᵀ r,  r ← q + Fᵀ(v/f − K q)                                                               t = n … 1
         α_1 = α⁺_1 + m + diag s² r_0,  α_{t+1} = G α_t + η⁺_t + W r_t
 
-    Source: Durbin & Koopman (2002); Koopman (1993); Jarociński (2015), of the mean that is left out."""
+    Source: Durbin & Koopman (2002); Koopman (1993); Jarociński (2015), of the mean that is left
+    out."""
     F = layout.F
     values = layout.rows.numbers(G)
     noisy = list(layout.noisy)
@@ -105,7 +114,7 @@ def simulate_states(
     C = len(y)
     if d == 0:
         return y.new_zeros(C, n, 0), y.new_zeros(C, n - 1, 0)
-    back = Sparse.of(_pattern(layout.rows).T)
+    back = Sparse.of(_sparsity_pattern(layout.rows).T)
     values_back = back.numbers(G.mT)
     columns = (F != 0).any(0).nonzero().flatten().tolist()
     w = scale * scale
@@ -179,7 +188,7 @@ def driven(layout: StateLayout, G: Tensor, noise: Tensor) -> Tensor:
     return torch.stack(states, 1)
 
 
-def _pattern(rows: Sparse) -> Tensor:
+def _sparsity_pattern(rows: Sparse) -> Tensor:
     d = len(rows.start) - 1
     pattern = torch.zeros(d, d, dtype=torch.bool)
     for i in range(d):

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 
-def of_partial(partial: Tensor) -> Tensor:
-    """Coefficients φ [C, p] of partial autocorrelations r [C, p], each within (−1, 1): φ_k^(k) = r_k, and below it
+def partial_to_coefficients(partial: Tensor) -> Tensor:
+    """Coefficients φ [C, p] of partial autocorrelations r [C, p], each within (−1, 1): φ_k^(k) =
+    r_k, and below it
 
         φ_j^(k) = φ_j^(k−1) − r_k φ_{k−j}^(k−1)
 
@@ -18,8 +19,9 @@ def of_partial(partial: Tensor) -> Tensor:
     return phi
 
 
-def partial_of(phi: Tensor) -> Tensor:
-    """The inverse: r [C, p] of φ [C, p]; outside (−1, 1), or not a number, where φ is not stationary.
+def coefficients_to_partial(phi: Tensor) -> Tensor:
+    """The inverse: r [C, p] of φ [C, p]; outside (−1, 1), or not a number, where φ is not
+    stationary.
 
     Source: Monahan (1984)."""
     out = []

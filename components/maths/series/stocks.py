@@ -32,7 +32,8 @@ def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
 
 
 def stocks(X: Tensor, fades: Tensor, phi: Tensor) -> Tensor:
-    """Columns [n, p] with those that are stocks grown, each by the φ [C, Q] that it fades with; [C, n, p]."""
+    """Columns [n, p] with those that are stocks grown, each by the φ [C, Q] that it fades with; [C,
+    n, p]."""
     fading = fades >= 0
     out = X.expand(len(phi), -1, -1)
     if not bool(fading.any()):

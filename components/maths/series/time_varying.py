@@ -38,7 +38,7 @@ class FilteredSystem:
 
 
 # of t, v [C] and S [C] the precision λ of that observation [C]
-Weigh = Callable[[int, Tensor, Tensor], Tensor]
+PrecisionFunction = Callable[[int, Tensor, Tensor], Tensor]
 
 
 def filter_system(
@@ -46,7 +46,7 @@ def filter_system(
     y: Tensor,
     seen: list[bool],
     keep: bool = False,
-    weigh: Weigh | None = None,
+    weigh: PrecisionFunction | None = None,
 ) -> FilteredSystem:
     """Kalman filter of y [n] or [C, n]; unobserved times are skipped.
 

@@ -16,7 +16,7 @@ TIE = 1e-9
 AT_ONCE = 4_000_000  # pairs of mixtures that are looked at together
 
 
-class Chosen(NamedTuple):
+class BimatrixEquilibrium(NamedTuple):
     """An equilibrium of each game."""
 
     x: Tensor  # hers [N, A]
@@ -24,7 +24,7 @@ class Chosen(NamedTuple):
 
 
 @cache
-def _smallest_first(A: int, B: int) -> Tensor:
+def _order_by_support_size(A: int, B: int) -> Tensor:
     """Indices of pairs of mixtures, the pairs with the smallest supports first."""
     sizes_a = torch.tensor(sizes(A, B))
     sizes_b = torch.tensor(sizes(B, A))
@@ -36,7 +36,7 @@ def pairs(A: int, B: int) -> int:
     return len(sizes(A, B)) * len(sizes(B, A))
 
 
-def equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
+def equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> BimatrixEquilibrium:
     """An equilibrium of each bimatrix game, r_a and r_b [N, A, B].
 
     Every extreme equilibrium is a pair (x, y) of ``mixtures`` of r_b and of r_a from which
@@ -53,12 +53,12 @@ def equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
         _equilibrium(a, b, selection)
         for a, b in zip(r_a.split(parts), r_b.split(parts), strict=True)
     ]
-    return Chosen(
+    return BimatrixEquilibrium(
         torch.cat([solution.x for solution in each]), torch.cat([solution.y for solution in each])
     )
 
 
-def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
+def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> BimatrixEquilibrium:
     dtype, (N, A, B) = r_a.dtype, r_a.shape
     r_a = r_a.double()
     r_b = r_b.double()
@@ -78,8 +78,8 @@ def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> Chosen:
         criterion = (worth_a if selection == "best" else worth_a + worth_b).flatten(1)
         criterion = torch.where(holds, criterion, -torch.inf)
         holds &= criterion >= criterion.amax(1, keepdim=True) - tolerance
-    order = _smallest_first(A, B).to(r_a.device)
+    order = _order_by_support_size(A, B).to(r_a.device)
     pair = order[holds[:, order].long().argmax(1)]
     games = torch.arange(N, device=r_a.device)
     L = y.shape[1]
-    return Chosen(x[games, pair // L].to(dtype), y[games, pair % L].to(dtype))
+    return BimatrixEquilibrium(x[games, pair // L].to(dtype), y[games, pair % L].to(dtype))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 ZERO = 1e-11  # of a tableau whose entries begin between 1 and 2
 PATIENCE = 1000  # steps for each row and column, of which one or two are usual
@@ -17,8 +17,9 @@ PATIENCE = 1000  # steps for each row and column, of which one or two are usual
 def safest(payoff: Tensor) -> Tensor:
     """An x [N, A] that reaches max_x min_b Σ_a x_a r(a, b); payoff [N, A, B].
 
-    With r brought to 1 … 2, the programme max Σ_b w_b, Σ_b r(a, b) w_b ≤ 1, w ≥ 0 begins with the slacks as its basis, and
-    x are its multipliers, scaled to sum to 1.  Which column enters and which row leaves is Bland's choice, so that it ends.
+    With r brought to 1 … 2, the programme max Σ_b w_b, Σ_b r(a, b) w_b ≤ 1, w ≥ 0 begins with the
+    slacks as its basis, and x are its multipliers, scaled to sum to 1.  Which column enters and
+    which row leaves is Bland's choice, so that it ends.
 
     Raises NumericalTrouble where rounding keeps it from ending.
 
@@ -54,6 +55,4 @@ def safest(payoff: Tensor) -> Tensor:
         now[games, leaves] = row
         tableau[unsolved] = now
         basis[unsolved, leaves] = enters
-    raise NumericalTrouble(
-        "a matrix game was not solved", "look for rewards of very different sizes"
-    )
+    raise NumericalError("a matrix game was not solved", "look for rewards of very different sizes")

@@ -1,4 +1,5 @@
-"""Mixtures that make the other player indifferent: among them lie all extreme solutions of a matrix game."""
+"""Mixtures that make the other player indifferent: among them lie all extreme solutions of a matrix
+game."""
 
 from __future__ import annotations
 

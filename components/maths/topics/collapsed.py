@@ -1,4 +1,5 @@
-"""Topics with proportions and laws of words summed out: sweeps of a Gibbs sampler, passes of collapsed variational Bayes."""
+"""Topics with proportions and laws of words summed out: sweeps of a Gibbs sampler, passes of
+collapsed variational Bayes."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from torch import Tensor
 from components.maths.topics import collapsed_loop
 
 
-def starts_of(lengths: Tensor) -> Tensor:
+def document_offsets(lengths: Tensor) -> Tensor:
     """Start offset of each document, and the end of the last one [B + 1]."""
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
@@ -25,8 +26,8 @@ def sweep(
 
         p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without i
 
-    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  Works on the CPU; all counts are made
-    anew from z, so that no rounding is handed on.
+    words [M] of documents with ``totals`` [B] words each; u [M] uniform in [0, 1).  Works on the
+    CPU; all counts are made anew from z, so that no rounding is handed on.
 
     Source: Griffiths and Steyvers (2004), eq. (5)."""
     z = z.clone()
@@ -35,7 +36,17 @@ def sweep(
     eta = eta.double()
     inverse = torch.arange(len(words) + 1, dtype=torch.float64).add_(eta.sum()).reciprocal_()
     work = [torch.empty_like(alpha) for _ in range(3)]
-    arrays = (starts_of(totals), words, z, u, alpha, n + eta[:, None], n.sum(0), inverse, *work)
+    arrays = (
+        document_offsets(totals),
+        words,
+        z,
+        u,
+        alpha,
+        n + eta[:, None],
+        n.sum(0),
+        inverse,
+        *work,
+    )
     collapsed_loop.gibbs()(*[x.numpy() for x in arrays])
     return z
 
@@ -52,13 +63,15 @@ def update_responsibilities(
     eta: Tensor,
     second_order: bool,
 ) -> Tensor:
-    """φ [M, K] after one pass of collapsed variational Bayes over the pairs of a document and a word, on the CPU.
+    """φ [M, K] after one pass of collapsed variational Bayes over the pairs of a document and a
+    word, on the CPU.
 
         φ_djk ∝ (α_k + E n_dk)(η_j + E n_jk) / (Σ η + E n_k)
                 · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)² − V n_jk / 2(η_j + E n_jk)²)
 
-    E and V are of counts without one of the n_dj words of the pair, which share their φ: sums of φ and of φ(1 − φ).  The
-    second line, of second order in what counts vary, is left out where not ``second_order``.
+    E and V are of counts without one of the n_dj words of the pair, which share their φ: sums of φ
+    and of φ(1 − φ).  The second line, of second order in what counts vary, is left out where not
+    ``second_order``.
 
     Source: Teh, Newman and Welling (2007) (CVB); Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""
     words, counts, lengths = pairs
@@ -72,7 +85,7 @@ def update_responsibilities(
     by_topic = mean.sum(0) + eta.sum()
     topic_spread = spread.sum(0)
     work = [torch.empty_like(alpha) for _ in range(3)]
-    first = [x.numpy() for x in (starts_of(lengths), words, n, phi, alpha)]
+    first = [x.numpy() for x in (document_offsets(lengths), words, n, phi, alpha)]
     rest = [x.numpy() for x in (by_word, by_topic, spread, topic_spread, *work)]
     collapsed_loop.collapsed_vb()(*first, second_order, *rest)
     return phi

@@ -1,4 +1,5 @@
-"""Sweeps over the words of documents, proportions and topics summed out; compiled where numba is installed.
+"""Sweeps over the words of documents, proportions and topics summed out; compiled where numba is
+installed.
 
 The loops are the same functions where it is not, and give the same numbers, slowly."""
 
@@ -28,8 +29,9 @@ def _gibbs(
 ) -> None:
     """One sweep z_i ~ p(z_i | z without z_i, y) over all words, in place.
 
-    by_word [V, K] is η_v + n_vk, n_k [K] whole, inverse [M + 1] is 1 / (Σ η + n) of every n; u [M] are uniform.  The ratio
-    (α_k + n_dk) / (Σ η + n_k) changes for two topics a word: the loop over topics divides by nothing."""
+    by_word [V, K] is η_v + n_vk, n_k [K] whole, inverse [M + 1] is 1 / (Σ η + n) of every n; u [M]
+    are uniform.  The ratio (α_k + n_dk) / (Σ η + n_k) changes for two topics a word: the loop over
+    topics divides by nothing."""
     K = len(alpha)
     for d in range(len(starts) - 1):
         lo = starts[d]
@@ -79,7 +81,8 @@ def _collapsed_vb(
 ) -> None:
     """One pass over the pairs of documents and words, φ [M, K] in place.
 
-    by_word [V, K] is η_v + E n_vk and by_topic [K] Σ η + E n_k; spreads are variances of these counts."""
+    by_word [V, K] is η_v + E n_vk and by_topic [K] Σ η + E n_k; spreads are variances of these
+    counts."""
     K = len(alpha)
     for d in range(len(starts) - 1):
         lo = starts[d]

@@ -1,4 +1,5 @@
-"""Variational factors of documents given topics: a fixed point for each document, compiled where numba is installed."""
+"""Variational factors of documents given topics: a fixed point for each document, compiled where
+numba is installed."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ WIDTH = 8  # pairs of a document are filled up to a multiple of this, so that no
 
 
 def gather_columns(words: Array, counts: Array, b: Array, local: Array, n: Array) -> int:
-    """b_kw of a document's M words side by side in local [K, …], and their counts; how many, the filling among them."""
+    """b_kw of a document's M words side by side in local [K, …], and their counts; how many, the
+    filling among them."""
     m = len(words)
     wide = (m + WIDTH - 1) // WIDTH * WIDTH
     for j in range(m):

@@ -1,4 +1,5 @@
-"""log p(x) by annealed importance sampling from the prior to the posterior of the latent variables of each row."""
+"""log p(x) by annealed importance sampling from the prior to the posterior of the latent variables
+of each row."""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from components.metrics.evidence.proposal import Target
 
 LEAPFROG = 10  # steps of a transition
 FIRST_STEP = 0.1  # step size at the first temperature of the pilot run
-WANTED = 0.65  # acceptance rate that the pilot run steers to
-ADAPTED = 1.05  # factor by which its step sizes change at a temperature
+PILOT_ACCEPTANCE = 0.65  # acceptance rate that the pilot run steers to
+STEP_SIZE_FACTOR = 1.05  # factor by which its step sizes change at a temperature
 PILOT = 4  # of so many chains one is in the pilot run
 STEEPNESS = 4.0  # δ of the schedule
 
 
 def schedule(temperatures: int) -> list[float]:
-    """0 = β_0 < β_1 < … < β_T = 1, close together at both ends: β̃_t = σ(δ(2t/T − 1)), β_t = (β̃_t − β̃_0)/(β̃_T − β̃_0).
+    """0 = β_0 < β_1 < … < β_T = 1, close together at both ends: β̃_t = σ(δ(2t/T − 1)), β_t = (β̃_t
+    − β̃_0)/(β̃_T − β̃_0).
 
     Source: Grosse, Ghahramani and Adams (2015), section 6, as Wu et al. (2017)."""
     raw = [
@@ -35,8 +37,9 @@ def log_prior(z: Tensor) -> Tensor:
     return -0.5 * (z.square().sum(-1) + z.shape[-1] * math.log(2 * math.pi))
 
 
-def with_slope(target: Target, beta: float, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """log p(x, z) [S, B], log f_β(z) = (1 − β) log N(z|0, I) + β log p(x, z) [S, B] and its gradient [S, B, D]."""
+def annealed_log_density(target: Target, beta: float, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """log p(x, z) [S, B], log f_β(z) = (1 − β) log N(z|0, I) + β log p(x, z) [S, B] and its
+    gradient [S, B, D]."""
     with torch.enable_grad():
         z = z.detach().requires_grad_()
         joint = target(z)
@@ -57,7 +60,8 @@ def anneal(
     sizes: Tensor | None,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """log w [S, B] of one run of S chains per row of ``like`` [B, D], the step sizes used [T, B], and acceptance rates [T, B].
+    """log w [S, B] of one run of S chains per row of ``like`` [B, D], the step sizes used [T, B],
+    and acceptance rates [T, B].
 
         log w = Σ_{t=1}^T (β_t − β_{t−1}) [log p(x, z_{t−1}) − log N(z_{t−1}|0, I)],   z_0 ~ N(0, I),   z_t ~ K_{β_t}(·|z_{t−1})
 
@@ -75,12 +79,14 @@ def anneal(
         log_w = log_w + (beta - before) * (joint - log_prior(z))
         eps = eps if sizes is None else sizes[len(used)]
         z, joint, rate = transition(
-            partial(with_slope, target, beta), z, eps[:, None], LEAPFROG, generator
+            partial(annealed_log_density, target, beta), z, eps[:, None], LEAPFROG, generator
         )
         used.append(eps)
         rates.append(rate.mean(0))
         if sizes is None:
-            eps = torch.where(rates[-1] > WANTED, eps * ADAPTED, eps / ADAPTED)
+            eps = torch.where(
+                rates[-1] > PILOT_ACCEPTANCE, eps * STEP_SIZE_FACTOR, eps / STEP_SIZE_FACTOR
+            )
     return log_w, torch.stack(used), torch.stack(rates)
 
 

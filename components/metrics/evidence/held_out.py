@@ -1,4 +1,5 @@
-"""Scores of the likelihood of held-out rows, the same functions for every model with latent variables and any training."""
+"""Scores of the likelihood of held-out rows, the same functions for every model with latent
+variables and any training."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
 from components.metrics.evidence.annealed import annealed_log_weights
 from components.metrics.evidence.proposal import log_weights
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Proposal = Literal["guide", "laplace"]
 
@@ -64,15 +65,16 @@ class LatentEvidence:
         return self.proposal != "guide" or self.ais_temperatures > 0
 
     def scores(self, posterior: object, parts: Sequence[RowBatch], rng: Rng) -> dict[str, float]:
-        """``nll_bound`` with ``weight_ess`` and ``pareto_k`` where the proposal is a fit; ``nll_ais`` of the first rows, with
-        ``ais_acceptance`` and, where the proposal is a fit, ``ais_gain``: how much more than importance sampling it finds of
-        log p(x) on the same rows.  In nats a row.
+        """``nll_bound`` with ``weight_ess`` and ``pareto_k`` where the proposal is a fit;
+        ``nll_ais`` of the first rows, with ``ais_acceptance`` and, where the proposal is a fit,
+        ``ais_gain``: how much more than importance sampling it finds of log p(x) on the same rows.
+        In nats a row.
 
         Raises:
             Misfit: the posterior has no latent variables with a Gaussian guide."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if not isinstance(module, LatentVariable):
-            raise Misfit(
+            raise ConfigMismatchError(
                 "dataset.proposal, dataset.ais_temperatures: they need latent variables with a Gaussian guide, which "
                 "this posterior lacks; use dataset.proposal=guide dataset.ais_temperatures=0"
             )

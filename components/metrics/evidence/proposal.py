@@ -22,7 +22,8 @@ PRIOR = 0.05  # shares of the samples that the guide and the prior get
 
 
 def derivatives(target: Target, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradient [B, D] and Hessian [B, D, D] of log p(x_b, z_b) at z [B, D]: D copies of z, each with a row of the Hessian."""
+    """Gradient [B, D] and Hessian [B, D, D] of log p(x_b, z_b) at z [B, D]: D copies of z, each
+    with a row of the Hessian."""
     D = z.shape[-1]
     copies = z.detach().expand(D, *z.shape).clone().requires_grad_()
     with torch.enable_grad():
@@ -33,8 +34,8 @@ def derivatives(target: Target, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def bent(hessian: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues [B, D] of −∇² log p(x, z), 1 where they are less, and their directions [B, D, D]: under a prior N(0, I) no
-    direction of a posterior is taken to be wider than the prior."""
+    """Eigenvalues [B, D] of −∇² log p(x, z), 1 where they are less, and their directions [B, D, D]:
+    under a prior N(0, I) no direction of a posterior is taken to be wider than the prior."""
     curvature, directions = torch.linalg.eigh(-hessian.double())
     return curvature.clamp_min(1.0).to(hessian.dtype), directions.to(hessian.dtype)
 
@@ -42,7 +43,8 @@ def bent(hessian: Tensor) -> tuple[Tensor, Tensor]:
 def fit(target: Target, start: Tensor) -> tuple[Tensor, Tensor]:
     """Laplace's fit N(ẑ, L Lᵀ) of p(z_b|x_b) uphill of a start [B, D]: ẑ [B, D], L [B, D, D].
 
-    Newton steps with curvatures of at least 1, halved until log p(x, z) is highest; a row that finds nothing higher stays.
+    Newton steps with curvatures of at least 1, halved until log p(x, z) is highest; a row that
+    finds nothing higher stays.
 
     Source: Nocedal and Wright (2006), section 3.4; Bishop (2006), section 4.4."""
     z = start.detach()
@@ -91,12 +93,13 @@ def components(target: Target, m: Tensor, s: Tensor) -> list[RowGaussians]:
 
 
 def sample_proposal(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """z [S, B, D] of a mixture with so many samples of each part, and its log Σ_k α_k q_k(z_s) [S, B]; m, s [B, D] of the
-    guide, noise [S, B, D] ~ N(0, I).  No gradient.
+    """z [S, B, D] of a mixture with so many samples of each part, and its log Σ_k α_k q_k(z_s) [S,
+    B]; m, s [B, D] of the guide, noise [S, B, D] ~ N(0, I).  No gradient.
 
     α_k = S_k / S, the shares drawn exactly.
 
-    Source: Hesterberg (1995), section 4 (defensive mixtures); Owen and Zhou (2000), section 4 (shares drawn exactly)."""
+    Source: Hesterberg (1995), section 4 (defensive mixtures); Owen and Zhou (2000), section 4
+    (shares drawn exactly)."""
     S = len(noise)
     counts = [0, round(GUIDE * S), math.ceil(PRIOR * S)]
     counts[0] = S - sum(counts)
@@ -116,10 +119,11 @@ def sample_proposal(target: Target, m: Tensor, s: Tensor, noise: Tensor) -> tupl
 def log_weights(
     target: Target, m: Tensor, s: Tensor, n_samples: int, generator: torch.Generator
 ) -> Tensor:
-    """log p(x, z_s) − log q(z_s) of z that are ``sample_proposal``, [S, B]; m, s [B, D] of the guide.
+    """log p(x, z_s) − log q(z_s) of z that are ``sample_proposal``, [S, B]; m, s [B, D] of the
+    guide.
 
-    The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's share bounds the weights by
-    sup p(x|z) / α_3 where there is one."""
+    The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's
+    share bounds the weights by sup p(x|z) / α_3 where there is one."""
     noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
     z, log_q = sample_proposal(target, m, s, noise)
     with torch.no_grad():

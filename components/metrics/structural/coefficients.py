@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 CENTRAL = (0.025, 0.975)  # the interval of every table
 
 
-def rhat_of(draws: HoldsDraws) -> dict[str, float]:
-    """Split R̂ of each parameter that moved, by name; nothing of one chain, or of fewer than four draws of each.
+def parameter_rhats(draws: HoldsDraws) -> dict[str, float]:
+    """Split R̂ of each parameter that moved, by name; nothing of one chain, or of fewer than four
+    draws of each.
 
     Source: Gallego (2021), Table 1.7."""
     if (
@@ -39,7 +40,8 @@ def effects_per_unit(draws: HoldsDraws, selects: Selects) -> dict[str, Tensor]:
 
 
 def effect_scores(draws: HoldsDraws, selects: Selects) -> dict[str, float]:
-    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, in the units of these columns."""
+    """``per_unit`` and ``per_unit_sd`` of the coefficients of standardised columns, in the units of
+    these columns."""
     out: dict[str, float] = {}
     for name, effect in effects_per_unit(draws, selects).items():
         if selects.units[name] != 1:
@@ -82,7 +84,7 @@ def coefficient_table(draws: HoldsDraws, selects: Selects) -> pd.DataFrame:
         ]
     enough = draws.n_draws >= diagnostics.FEWEST_DRAWS
     table["ess"] = diagnostics.bulk_ess(draws.values).tolist() if enough else math.nan
-    rhat = rhat_of(draws)
+    rhat = parameter_rhats(draws)
     table["rhat"] = [rhat.get(name, math.nan) for name in draws.names]
     return table
 

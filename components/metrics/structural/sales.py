@@ -10,17 +10,21 @@ from components.contracts.predictive import GaussianMixture
 
 
 def mape(predicted: Tensor, y: Tensor) -> float:
-    """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over the T times at which y [T] is observed (not NaN) and not 0; NaN where there are none.
+    """100 %/T Σ_t |y_t − ŷ_t|/|y_t| over the T times at which y [T] is observed (not NaN) and not
+    0; NaN where there are none.
 
     Source: Gallego (2021), section 1.2.4."""
     is_valid = ~y.isnan() & (y != 0)
     return float(100 * ((y - predicted)[is_valid] / y[is_valid]).abs().mean())
 
 
-def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> dict[str, float]:
-    """MAPE and coverage of the central 90 % interval of y [T], and the sums of predicted means and of observations over the
-    times observed, of each year where there are dates.  Times at which y is 0 have no relative error: MAPE leaves them out,
-    ``mape_zeros`` counts them, and where there are no others there is no MAPE.
+def score_sales_forecast(
+    predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]
+) -> dict[str, float]:
+    """MAPE and coverage of the central 90 % interval of y [T], and the sums of predicted means and
+    of observations over the times observed, of each year where there are dates.  Times at which y
+    is 0 have no relative error: MAPE leaves them out, ``mape_zeros`` counts them, and where there
+    are no others there is no MAPE.
 
     Source: Gallego (2021), section 1.2.4, Table 1.1."""
     check_shape("the forecasts", predictive.mu, None, *y.shape, None)
@@ -49,7 +53,7 @@ def of_sales(predictive: GaussianMixture, y: Tensor, dates: tuple[str, ...]) -> 
     return out
 
 
-def of_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
+def score_intervention(paths: Tensor, y: Tensor) -> dict[str, float]:
     """Effect of an intervention: y [H] against forecast paths [S, H] without it.
 
     The effect per time and in total has central 95 % intervals; the total is also given

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 LAG = "_lag"  # what Koyck's form adds to the name of a column
-IN = 0.5  # from this inclusion probability on a column is kept: the median probability model
+INCLUSION_THRESHOLD = (
+    0.5  # from this inclusion probability on a column is kept: the median probability model
+)
 
 
-def of_selection(
+def score_selection(
     inclusion: dict[str, float], coefficients: dict[str, float], inputs: list[str]
 ) -> dict[str, float]:
     """Share of truly relevant regressors found and of idle ones kept; likewise for inputs.
@@ -19,5 +21,5 @@ def of_selection(
         if bare in coefficients:
             label = "true_found" if coefficients[bare] else "idle_kept"
             label = f"inputs_{label}" if bare in inputs else label
-            hits_by_label.setdefault(label, []).append(float(share >= IN))
+            hits_by_label.setdefault(label, []).append(float(share >= INCLUSION_THRESHOLD))
     return {label: sum(hits) / len(hits) for label, hits in hits_by_label.items()}

@@ -34,7 +34,8 @@ def adjusted_rand(one: Tensor, other: Tensor) -> float:
 
 
 def scores(probabilities: Tensor, classes: Tensor | None) -> dict[str, Tensor | float]:
-    """``clusters``, how many are some row's most probable one, and ``ari`` against the classes, where they are known."""
+    """``clusters``, how many are some row's most probable one, and ``ari`` against the classes,
+    where they are known."""
     labels = probabilities.argmax(1)
     out: dict[str, Tensor | float] = {"clusters": float(len(labels.unique()))}
     return out if classes is None else out | {"ari": adjusted_rand(labels, classes)}

@@ -15,8 +15,8 @@ def log_mean_exp(log_weights: Tensor) -> Tensor:
 
 
 def scores(log_weights: Tensor) -> dict[str, float]:
-    """From w [S, B]: ``nelbo``, minus the evidence lower bound, and ``nll_bound``, the tighter bound of S importance
-    weights on −log p(x); means over the rows, in nats a row."""
+    """From w [S, B]: ``nelbo``, minus the evidence lower bound, and ``nll_bound``, the tighter
+    bound of S importance weights on −log p(x); means over the rows, in nats a row."""
     return {
         "nelbo": -float(log_weights.mean()),
         "nll_bound": -float(log_mean_exp(log_weights).mean()),
@@ -24,10 +24,11 @@ def scores(log_weights: Tensor) -> dict[str, float]:
 
 
 def perplexity(log_prob: Tensor, words: Tensor) -> dict[str, float]:
-    """``perplexity``, exp of minus the mean log-likelihood of a word, from log p(x) and numbers of words of rows, [B] each.
+    """``perplexity``, exp of minus the mean log-likelihood of a word, from log p(x) and numbers of
+    words of rows, [B] each.
 
-    An upper bound where log p(x) is a lower one; V for words drawn at random from V.  A row without words adds nothing, and
-    rows without any have no perplexity.
+    An upper bound where log p(x) is a lower one; V for words drawn at random from V.  A row without
+    words adds nothing, and rows without any have no perplexity.
 
     Source: Blei, Ng and Jordan (2003), section 7.1."""
     if not float(words.sum()):

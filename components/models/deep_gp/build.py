@@ -1,4 +1,5 @@
-"""Builds the modules of the deep GP family from their settings and the training data, bottom to top."""
+"""Builds the modules of the deep GP family from their settings and the training data, bottom to
+top."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from components.models.deep_gp.levels import (
     CoregionalisedLevel,
     Features,
     Level,
-    SharedAndSpecific,
+    SharedSpecificProcesses,
     join_features,
 )
 from components.models.deep_gp.likelihoods import make_likelihood
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Specific:
-    """Task-specific processes: how many a task has at each level, and the kernel they start from."""
+class TaskSpecificProcesses:
+    """Task-specific processes: how many a task has at each level, and the kernel they start
+    from."""
 
     dim: int
     lengthscale: float | None
@@ -39,7 +41,8 @@ class Specific:
 
 
 def choose_inputs(x: Tensor, M: int, method: str, generator: torch.Generator) -> Tensor:
-    """min(M, N) inducing inputs: rows of x [N, D] drawn without replacement, or k-means centroids."""
+    """min(M, N) inducing inputs: rows of x [N, D] drawn without replacement, or k-means
+    centroids."""
     M = min(M, x.shape[0])
     if method == "rows":
         return x[torch.randperm(x.shape[0], generator=generator)[:M].to(x.device)]
@@ -77,8 +80,8 @@ def choose_initial_inputs(
 
 
 def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
-    """Weights [D, Q] of a fixed linear mean function: the identity when D = Q, the first Q principal axes when D > Q,
-    the identity with columns of zeros when D < Q.
+    """Weights [D, Q] of a fixed linear mean function: the identity when D = Q, the first Q
+    principal axes when D > Q, the identity with columns of zeros when D < Q.
 
     Source: Salimbeni and Deisenroth (2017), section 3.
     """
@@ -114,7 +117,8 @@ class _Builder:
         variance: float,
         weight: Tensor,
     ) -> GPLayer:
-        """``dim`` processes for each leading index of Z [n_groups, M, D]; one group each unless they are tied."""
+        """``dim`` processes for each leading index of Z [n_groups, M, D]; one group each unless
+        they are tied."""
         s = self.settings
         M, D = Z.shape[1:]
         per_group = dim if s.tied else 1
@@ -143,15 +147,17 @@ class _Builder:
         return join_features(self.features, self.layout)[0]
 
     def in_turn(self, Z: Tensor) -> Tensor:
-        """One set for all tasks from Z [T, m, D], [1, min(M, T · m), D]: the first from the first task, the second from the
-        second, and so on; where M are dealt to the tasks all that they have."""
+        """One set for all tasks from Z [T, m, D], [1, min(M, T · m), D]: the first from the first
+        task, the second from the second, and so on; where M are dealt to the tasks all that they
+        have."""
         if Z.shape[1] < self.M:
             return Z.flatten(0, 1)[: self.M].unsqueeze(0)
         places = torch.arange(self.M, device=Z.device)
         return Z[places % self.T, places].unsqueeze(0)
 
     def top(self, n_groups: int, n_outputs: int) -> GPLayer:
-        """The top layer, starting from Λ^t at the initial inputs; one group for each task, or one for them all."""
+        """The top layer, starting from Λ^t at the initial inputs; one group for each task, or one
+        for them all."""
         s = self.settings
         Z = self.by_task()
         if self.pass_inputs:
@@ -183,9 +189,10 @@ def build_shared_and_specific(
     problem: Supervised,
     rng: Rng,
     n_shared: int,
-    specific: Specific | None,
+    specific: TaskSpecificProcesses | None,
 ) -> MultiTaskDGP:
-    """Levels of shared and task-specific processes under one ARD GP for each task: sMDGP, mMDGP, iDGP."""
+    """Levels of shared and task-specific processes under one ARD GP for each task: sMDGP, mMDGP,
+    iDGP."""
     b = _Builder(settings, problem, rng)
     levels = []
     for depth in range(1, settings.depth + 1):
@@ -208,7 +215,7 @@ def build_shared_and_specific(
             length = specific.lengthscale
             variance = specific.variance
             task_layer = b.inner(name, Z, b.T, specific.dim, length, variance, weight)
-        level = SharedAndSpecific(shared, task_layer, b.T)
+        level = SharedSpecificProcesses(shared, task_layer, b.T)
         b.features = level.propagate(b.features, b.layout, rng.init)
         levels.append(level)
     names = [f"g{i + 1}" for i in range(n_shared)] + [

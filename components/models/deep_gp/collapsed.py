@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from components.contracts.problems import Batch
     from components.models.shallow_gp.labels import Labels
 
-WARPS = 20  # draws of v among draws of f: each costs a factorisation
+MAX_WARP_DRAWS = 20  # draws of v among draws of f: each costs a factorisation
 
 
 class InnerFunctions(nn.Module):
-    """I shared functions g_i(x) = m_i(x) + σ Σ_m A_m(x) v_im, A(x) = L⁻¹ κ(Z, x), v_i ~ N(0, I), with q(v) diagonal.
+    """I shared functions g_i(x) = m_i(x) + σ Σ_m A_m(x) v_im, A(x) = L⁻¹ κ(Z, x), v_i ~ N(0, I),
+    with q(v) diagonal.
 
-    The projection of a GP on its inducing inputs: a draw of v is a whole function, the same at training and at test
-    inputs, which the exact layer above needs (marginals drawn row by row would be noise on its inputs).  The inducing
-    inputs are part of this prior, not of the approximation: they stay where they are, or they would be overfitted."""
+    The projection of a GP on its inducing inputs: a draw of v is a whole function, the same at
+    training and at test inputs, which the exact layer above needs (marginals drawn row by row would
+    be noise on its inputs).  The inducing inputs are part of this prior, not of the approximation:
+    they stay where they are, or they would be overfitted."""
 
     inducing: Tensor
 
@@ -65,7 +67,8 @@ class InnerFunctions(nn.Module):
         self.register_buffer("mean_weight", mean_weight)
 
     def forward(self, x: Tensor, v: Tensor) -> tuple[Tensor, float]:
-        """g(x) [..., I] for x [..., D] and one draw v [I, M]; also the jitter that κ(Z, Z) needed."""
+        """g(x) [..., I] for x [..., D] and one draw v [I, M]; also the jitter that κ(Z, Z)
+        needed."""
         lengthscale = self.log_lengthscale.exp()
         unit = x.new_ones(())
         Z = self.inducing
@@ -97,13 +100,15 @@ class InnerFunctions(nn.Module):
 
 
 class CollapsedMDGP(nn.Module):
-    """ELBO = E_q(v)[log p(y | Λ_v)] − KL[q(v) ‖ p(v)], with log p(y | Λ) the exact log marginal likelihood of the top.
+    """ELBO = E_q(v)[log p(y | Λ_v)] − KL[q(v) ‖ p(v)], with log p(y | Λ) the exact log marginal
+    likelihood of the top.
 
-    Λ_v(x) = g_v(x), or (g_v(x), x) where inputs are passed on.  It is never below the bound of a sparse top layer with
-    the same inner one, and leaves no variational parameters of the top to be optimised.
+    Λ_v(x) = g_v(x), or (g_v(x), x) where inputs are passed on.  It is never below the bound of a
+    sparse top layer with the same inner one, and leaves no variational parameters of the top to be
+    optimised.
 
-    Source: Boustati (2021), eqs. (3.13) and (3.14); Titsias (2009) for integrating out what is Gaussian.
-    """
+    Source: Boustati (2021), eqs. (3.13) and (3.14); Titsias (2009) for integrating out what is
+    Gaussian."""
 
     def __init__(
         self, inner: InnerFunctions, top: ExactGP, pass_inputs: bool, hyperprior: float | None
@@ -155,7 +160,8 @@ class CollapsedMDGP(nn.Module):
         return terms | {"jitter": torch.tensor(most)}
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y*|x*, y) as a mixture over draws of v, of every task at x [B, D]; differentiable in x."""
+        """p(y*|x*, y) as a mixture over draws of v, of every task at x [B, D]; differentiable in
+        x."""
         parts = []
         for eps in self.draw_noise(None, n, generator):
             with torch.no_grad():
@@ -167,16 +173,16 @@ class CollapsedMDGP(nn.Module):
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f, separately at every row of x [B, D].
 
-        The draws of f use at most ``WARPS`` draws of v.
+        The draws of f use at most ``MAX_WARP_DRAWS`` draws of v.
         """
         parts = []
-        warps = min(n, WARPS)
+        warps = min(n, MAX_WARP_DRAWS)
         for i, eps in enumerate(self.draw_noise(None, warps, generator)):
             labels, _ = self._labels(eps)
             of_this = n // warps + (i < n % warps)
             features = self.features(x, eps)[0]
             parts.append(
-                self.top.function_given(
+                self.top.predict_from_conditioned(
                     self.top.condition_on(labels), labels, features, of_this, generator
                 )
             )
@@ -199,7 +205,8 @@ class CollapsedMDGP(nn.Module):
 
     @torch.no_grad()
     def ard_weights(self) -> Tensor:
-        """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top has the same for all."""
+        """ω = 1/ℓ² of the top layer by task and feature [T, D], eq. (3.15); a coregionalised top
+        has the same for all."""
         covariance = self.top.covariance
         assert isinstance(
             covariance, IndependentCovariance | CoregionalisedCovariance

@@ -14,7 +14,7 @@ from components.models.deep_gp.build import choose_inputs, make_linear_map
 from components.models.deep_gp.collapsed import CollapsedMDGP, InnerFunctions
 from components.models.deep_gp.likelihoods import GaussianLabels
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.exact_cost import refuse_if_too_large, tell_what_it_takes
+from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
 from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.prior import (
     CoregionalisedCovariance,
@@ -71,7 +71,8 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     jitter: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> CollapsedMDGP:
-        """The module on the training labels of a problem; warns (``Costly``) where a step takes long.
+        """The module on the training labels of a problem; warns (``HighCostWarning``) where a step
+        takes long.
 
         Raises:
             Misfit: the matrices of its labels do not fit in the memory that is free."""
@@ -81,7 +82,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
         labels = by_task if self.top == "independent" else by_task.together()
         key = f"model={self.name} model.top={self.top}"
         instead = "model=mmdgp (+experiment=sarcos_mmdgp_all)"
-        refuse_if_too_large(labels, key, instead, by_task)
+        raise_if_too_large(labels, key, instead, by_task)
         Z = choose_inputs(x, self.n_inducing, self.inducing, rng.init)
         dim = self.inner_dim or x.shape[1]
         draw = torch.randn(dim, Z.shape[0], generator=rng.init, dtype=x.dtype).to(x.device)
@@ -112,7 +113,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
             mean, covariance, likelihood, labels, self.noise_variance, self.hyperprior, self.jitter
         )
         module = CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)
-        tell_what_it_takes(
+        warn_if_costly(
             module,
             labels,
             lambda few: module.log_marginal(few, torch.zeros_like(inner.q_mean)),

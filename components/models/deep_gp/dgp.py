@@ -59,14 +59,16 @@ class TwoLayers(nn.Module):
         ).to(batch.x.device)
 
     def top_moments(self, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of f_2 at samples of f_1, [S, B] each: x [B, D], noise [S, B, E or more]."""
+        """Mean and variance of f_2 at samples of f_1, [S, B] each: x [B, D], noise [S, B, E or
+        more]."""
         mean, variance = self.inner(x)
         features = mean + variance.sqrt() * noise[..., : self.inner_dim]  # [S, B, E]
         mean, variance = self.top(features)
         return mean.squeeze(-1), variance.squeeze(-1)
 
     def elbo_rows(self, batch: Batch, noise: Tensor) -> Tensor:
-        """log p(y_b | f_2(f_1(x_b))) [S, B] at a sample of f_2, or its mean over q(f_2); 0 where the label is missing."""
+        """log p(y_b | f_2(f_1(x_b))) [S, B] at a sample of f_2, or its mean over q(f_2); 0 where
+        the label is missing."""
         mean, variance = self.top_moments(batch.x, noise)
         is_observed = batch.mask[:, 0]
         y = torch.where(is_observed, batch.y[:, 0], 0.0)

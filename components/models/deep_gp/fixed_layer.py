@@ -14,12 +14,14 @@ UNIT_VARIANCE_FLOOR = 1e-10
 
 
 class FixedLayer(nn.Module):
-    """Q processes f_q ~ GP(W_qᵀ x, σ² κ) that share x [..., D], inducing inputs Z [M, D] and a squared exponential κ, all
-    fixed; each has its own q(v_q) = N(m_q, C_q C_qᵀ) over whitened values (``GPLayer`` has the formulas).
+    """Q processes f_q ~ GP(W_qᵀ x, σ² κ) that share x [..., D], inducing inputs Z [M, D] and a
+    squared exponential κ, all fixed; each has its own q(v_q) = N(m_q, C_q C_qᵀ) over whitened
+    values (``GPLayer`` has the formulas).
 
-    Parameters: m [Q, M] and the lower triangles C row by row [Q, M(M + 1)/2], without the zeros above the diagonal, which
-    would count as gradients.  L⁻¹, L Lᵀ = κ(Z, Z) + jitter · I, is found once.  Every operation is differentiable twice and
-    can be vectorised, as gradients row by row and curvatures in the noise ask.
+    Parameters: m [Q, M] and the lower triangles C row by row [Q, M(M + 1)/2], without the zeros
+    above the diagonal, which would count as gradients.  L⁻¹, L Lᵀ = κ(Z, Z) + jitter · I, is found
+    once.  Every operation is differentiable twice and can be vectorised, as gradients row by row
+    and curvatures in the noise ask.
 
     Source: Boustati (2021), appendix B.2.2 and eqs. (3.5) to (3.9)."""
 

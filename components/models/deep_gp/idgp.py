@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import Specific, build_shared_and_specific
+from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
@@ -35,5 +35,7 @@ class IDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
-        specific = Specific(self.inner_dim, self.inner_lengthscale, self.inner_variance)
+        specific = TaskSpecificProcesses(
+            self.inner_dim, self.inner_lengthscale, self.inner_variance
+        )
         return build_shared_and_specific(self, problem, rng, n_shared=0, specific=specific)

@@ -10,10 +10,12 @@ from components.maths.sparse_gp import LayerTerms, sparse_conditional
 
 
 class GPLayer(nn.Module):
-    """G groups of Q processes f_gq ~ GP(m(x), σ_g² κ(Σ_d (x_d − x'_d)²/ℓ_gd²)), each with q(v) = N(m, C Cᵀ).
+    """G groups of Q processes f_gq ~ GP(m(x), σ_g² κ(Σ_d (x_d − x'_d)²/ℓ_gd²)), each with q(v) =
+    N(m, C Cᵀ).
 
-    The processes of a group share inputs, inducing inputs and kernel (the D^{G_i} outputs of one g_i of Boustati
-    section 3.3.1); groups share nothing.  v = L⁻¹ u are whitened inducing values in units of σ_g: q(f) at x is
+    The processes of a group share inputs, inducing inputs and kernel (the D^{G_i} outputs of one
+    g_i of Boustati section 3.3.1); groups share nothing.  v = L⁻¹ u are whitened inducing values in
+    units of σ_g: q(f) at x is
 
         μ(x) = m(x) + σ Aᵀ m,   v(x) = σ² (1 − Aᵀ A + Aᵀ C Cᵀ A),   A = L⁻¹ κ(Z, x),   L Lᵀ = κ(Z, Z) + jitter · I.
 
@@ -69,7 +71,8 @@ class GPLayer(nn.Module):
 
     @property
     def variance_floor(self) -> float:
-        """Smallest variance, in units of σ²: rounding can make a variance at an inducing input negative."""
+        """Smallest variance, in units of σ²: rounding can make a variance at an inducing input
+        negative."""
         return 1e-10 if self.inducing.dtype == torch.float64 else 1e-6
 
     def prior_mean(self, x: Tensor) -> Tensor | None:
@@ -80,8 +83,8 @@ class GPLayer(nn.Module):
         return m if self.mean_bias is None else m + self.mean_bias
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, LayerTerms]:
-        """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over the layer's processes
-        and the jitter K_zz needed."""
+        """Mean and variance [G, Q, N] of q(f(x)) for x [N, D] or [G, N, D]; Σ KL[q(u) ‖ p(u)] over
+        the layer's processes and the jitter K_zz needed."""
         w = torch.exp(-2 * self.log_lengthscale)
         mean, variance, terms = sparse_conditional(
             x, self.inducing, w, self.q_mean, self.q_tril, self.shape, self.jitter, self.name
@@ -97,8 +100,9 @@ class GPLayer(nn.Module):
 
     @torch.no_grad()
     def propagate(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """A representative function of the layer at x: q's mean or, where that is the zero function, a draw from the
-        prior (its inducing values), so that the next layer's inducing inputs do not all start at one point."""
+        """A representative function of the layer at x: q's mean or, where that is the zero
+        function, a draw from the prior (its inducing values), so that the next layer's inducing
+        inputs do not all start at one point."""
         if self.mean_weight is None and not self.q_mean.any():
             v = torch.randn(self.q_mean.shape, generator=generator, dtype=self.q_mean.dtype).to(
                 self.q_mean.device

@@ -1,4 +1,5 @@
-"""Which rows a task sees: from [B, T] labels, any of them missing, to padded rows per task and back."""
+"""Which rows a task sees: from [B, T] labels, any of them missing, to padded rows per task and
+back."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from torch import Tensor
 
 
 class _GatherRows(torch.autograd.Function):
-    """g [S, B, P] -> [S, T, n, P]; the reverse pass gathers too (no atomics: the same bits on every device)."""
+    """g [S, B, P] -> [S, T, n, P]; the reverse pass gathers too (no atomics: the same bits on every
+    device)."""
 
     @staticmethod
     def forward(ctx, g: Tensor, rows: Tensor, inverse: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Levels of a multi-task deep GP: how latent features are made from the level below.
 
-Features of a batch are the pair (g, h): g [S, B, P] of shared processes, on the B rows, once; h [S, T, n, J] of each
-task's own processes, on that task's rows.  S = 1 while nothing has been sampled.
+Features of a batch are the pair (g, h): g [S, B, P] of shared processes, on the B rows, once; h [S,
+T, n, J] of each task's own processes, on that task's rows.  S = 1 while nothing has been sampled.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def sample(mean: Tensor, variance: Tensor, noise: Tensor | None) -> Tensor:
     return mean if noise is None else torch.addcmul(mean, variance.sqrt(), noise)
 
 
-class SharedAndSpecific(nn.Module):
-    """Independent shared processes g_i and task-specific processes h_j^t, concatenated (the MDGP of section 3.3.1).
+class SharedSpecificProcesses(nn.Module):
+    """Independent shared processes g_i and task-specific processes h_j^t, concatenated (the MDGP of
+    section 3.3.1).
 
     Source: Boustati (2021), section 3.3.1 and mMDGP, sMDGP in section 3.3.2.
     """
@@ -98,7 +99,8 @@ class SharedAndSpecific(nn.Module):
         return (g, h), terms
 
     def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
-        """Representative features (``GPLayer.propagate``): where the next level's inducing inputs start."""
+        """Representative features (``GPLayer.propagate``): where the next level's inducing inputs
+        start."""
         g = None
         h = None
         if self.shared is not None:
@@ -116,7 +118,8 @@ class SharedAndSpecific(nn.Module):
 
 
 class CoregionalisedLevel(nn.Module):
-    """Base processes u_q shared by the tasks and mixed linearly, λ^t_k = Σ_q W^t_kq u_q (the cMDGP of section 3.3.2).
+    """Base processes u_q shared by the tasks and mixed linearly, λ^t_k = Σ_q W^t_kq u_q (the cMDGP
+    of section 3.3.2).
 
     Source: Boustati (2021), cMDGP in section 3.3.2.
     """
@@ -149,7 +152,8 @@ class CoregionalisedLevel(nn.Module):
     def forward(
         self, features: Features, layout: Layout, noise: list[Tensor | None]
     ) -> tuple[Features, list[LayerTerms]]:
-        """The first level's base processes are sampled on the B rows once; a deeper level's at each task's own λ^t."""
+        """The first level's base processes are sampled on the B rows once; a deeper level's at each
+        task's own λ^t."""
         g, h = features
         if self.first:
             assert g is not None
@@ -170,4 +174,4 @@ class CoregionalisedLevel(nn.Module):
         return None, self.mix(layout.gather(u) if h is None else u.reshape(*h.shape[:3], -1))
 
 
-Level = SharedAndSpecific | CoregionalisedLevel
+Level = SharedSpecificProcesses | CoregionalisedLevel

@@ -1,7 +1,8 @@
-"""Likelihoods of several tasks: E_q(f)[log p(y|f)] given the Gaussian marginals of the top layer, and predictives.
+"""Likelihoods of several tasks: E_q(f)[log p(y|f)] given the Gaussian marginals of the top layer,
+and predictives.
 
-``outputs`` is the number of latent functions a task has; μ and v are [S, T, n, outputs], y is [T, n].
-"""
+``outputs`` is the number of latent functions a task has; μ and v are [S, T, n, outputs], y is [T,
+n]."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ class BernoulliLabels(nn.Module):
 
 
 class SoftmaxLabels(nn.Module):
-    """y ∈ {0 … C−1}, P(y = c) = softmax(f)_c with C latent functions; one sample of f for each of λ."""
+    """y ∈ {0 … C−1}, P(y = c) = softmax(f)_c with C latent functions; one sample of f for each of
+    λ."""
 
     samples_f = True
 
@@ -118,10 +120,11 @@ class SoftmaxLabels(nn.Module):
 Likelihood = GaussianLabels | BernoulliLabels | SoftmaxLabels
 
 
-def given_draws(
+def predictive_at_draws(
     likelihood: Likelihood, mean: Tensor, variance: Tensor, n: int, generator: torch.Generator
 ) -> Predictive:
-    """p(y | f) at n draws f ~ N(mean, variance), of each row by itself: S of them stand for n/S draws each."""
+    """p(y | f) at n draws f ~ N(mean, variance), of each row by itself: S of them stand for n/S
+    draws each."""
     indices = torch.arange(n, device=mean.device) % len(mean)
     eps = torch.randn(
         (n, *mean.shape[1:]), generator=generator, dtype=mean.dtype, device=generator.device

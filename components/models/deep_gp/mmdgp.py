@@ -8,7 +8,7 @@ from pydantic import NonNegativeInt, PositiveFloat
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import Specific, build_shared_and_specific
+from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
@@ -17,7 +17,8 @@ from components.registry import register
 
 @register("model", "mmdgp")
 class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
-    """Multiprocess multi-task deep GP: shared and task-specific latent processes under one ARD GP for each task.
+    """Multiprocess multi-task deep GP: shared and task-specific latent processes under one ARD GP
+    for each task.
 
         λ_n^t = (g_1(x_n) … g_I(x_n), h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_i ω_i^t (λ_i − λ'_i)²))
 
@@ -42,7 +43,9 @@ class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     specific_variance: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
-        specific = Specific(self.specific_dim, self.specific_lengthscale, self.specific_variance)
+        specific = TaskSpecificProcesses(
+            self.specific_dim, self.specific_lengthscale, self.specific_variance
+        )
         return build_shared_and_specific(
             self, problem, rng, self.inner_dim, specific if self.specific_dim else None
         )

@@ -14,7 +14,7 @@ from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import Features, Level, join_features
-from components.models.deep_gp.likelihoods import Likelihood, given_draws
+from components.models.deep_gp.likelihoods import Likelihood, predictive_at_draws
 from components.models.deep_gp.tops import Top
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ PREDICTION_ELEMENTS = 2**24
 
 @dataclass(frozen=True)
 class DGPNoise:
-    """Standard normals of one evaluation of the bound, and the layout of the batch that they were drawn for."""
+    """Standard normals of one evaluation of the bound, and the layout of the batch that they were
+    drawn for."""
 
     layout: Layout
     levels: list[list[Tensor | None]]  # shared [S, B, P] and specific [S, T, n, J] of each level
@@ -46,8 +47,9 @@ def pool(parts: list[Predictive]) -> Predictive:
 class MultiTaskDGP(nn.Module):
     """A deep GP of several tasks under the doubly stochastic variational approximation.
 
-    ELBO = Σ_t Σ_n E_q(f_n^t)[log p(y_n^t | f_n^t)] − Σ KL[q(u) ‖ p(u)] over every process of every layer; the
-    expectation over the features λ is a mean over S samples, the one over f given λ is in closed form where it can be.
+    ELBO = Σ_t Σ_n E_q(f_n^t)[log p(y_n^t | f_n^t)] − Σ KL[q(u) ‖ p(u)] over every process of every
+    layer; the expectation over the features λ is a mean over S samples, the one over f given λ is
+    in closed form where it can be.
 
     Source: Boustati (2021), eqs. (3.13) and (3.14).
     """
@@ -73,7 +75,9 @@ class MultiTaskDGP(nn.Module):
         return cast("list[Level]", list(self.levels))  # a ModuleList forgets what its modules are
 
     # ---- the bound ---------------------------------------------------------------------------------------------------
-    def noise_on(self, x: Tensor, layout: Layout, S: int, generator: torch.Generator) -> DGPNoise:
+    def sample_layer_noise(
+        self, x: Tensor, layout: Layout, S: int, generator: torch.Generator
+    ) -> DGPNoise:
         """Noise of S samples at x [B, D] for the labels of a layout."""
 
         def draw(shape: tuple[int, ...]) -> Tensor | None:
@@ -89,10 +93,13 @@ class MultiTaskDGP(nn.Module):
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> DGPNoise:
         """Noise of S = ``n_samples`` Monte-Carlo samples, for ``elbo`` on the same batch."""
-        return self.noise_on(batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator)
+        return self.sample_layer_noise(
+            batch.x, Layout.of(batch.mask, batch.x.dtype), n_samples, generator
+        )
 
     def features(self, x: Tensor, noise: DGPNoise) -> tuple[Tensor, list[LayerTerms]]:
-        """Samples of Λ^t [S, T, n, D] at x [B, D]; divergence and jitter of each layer below the top one."""
+        """Samples of Λ^t [S, T, n, D] at x [B, D]; divergence and jitter of each layer below the
+        top one."""
         features: Features = (x.unsqueeze(0), None)
         terms: list[LayerTerms] = []
         for level, eps in zip(self._levels(), noise.levels, strict=True):
@@ -105,7 +112,8 @@ class MultiTaskDGP(nn.Module):
         return combined, terms
 
     def elbo(self, batch: Batch, noise: DGPNoise) -> dict[str, Tensor]:
-        """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter K_zz needed."""
+        """elbo = scale · Σ observed E[log p(y|f)] − KL, in nats; also its two terms and the jitter
+        K_zz needed."""
         features, terms = self.features(batch.x, noise)
         mean, variance, of_top = self.top(features)
         terms.append(of_top)
@@ -125,24 +133,25 @@ class MultiTaskDGP(nn.Module):
 
     # ---- predictions -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D]; differentiable in x."""
+        """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D];
+        differentiable in x."""
         parts = [
             self.likelihood.predictive(*moments, likelihood)
-            for moments, likelihood in self._tops(x, n, generator)
+            for moments, likelihood in self._sample_top_moments(x, n, generator)
         ]
         return pool(parts)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of λ, and of f given each, of every row of x [B, D] by itself."""
-        tops = self._tops(x, n, generator)
+        tops = self._sample_top_moments(x, n, generator)
         return pool(
             [
-                given_draws(self.likelihood, *moments, len(moments[0]), generator)
+                predictive_at_draws(self.likelihood, *moments, len(moments[0]), generator)
                 for moments, _ in tops
             ]
         )
 
-    def _tops(
+    def _sample_top_moments(
         self, x: Tensor, n: int, generator: torch.Generator
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor | None]]:
         """Moments of f at x given n samples of λ in all, with the noise of the likelihood."""
@@ -150,7 +159,7 @@ class MultiTaskDGP(nn.Module):
         most = max(layer.q_mean.numel() for layer in self.layers().values())
         chunk = max(1, min(n, PREDICTION_ELEMENTS // (most * x.shape[0])))
         for start in range(0, n, chunk):
-            noise = self.noise_on(x, layout, min(chunk, n - start), generator)
+            noise = self.sample_layer_noise(x, layout, min(chunk, n - start), generator)
             features, _ = self.features(x, noise)
             mean, variance, _ = self.top(features)
             yield (mean, variance), noise.likelihood
@@ -166,7 +175,8 @@ class MultiTaskDGP(nn.Module):
 
     @torch.no_grad()
     def ard_weights(self) -> Tensor:
-        """ω = 1/ℓ² of the top layer by task and process [T, D], eq. (3.15); ``process_names`` names the columns."""
+        """ω = 1/ℓ² of the top layer by task and process [T, D], eq. (3.15); ``process_names`` names
+        the columns."""
         return torch.exp(-2 * self.top.layer.log_lengthscale).expand(self.n_tasks, -1).clone()
 
     def shared_processes(self) -> list[bool]:

@@ -1,4 +1,5 @@
-"""Settings that every model of the deep GP family has, under the same names, so that ``model=`` can be switched."""
+"""Settings that every model of the deep GP family has, under the same names, so that ``model=`` can
+be switched."""
 
 from __future__ import annotations
 

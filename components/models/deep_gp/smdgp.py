@@ -15,7 +15,8 @@ from components.registry import register
 
 @register("model", "smdgp")
 class SMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
-    """Shared multi-task deep GP: latent processes shared by all tasks under one ARD GP for each task.
+    """Shared multi-task deep GP: latent processes shared by all tasks under one ARD GP for each
+    task.
 
         λ_n = (g_1(x_n) … g_I(x_n)),   f^t ~ GP(0, σ² κ(Σ_i ω_i^t (λ_i − λ'_i)²)),   y_n^t ~ p(y | f^t(λ_n))
 

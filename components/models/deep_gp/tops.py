@@ -11,7 +11,8 @@ from components.models.deep_gp.levels import fold_samples
 
 
 class IndependentTop(nn.Module):
-    """f^t ~ GP with an ARD kernel, independent between tasks; a task has C outputs that share its kernel.
+    """f^t ~ GP with an ARD kernel, independent between tasks; a task has C outputs that share its
+    kernel.
 
     Source: Boustati (2021), eq. (3.15) and section 3.3.2.
     """
@@ -32,7 +33,8 @@ class IndependentTop(nn.Module):
 
 
 class CoregionalisedTop(nn.Module):
-    """One coregionalised GP: f^t_c(λ) = Σ_r a^t_cr u_r(λ), u_r ~ GP(0, k), so cov(f^t, f^s) = (A Aᵀ)_ts k(λ, λ').
+    """One coregionalised GP: f^t_c(λ) = Σ_r a^t_cr u_r(λ), u_r ~ GP(0, k), so cov(f^t, f^s) = (A
+    Aᵀ)_ts k(λ, λ').
 
     Source: Boustati (2021), cMDGP in section 3.3.2; Bonilla et al. (2007).
     """

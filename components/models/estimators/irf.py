@@ -16,7 +16,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:  # slow to import
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -60,7 +60,7 @@ class Forests(nn.Module):
         for t in range(self.n_tasks):
             is_observed = batch.mask[:, t].cpu().numpy()
             if not is_observed.any():
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"task {t}: no training label, a forest needs one; raise dataset.n_train"
                 )
             y = batch.y[:, t].detach().cpu().numpy()[is_observed]
@@ -141,8 +141,8 @@ class Forests(nn.Module):
         return torch.stack(tasks, 2)
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Predictive:
-        """Real: N(mean over trees, variance over trees + residual variance); classes: smoothed mean of the votes,
-        calibrated before."""
+        """Real: N(mean over trees, variance over trees + residual variance); classes: smoothed mean
+        of the votes, calibrated before."""
         votes = self.votes(fitted, x)
         if self.target == "real":
             mu = votes[..., 0]
@@ -164,8 +164,9 @@ def _fit_calibration(
     n_classes: int,
     task: int,
 ) -> tuple[RandomForestClassifier, np.ndarray]:
-    """The forest of all rows, and each class's curve from its votes to its probability, fitted to the votes of forests
-    that have not seen a row: (a, b) of a sigmoid [C, 2, 1], or knots of an isotonic regression [C, 2, n].
+    """The forest of all rows, and each class's curve from its votes to its probability, fitted to
+    the votes of forests that have not seen a row: (a, b) of a sigmoid [C, 2, 1], or knots of an
+    isotonic regression [C, 2, n].
 
     Raises:
         Misfit: some class has fewer rows than there are folds.
@@ -175,7 +176,7 @@ def _fit_calibration(
 
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2 or counts.min() < FOLDS:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model.calibrated: task {task} has a class with {counts.min() if len(classes) > 1 else 0} training labels, "
             f"{FOLDS} folds need as many; raise dataset.n_train or use none"
         )
@@ -203,7 +204,8 @@ def _fit_calibration(
 
 
 def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
-    """Probabilities [B, T, C] of mean votes [B, T, C]: each class by its own curve [T, C, 2, n], then normalised."""
+    """Probabilities [B, T, C] of mean votes [B, T, C]: each class by its own curve [T, C, 2, n],
+    then normalised."""
     v = votes.double().permute(1, 2, 0)  # [T, C, B]
     first, second = curves.unbind(2)  # [T, C, n]
     if method == "sigmoid":
@@ -220,7 +222,8 @@ def _calibrate(curves: Tensor, votes: Tensor, method: Calibration) -> Tensor:
 
 
 def _residual_variance(forest: RandomForestRegressor, x: np.ndarray, y: np.ndarray) -> float:
-    """Out-of-bag squared error less out-of-bag variance over trees, so that on average the two add up to the error."""
+    """Out-of-bag squared error less out-of-bag variance over trees, so that on average the two add
+    up to the error."""
     n = len(x)
     predictions = np.stack([tree.predict(x) for tree in forest.estimators_])  # [K, n]
     out = np.ones_like(predictions, dtype=bool)
@@ -269,7 +272,7 @@ class IRF(Model[Supervised, Forests]):
 
     def build(self, problem: Supervised, rng: Rng) -> Forests:
         if self.calibrated != "none" and problem.target == "real":
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model.calibrated: {self.calibrated} is of class probabilities, labels of {problem.name} are real; use none"
             )
         options = {

@@ -13,10 +13,10 @@ from components.contracts.problems import Batch, Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.estimators.word_counts import (
-    counts_of,
+    problem_vocabulary_size,
     select_labelled,
     sparse_counts,
-    words_of_problem,
+    to_word_counts,
 )
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
@@ -49,23 +49,25 @@ class CountsNaiveBayes(nn.Module):
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
         """log p(y = c|x) = log π_c + Σ_j n_j log θ_cj up to a constant."""
-        n = counts_of(x, self.n_words)
+        n = to_word_counts(x, self.n_words)
         n = (n > 0).to(n) if self.presence else n
         return Categorical((fitted["log_class"] + n @ fitted["log_theta"].T)[None, :, None])
 
 
 @register("model", "multinomial_naive_bayes")
 class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
-    """Multinomial naive Bayes: the words of a text are independent draws from the frequencies of its class.
+    """Multinomial naive Bayes: the words of a text are independent draws from the frequencies of
+    its class.
 
         p(y = c|x) ∝ π_c Π_j θ_cj^{n_j},   θ_cj = (n_cj + α)/(n_c + αV),   π_c = N_c/N
 
-    n_j says how often word j is in the text, or with ``presence`` whether it is.  Order and unknown words have no say.  By
-    scikit-learn.  x [B, L] of tokens.
+    n_j says how often word j is in the text, or with ``presence`` whether it is.  Order and unknown
+    words have no say.  By scikit-learn.  x [B, L] of tokens.
 
     Raises Misfit for inputs that are no tokens, or several tasks.
 
-    Source: McCallum and Nigam (1998); Pang, Lee and Vaithyanathan (2002), sections 5 and 6 (reviews, presence)."""
+    Source: McCallum and Nigam (1998); Pang, Lee and Vaithyanathan (2002), sections 5 and 6
+    (reviews, presence)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
@@ -79,5 +81,8 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
     def build(self, problem: Supervised, rng: Rng) -> CountsNaiveBayes:
         check_one_task(problem, self.name)
         return CountsNaiveBayes(
-            words_of_problem(problem, self.name), problem.n_classes, self.smoothing, self.presence
+            problem_vocabulary_size(problem, self.name),
+            problem.n_classes,
+            self.smoothing,
+            self.presence,
         )

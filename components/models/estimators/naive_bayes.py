@@ -16,11 +16,12 @@ from components.contracts.streams import Rng
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class BernoulliNaiveBayes(nn.Module):
-    """p(x, y) = p(y) Π_i p(x_i|y); what it learnt are the log-probabilities, so that everything else is a sum."""
+    """p(x, y) = p(y) Π_i p(x_i|y); what it learnt are the log-probabilities, so that everything
+    else is a sum."""
 
     def __init__(self, problem: Supervised, smoothing: float):
         super().__init__()
@@ -28,7 +29,8 @@ class BernoulliNaiveBayes(nn.Module):
         self.smoothing = smoothing
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci mails of class c in which x_i = 1.
+        """θ_ci = (n_ci + α)/(n_c + 2α) and π_c = (n_c + α)/(N + αC), n_ci mails of class c in which
+        x_i = 1.
 
         Raises:
             Misfit: an input is neither 0 nor 1.
@@ -37,7 +39,7 @@ class BernoulliNaiveBayes(nn.Module):
         x = batch.x[is_labelled]
         y = batch.y[is_labelled, 0]
         if not ((x == 0) | (x == 1)).all():
-            raise Misfit(
+            raise ConfigMismatchError(
                 "model=naive_bayes: its inputs must be 0 or 1; choose a dataset of binary inputs"
             )
         member = F.one_hot(y, self.n_classes).to(x)  # [N, C]
@@ -59,7 +61,8 @@ class BernoulliNaiveBayes(nn.Module):
         return torch.where(x[:, None] > 0.5, fitted["log_present"], fitted["log_absent"])
 
     def log_conditional(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
-        """log p(x|y) of x [B, D] in {0, 1}, linear in x so that it can be differentiated, [B, C]."""
+        """log p(x|y) of x [B, D] in {0, 1}, linear in x so that it can be differentiated, [B,
+        C]."""
         return x @ (fitted["log_present"] - fitted["log_absent"]).T + fitted["log_absent"].sum(1)
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
@@ -69,7 +72,8 @@ class BernoulliNaiveBayes(nn.Module):
 
 @register("model", "naive_bayes")
 class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
-    """Naive Bayes: inputs are independent Bernoulli variables given the class, their frequencies Laplace-smoothed.
+    """Naive Bayes: inputs are independent Bernoulli variables given the class, their frequencies
+    Laplace-smoothed.
 
     p(y|x) ∝ p(y) Π_i p(x_i|y),  p(x_i = 1|y = c) = (n_ci + α)/(n_c + 2α),  p(y = c) = (n_c + α)/(N + αC).  A generative
     classifier: p(x_i|y) and p(y) can be asked for, which attacks and defences that reason about x need.  x in {0, 1}.

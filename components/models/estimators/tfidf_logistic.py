@@ -13,10 +13,10 @@ from components.contracts.problems import Batch, Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.estimators.word_counts import (
-    counts_of,
+    problem_vocabulary_size,
     select_labelled,
     sparse_counts,
-    words_of_problem,
+    to_word_counts,
 )
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
@@ -52,7 +52,7 @@ class TfidfRegression(nn.Module):
 
     def weighed(self, x: Tensor, idf: Tensor) -> Tensor:
         """z [B, V] of length 1, or 0 where a row holds no word."""
-        n = counts_of(x, self.n_words)
+        n = to_word_counts(x, self.n_words)
         tf = torch.where(n > 0, 1 + n.clamp_min(1).log(), 0.0) if self.sublinear else n
         return nn.functional.normalize(tf * idf, dim=1)
 
@@ -64,7 +64,8 @@ class TfidfRegression(nn.Module):
 
 @register("model", "tfidf_logistic")
 class TfidfLogistic(Model[Supervised, TfidfRegression]):
-    """Logistic regression on tf-idf: counts of words, weighed by how rare they are, each text at length 1.
+    """Logistic regression on tf-idf: counts of words, weighed by how rare they are, each text at
+    length 1.
 
         z_ij ∝ tf_ij (1 + log((1 + N)/(1 + N_j))),  ‖z_i‖ = 1,   tf = n, or 1 + log n for n > 0 (``sublinear``)
         β = argmin C Σ_i −log p(y_i|z_i, β) + ½ ‖β‖²,            the intercept without a penalty
@@ -73,7 +74,8 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
 
     Raises Misfit for inputs that are no tokens, or several tasks.
 
-    Source: Salton and Buckley (1988); Pang, Lee and Vaithyanathan (2002), section 5 (reviews by words)."""
+    Source: Salton and Buckley (1988); Pang, Lee and Vaithyanathan (2002), section 5 (reviews by
+    words)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
@@ -86,4 +88,4 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
 
     def build(self, problem: Supervised, rng: Rng) -> TfidfRegression:
         check_one_task(problem, self.name)
-        return TfidfRegression(words_of_problem(problem, self.name), self.C, self.sublinear)
+        return TfidfRegression(problem_vocabulary_size(problem, self.name), self.C, self.sublinear)

@@ -10,12 +10,12 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.models.text.tokens import check_vocabulary
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 LEFT_OUT = 2  # tokens 0 (no word) and 1 (a word that is not in the vocabulary) are not counted
 
 
-def words_of_problem(problem: Supervised, name: str) -> int:
+def problem_vocabulary_size(problem: Supervised, name: str) -> int:
     """V, the words of the vocabulary.
 
     Raises:
@@ -31,7 +31,7 @@ def select_labelled(batch: Batch, n_classes: int) -> Batch:
     rows = batch.part(batch.mask[:, 0], batch.scale)
     n_present = rows.y[:, 0].unique().numel()
     if n_present < n_classes:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"dataset.n_train: {n_present} of {n_classes} classes are among the training texts; raise it"
         )
     return rows
@@ -46,7 +46,7 @@ def sparse_counts(x: Tensor, n_words: int) -> csr_matrix:
     return counts
 
 
-def counts_of(x: Tensor, n_words: int) -> Tensor:
+def to_word_counts(x: Tensor, n_words: int) -> Tensor:
     """The same as a tensor [B, V]."""
     tokens = x.long() - LEFT_OUT
     counts = x.new_zeros(len(x), n_words + 1)  # the last column takes what is not counted

@@ -13,7 +13,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class BetaBernoulliModule(nn.Module):
@@ -29,7 +29,8 @@ class BetaBernoulliModule(nn.Module):
         return heads, rows.x.numel() - heads
 
     def log_predictive(self, counts: tuple[int, int], rows: Rows) -> Tensor:
-        """log p(x | heads h, tails t) of single tosses [B]: (a + h)/(a + b + h + t) is the probability of heads."""
+        """log p(x | heads h, tails t) of single tosses [B]: (a + h)/(a + b + h + t) is the
+        probability of heads."""
         a, b = (p + n for p, n in zip(self.prior, counts, strict=True))
         heads = rows.x[:, 0]
         return heads * math.log(a / (a + b)) + (1 - heads) * math.log(b / (a + b))
@@ -56,7 +57,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
 
     def build(self, problem: Unlabelled, rng: Rng) -> BetaBernoulliModule:
         if not isinstance(problem.train, Rows) or problem.train.x.shape[1:] != (1,):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: a toss is one value, rows of dataset={problem.name} have more; use vae"
             )
         return BetaBernoulliModule((self.a, self.b))

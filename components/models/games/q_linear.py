@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.games import Environment, Marked
+from components.contracts.games import Environment, SparseFeatureEnvironment
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.problems.game import Game
@@ -15,9 +15,11 @@ from components.registry import register
 
 
 class LinearValues(nn.Module):
-    """``QFunction`` Q(s, a, b) = w_abᵀ φ(s) of R replicates: own actions a, the others' actions b, features φ [R, F].
+    """``QFunction`` Q(s, a, b) = w_abᵀ φ(s) of R replicates: own actions a, the others' actions b,
+    features φ [R, F].
 
-    Of features that are a few ones (``Marked``) the weights there are added up, in their order."""
+    Of features that are a few ones (``SparseFeatureEnvironment``) the weights there are added up,
+    in their order."""
 
     weights: Tensor  # [R, A·B, F]
 
@@ -26,7 +28,7 @@ class LinearValues(nn.Module):
         self.environment = environment
         self.own = own
         self.other = other
-        self._marked = environment if isinstance(environment, Marked) else None
+        self._marked = environment if isinstance(environment, SparseFeatureEnvironment) else None
         self.register_buffer("weights", weights)
 
     def fresh(self, own: int, other: int) -> LinearValues:
@@ -48,12 +50,14 @@ class LinearValues(nn.Module):
         return values.unflatten(1, (self.own, self.other))
 
     def _places(self, marks: Tensor) -> tuple[Tensor, Tensor]:
-        """Marks [R, n] as places of weights, any place for those that are nowhere, and 1 or 0: whether there is one."""
+        """Marks [R, n] as places of weights, any place for those that are nowhere, and 1 or 0:
+        whether there is one."""
         features = self.weights.shape[2]
         return marks.clamp(max=features - 1), (marks < features).to(self.weights.dtype)
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
-        """w_ab := w_ab + α (target − Q(s, a, b)) φ(s), in place; a, b, target and an α that is a tensor are [R]."""
+        """w_ab := w_ab + α (target − Q(s, a, b)) φ(s), in place; a, b, target and an α that is a
+        tensor are [R]."""
         replicate = torch.arange(len(a), device=a.device)
         cell = a * self.other + b
         if self._marked is not None:
@@ -75,8 +79,9 @@ class LinearValues(nn.Module):
 class QLinear(Model[Game, LinearValues]):
     """Action values linear in the features of a state, Q(s, a, b) = w_abᵀ φ(s), that start at 0.
 
-    They learn by w_ab := w_ab + α (target − Q(s, a, b)) φ(s), half the semi-gradient of the squared error.  Shape [R, A·B, F]
-    for R replicates and F features, 4 N² of the coin game; with one-hot features it is ``q_table``.
+    They learn by w_ab := w_ab + α (target − Q(s, a, b)) φ(s), half the semi-gradient of the squared
+    error.  Shape [R, A·B, F] for R replicates and F features, 4 N² of the coin game; with one-hot
+    features it is ``q_table``.
 
     Source: Gallego (2021), Algorithm 4.3 and section 4.4.3."""
 

@@ -19,7 +19,8 @@ from components.registry import register
 
 
 class NetworkValues(nn.Module):
-    """``QFunction``: Q(s, ·, ·) = W_L relu(… relu(W_1 φ(s) + c_1) …) + c_L of R replicates, each with weights of its own."""
+    """``QFunction``: Q(s, ·, ·) = W_L relu(… relu(W_1 φ(s) + c_1) …) + c_L of R replicates, each
+    with weights of its own."""
 
     def __init__(
         self,
@@ -74,7 +75,8 @@ class NetworkValues(nn.Module):
         return self._at(s).unflatten(1, (self.own, self.other))
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
-        """w := w + α (target − Q(s, a, b)) ∇_w Q(s, a, b), in place; a, b, target and an α that is a tensor are [R]."""
+        """w := w + α (target − Q(s, a, b)) ∇_w Q(s, a, b), in place; a, b, target and an α that is
+        a tensor are [R]."""
         with torch.enable_grad():
             value = self._at(s).gather(1, (a * self.other + b).unsqueeze(1)).squeeze(1)
             gradients = torch.autograd.grad(value.sum(), list(self.parameters()))
@@ -88,8 +90,9 @@ class NetworkValues(nn.Module):
 class QNetwork(Model[Game, NetworkValues]):
     """Action values by a network of rectified linear units on the features of a state.
 
-    It learns by w := w + α (target − Q(s, a, b)) ∇_w Q(s, a, b), half the semi-gradient of the squared error, one move at a
-    time and without a replay memory.  Weights begin as Glorot's, biases at 0; R replicates have networks of their own.
+    It learns by w := w + α (target − Q(s, a, b)) ∇_w Q(s, a, b), half the semi-gradient of the
+    squared error, one move at a time and without a replay memory.  Weights begin as Glorot's,
+    biases at 0; R replicates have networks of their own.
 
     Source: Gallego (2021), Algorithm 4.3; Glorot and Bengio (2010), eq. (16)."""
 

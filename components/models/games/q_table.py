@@ -14,7 +14,7 @@ from components.contracts.streams import Rng
 from components.memory import GIB, room_for
 from components.problems.game import Game
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class Table(nn.Module):
@@ -31,14 +31,16 @@ class Table(nn.Module):
         self.register_buffer("rows", torch.arange(replicates, device=values.device) * states)
 
     def fresh(self, own: int, other: int) -> Table:
-        """A table at its initial values for a player with ``own`` actions against ``other`` ones."""
+        """A table at its initial values for a player with ``own`` actions against ``other``
+        ones."""
         replicates, states = self.values.shape[:2]
         return Table(
             self.values.new_full((replicates, states, own, other), self.initial), self.initial
         )
 
     def q(self, s: Tensor) -> Tensor:
-        """s [R] -> Q(s, ·, ·) [R, A, B]; of a single state the table itself, which ``learn`` changes."""
+        """s [R] -> Q(s, ·, ·) [R, A, B]; of a single state the table itself, which ``learn``
+        changes."""
         values = self.values
         return (
             values.select(1, 0)
@@ -47,7 +49,8 @@ class Table(nn.Module):
         )
 
     def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
-        """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b, target and an α that is a tensor are [R]."""
+        """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b, target and an α that is a
+        tensor are [R]."""
         values = self.values
         _, states, n_actions, other = values.shape
         row = self.rows if states == 1 else self.rows + s
@@ -78,7 +81,7 @@ class QTable(Model[Game, Table]):
     def build(self, problem: Game, rng: Rng) -> Table:
         environment = problem.environment
         if not isinstance(environment, NumberedStates):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: a table needs states with numbers, those of dataset={problem.name} have none"
             )
         shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
@@ -86,7 +89,7 @@ class QTable(Model[Game, Table]):
         room = room_for(environment.device)
         if room is not None and size > room:
             shape_text = " × ".join(f"{n:,}" for n in shape)
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: a table of {shape_text} values takes {size / GIB:,.1f} GiB, {room / GIB:,.1f} are "
                 f"free; fewer replicates, or model=q_network, whose size the states do not set"
             )

@@ -19,7 +19,8 @@ Scale = Literal["exp", "softplus"]
 
 
 class GaussianGuide(nn.Module):
-    """q(z|x) = N(m(x), diag s(x)²): one network with two outputs for each latent dimension, m and a, or one network of each.
+    """q(z|x) = N(m(x), diag s(x)²): one network with two outputs for each latent dimension, m and
+    a, or one network of each.
 
     s = e^a (exp), s² = log(1 + e^a) (softplus: Gallego 2021, Figure 2.12)."""
 
@@ -58,7 +59,8 @@ def gaussian_guide(
 class Amortised(nn.Module, Generic[R]):
     """p(z) p(x|z) with z ~ N(0, I) [D], and q(z|x): two modules that learn from one bound.
 
-    ℒ_b = E_q[log p(x_b|z)] − KL(q(z|x_b) ‖ p(z)), the second term in closed form (Kingma and Welling 2014, eq. 10)."""
+    ℒ_b = E_q[log p(x_b|z)] − KL(q(z|x_b) ‖ p(z)), the second term in closed form (Kingma and
+    Welling 2014, eq. 10)."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""The conditional variational auto-encoder, which classifies rows by how likely it finds them under each class."""
+"""The conditional variational auto-encoder, which classifies rows by how likely it finds them under
+each class."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def class_evidence(
@@ -76,7 +77,8 @@ def class_predictive(
     generator: torch.Generator,
     proposal: Proposal = "guide",
 ) -> Categorical:
-    """p(y|x) ∝ p(y) p̂(x|y), log p(y) [C], at x [B, …]; one draw of the importance samples, so that S = 1."""
+    """p(y|x) ∝ p(y) p̂(x|y), log p(y) [C], at x [B, …]; one draw of the importance samples, so that
+    S = 1."""
     evidence = class_evidence(guide, x, len(log_share), n_samples, generator, proposal)
     return Categorical((evidence + log_share)[None, :, None])
 
@@ -120,7 +122,8 @@ class ConditionalAutoEncoder(Amortised[Batch]):
 
     # ---- as a model of labels -----------------------------------------------------------------------------------------
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
-        """The bound on Σ log p(x_b|y_b) + log p(y_b) of the whole data set in nats: rows share nothing, so that kl is 0."""
+        """The bound on Σ log p(x_b|y_b) + log p(y_b) of the whole data set in nats: rows share
+        nothing, so that kl is 0."""
         rows = self.elbo_rows(batch, noise).mean(0) + self.log_share[batch.y[:, 0]]
         total = batch.scale * rows.sum()
         return {"elbo": total, "log_likelihood": total, "kl": self.kl()}
@@ -174,7 +177,7 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
         x = problem.train.x.flatten(1).cpu()
         C = problem.n_classes
         if problem.n_tasks != 1 or not bool(((x == 0) | (x == 1)).all()):
-            raise Misfit(
+            raise ConfigMismatchError(
                 "model=cvae is of one label and of inputs 0 or 1; set dataset.binarised=threshold where there is "
                 "such a key, or choose a data set of binary inputs"
             )

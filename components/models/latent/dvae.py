@@ -1,4 +1,5 @@
-"""The discrete variational auto-encoder: layers of binary latent variables, and the guide that infers them."""
+"""The discrete variational auto-encoder: layers of binary latent variables, and the guide that
+infers them."""
 
 from __future__ import annotations
 

@@ -12,9 +12,11 @@ from components.models.latent.perceptron import Perceptron
 
 
 class Factor(NamedTuple):
-    """log Bernoulli(v | sigmoid(α)), α = network(h), v [S, B, D] or [B, D]; its derivative by α is v − sigmoid(α).
+    """log Bernoulli(v | sigmoid(α)), α = network(h), v [S, B, D] or [B, D]; its derivative by α is
+    v − sigmoid(α).
 
-    h is the same for all S draws where its first dimension is 1: their derivatives are summed before they meet it."""
+    h is the same for all S draws where its first dimension is 1: their derivatives are summed
+    before they meet it."""
 
     log_prob: Tensor  # [S, B]
     error: Tensor  # v − sigmoid(α) [S, B, D]
@@ -30,8 +32,8 @@ class Factor(NamedTuple):
         )
 
     def pull_back(self, by: Tensor) -> list[Tensor]:
-        """Σ_sb w_sb ∇ log Bernoulli(v_sb | sigmoid(α_sb)) for each parameter of the network in order, w [S, B]; to be had
-        once, as large tensors are used again."""
+        """Σ_sb w_sb ∇ log Bernoulli(v_sb | sigmoid(α_sb)) for each parameter of the network in
+        order, w [S, B]; to be had once, as large tensors are used again."""
         c = self.error.mul_(by[..., None])
         return self.network.pull_back(
             self.given, c.sum(0, keepdim=True) if self.given[0].shape[0] == 1 else c

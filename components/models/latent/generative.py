@@ -1,4 +1,5 @@
-"""Generative models x | z of a latent variable z ~ N(0, I): a network gives the mean of each value of x."""
+"""Generative models x | z of a latent variable z ~ N(0, I): a network gives the mean of each value
+of x."""
 
 from __future__ import annotations
 
@@ -23,14 +24,17 @@ def log_normal(x: Tensor, mean: Tensor | float, sd: Tensor) -> Tensor:
 
 
 def log_bernoulli(x: Tensor, logits: Tensor) -> Tensor:
-    """Σ_d x_d α_d − log(1 + e^α_d) over the last dimension: log Bernoulli(x | sigmoid(α)), and at relaxed x its extension."""
+    """Σ_d x_d α_d − log(1 + e^α_d) over the last dimension: log Bernoulli(x | sigmoid(α)), and at
+    relaxed x its extension."""
     return torch.linalg.vecdot(x, logits) - F.softplus(logits).sum(-1)
 
 
 class BernoulliModel(nn.Module):
-    """p(x|z) = Π_i Bernoulli(x_i | sigmoid(f_i(z))); f begins near the log odds of the mean of the training rows.
+    """p(x|z) = Π_i Bernoulli(x_i | sigmoid(f_i(z))); f begins near the log odds of the mean of the
+    training rows.
 
-    Source: Kingma and Welling (2014), appendix C.1; Burda, Grosse and Salakhutdinov (2016), section 5 (the start)."""
+    Source: Kingma and Welling (2014), appendix C.1; Burda, Grosse and Salakhutdinov (2016), section
+    5 (the start)."""
 
     def __init__(self, network: Perceptron, x: Tensor):
         super().__init__()
@@ -47,9 +51,11 @@ class BernoulliModel(nn.Module):
 
 
 class GaussianModel(nn.Module):
-    """p(x|z) = N(x | f(z), σ² I), σ² one number, learned or given; f begins near the mean of the training rows.
+    """p(x|z) = N(x | f(z), σ² I), σ² one number, learned or given; f begins near the mean of the
+    training rows.
 
-    Source: Tipping and Bishop (1999), eq. (2), where f is affine; Kingma and Welling (2014), appendix C.2."""
+    Source: Tipping and Bishop (1999), eq. (2), where f is affine; Kingma and Welling (2014),
+    appendix C.2."""
 
     log_noise: Tensor
 

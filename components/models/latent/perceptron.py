@@ -19,7 +19,8 @@ def normal(shape: tuple[int, ...], std: float, rng: Rng) -> Tensor:
 
 
 class AffineMap(nn.Module):
-    """h ↦ W h + b; unlike ``nn.Linear`` its start is drawn from a stream, not from torch's global generator.
+    """h ↦ W h + b; unlike ``nn.Linear`` its start is drawn from a stream, not from torch's global
+    generator.
 
     Source: Glorot and Bengio (2010), eq. (16) for the initial weights where no ``std`` is given."""
 
@@ -37,7 +38,8 @@ class AffineMap(nn.Module):
 
 
 class Perceptron(nn.Module):
-    """h ↦ W_L a(… a(W_1 h + b_1) …) + b_L, [..., sizes[0]] -> [..., sizes[-1]]; of two sizes it is affine.
+    """h ↦ W_L a(… a(W_1 h + b_1) …) + b_L, [..., sizes[0]] -> [..., sizes[-1]]; of two sizes it is
+    affine.
 
     With ``std`` weights and biases all begin as N(0, std²); otherwise biases begin at 0."""
 

@@ -1,4 +1,5 @@
-"""The variational auto-encoder: a generative model and the guide that infers its latent variables."""
+"""The variational auto-encoder: a generative model and the guide that infers its latent
+variables."""
 
 from __future__ import annotations
 

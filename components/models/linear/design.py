@@ -7,7 +7,7 @@ from torch import Tensor
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def check_one_task(problem: Supervised, model: str) -> None:
@@ -15,7 +15,7 @@ def check_one_task(problem: Supervised, model: str) -> None:
 
     Raises Misfit."""
     if problem.n_tasks != 1:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model={model}: has one output and dataset={problem.name} has {problem.n_tasks} tasks; use igp or mlp"
         )
 

@@ -1,4 +1,5 @@
-"""Rows of a logistic regression with their labels: the log-likelihood and its gradient in closed form."""
+"""Rows of a logistic regression with their labels: the log-likelihood and its gradient in closed
+form."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ TOGETHER = 8  # factors of which one logarithm is taken
 
 @dataclass(frozen=True)
 class TwoClasses:
-    """Rows ±x_b, so that p(y_b | x_b) = σ(f_b) with f_b = ±x_bᵀβ; zero where the label is missing."""
+    """Rows ±x_b, so that p(y_b | x_b) = σ(f_b) with f_b = ±x_bᵀβ; zero where the label is
+    missing."""
 
     rows: Tensor  # [B, D]
     columns: Tensor  # their transpose [D, B]; products are quicker where it is laid out anew
@@ -29,10 +31,12 @@ class TwoClasses:
     def score(
         self, theta: Tensor, others: Tensor, scale: float, value: bool
     ) -> tuple[Tensor, Tensor]:
-        """Σ_b log σ(f_b) [K], empty where ``value`` does not ask for it, and ``others`` [K, D] + scale Σ_b (1 − σ(f_b)) ±x_b.
+        """Σ_b log σ(f_b) [K], empty where ``value`` does not ask for it, and ``others`` [K, D] +
+        scale Σ_b (1 − σ(f_b)) ±x_b.
 
-        As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [B, K] than the value does.  Logarithms cost most, so one
-        is taken of ``TOGETHER`` probabilities; where a product is too small for its type, of each."""
+        As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [B, K] than the value does.
+        Logarithms cost most, so one is taken of ``TOGETHER`` probabilities; where a product is too
+        small for its type, of each."""
         # [B, K]: both products, and that of probabilities, are quickest so
         p = (self.rows @ theta.T).sigmoid_()
         gradient = torch.add(others, self.total, alpha=scale).sub_(

@@ -123,7 +123,8 @@ class LinearRegressionModule(nn.Module):
     def draw_block(
         self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator
     ) -> Tensor:
-        """β | σ², y ~ N(m, σ²Λ⁻¹), or σ² | β, y ~ InvGamma(a + (N + D)/2, b + (‖y − Xβ‖² + Σ λβ²)/2)."""
+        """β | σ², y ~ N(m, σ²Λ⁻¹), or σ² | β, y ~ InvGamma(a + (N + D)/2, b + (‖y − Xβ‖² + Σ
+        λβ²)/2)."""
         beta, log_noise = self.split(theta)
         if block == "beta":
             posterior = self.coefficients(batch)
@@ -143,7 +144,8 @@ class LinearRegressionModule(nn.Module):
         return torch.cat([beta, log_noise], 1) if self.learns_noise else beta
 
     def exact_moments(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """E and E of squares of the parameters under the posterior of all rows, [P'] each; a + N/2 must exceed 2."""
+        """E and E of squares of the parameters under the posterior of all rows, [P'] each; a + N/2
+        must exceed 2."""
         posterior = self.coefficients(batch)
         if not isinstance(self.noise, tuple):
             return posterior.m, posterior.m.square() + self.noise * posterior.covariance.diagonal()
@@ -167,7 +169,8 @@ class LinearRegressionModule(nn.Module):
         return X @ coefficients(X, x.new_zeros(len(x)), self.penalty).covariance @ X.T
 
     def condition(self, x: Tensor, y: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance [M] of the line at ``at`` [M, D] given y [N] at x [N, D], where σ² is known."""
+        """Mean and variance [M] of the line at ``at`` [M, D] given y [N] at x [N, D], where σ² is
+        known."""
         posterior = coefficients(design(x, self.intercept), y, self.penalty)
         Z = design(at, self.intercept)
         return Z @ posterior.m, self.known_noise * (Z @ posterior.covariance * Z).sum(1)
@@ -193,11 +196,13 @@ class LinearRegressionModule(nn.Module):
 
 @register("model", "linear_regression")
 class LinearRegression(Model[Supervised, LinearRegressionModule]):
-    """Bayesian linear regression with the conjugate prior of its coefficients and of its noise variance.
+    """Bayesian linear regression with the conjugate prior of its coefficients and of its noise
+    variance.
 
-    y ~ N(β_0 + xᵀβ, σ²), β_j | σ² ~ N(0, σ² s²), β_0 | σ² ~ N(0, σ² s_0²), σ² ~ InvGamma(a, b) or known.  Samplers move in
-    (β, log σ²), with the Jacobian σ²; a Gibbs sampler draws the blocks beta and sigma2.  The posterior is
-    Normal–inverse-Gamma, so that its moments and the evidence p(y | X) are known; mean field takes q(β) q(σ²).
+    y ~ N(β_0 + xᵀβ, σ²), β_j | σ² ~ N(0, σ² s²), β_0 | σ² ~ N(0, σ² s_0²), σ² ~ InvGamma(a, b) or
+    known.  Samplers move in (β, log σ²), with the Jacobian σ²; a Gibbs sampler draws the blocks
+    beta and sigma2.  The posterior is Normal–inverse-Gamma, so that its moments and the evidence
+    p(y | X) are known; mean field takes q(β) q(σ²).
 
     Raises Misfit for a dataset of several tasks.
 

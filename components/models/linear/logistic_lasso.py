@@ -15,7 +15,7 @@ from components.contracts.streams import Rng
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 TOLERANCE = 1e-6
 MOST_PASSES = 5_000  # of the coordinate descent
@@ -30,7 +30,8 @@ class LogisticLassoModule(nn.Module):
         self.intercept_scale = intercept_scale
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """The mode by coordinate descent (liblinear), which penalises the intercept as the prior here does.
+        """The mode by coordinate descent (liblinear), which penalises the intercept as the prior
+        here does.
 
         Raises:
             Misfit: the training labels are all of one class.
@@ -41,7 +42,7 @@ class LogisticLassoModule(nn.Module):
         x = batch.x[is_labelled].detach().cpu().numpy()
         y = batch.y[is_labelled, 0].cpu().numpy()
         if len(set(y.tolist())) < 2:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "model=logistic_lasso: the training labels are all of one class; raise dataset.n_train"
             )
         solver = Solver(

@@ -26,7 +26,7 @@ from components.models.linear.labelled_rows import ManyClasses, TwoClasses
 from components.models.linear.mean_field import LogisticAscent
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class LogisticRegressionModule(nn.Module):
@@ -116,8 +116,8 @@ class LogisticRegressionModule(nn.Module):
         return ManyClasses(X, labels, None if self.complete else is_labelled, self.n_classes)
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in closed form:
-        scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
+        """The log joint [K], empty where ``value`` does not ask for it, and its gradient [K, P] in
+        closed form: scale Σ_b (1[y_b = c] − p(c | x_b)) x_b + ∇log p(θ)."""
         prior = theta * self.slopes
         prior = (
             torch.where(self.heavy, -theta.sign() / self.scales, prior)
@@ -156,7 +156,7 @@ class LogisticRegressionModule(nn.Module):
 
         Raises Misfit where there are more classes."""
         if self.n_rows > 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference=cavi: the bound of model=logistic_regression is for two classes, and there are {self.n_classes}; "
                 "use inference=gaussian_vi"
             )

@@ -1,4 +1,5 @@
-"""Mean field of regressions: Gaussian coefficients, and what makes the likelihood quadratic in them."""
+"""Mean field of regressions: Gaussian coefficients, and what makes the likelihood quadratic in
+them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from components.contracts.problems import Batch
 from components.maths.conjugate_regression import coefficients
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.gaussian_kl import kl_gaussian
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 LOG_2PI = math.log(2 * math.pi)
 # design matrix [N, D] and labels [N] of the rows that have one
@@ -55,14 +56,14 @@ def scatter_starts(scales: Tensor, n: int, generator: torch.Generator) -> Tensor
     return z.to(scales.device) * scales
 
 
-def positive_definite(precision: Tensor) -> Tensor:
+def invert_positive_definite(precision: Tensor) -> Tensor:
     """Inverse of a positive definite matrix.
 
     Raises NumericalTrouble if it does not exist.
     """
     L, info = torch.linalg.cholesky_ex(precision)
     if (info > 0).any():
-        raise NumericalTrouble(
+        raise NumericalError(
             "XᵀX is singular",
             "set inference.penalised=true, or leave out inputs that repeat others",
         )
@@ -71,7 +72,8 @@ def positive_definite(precision: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LinearAscent:
-    """q(β) q(σ²) = N(β | m, V) InvGamma(σ² | a, b) of y ~ N(Xβ, σ²), β | σ² ~ N(0, σ² diag(λ)⁻¹); factors m, V, a, b.
+    """q(β) q(σ²) = N(β | m, V) InvGamma(σ² | a, b) of y ~ N(Xβ, σ²), β | σ² ~ N(0, σ² diag(λ)⁻¹);
+    factors m, V, a, b.
 
     Source: Murphy (2012), section 21.5.2, with the conjugate prior; Bishop (2006), section 10.3."""
 
@@ -139,7 +141,8 @@ class LinearAscent:
 
 @dataclass(frozen=True)
 class LogisticAscent:
-    """q(β) = N(m, V) of a logistic regression under Jaakkola and Jordan's bound; factors m, V, and ξ_n at its optimum.
+    """q(β) = N(m, V) of a logistic regression under Jaakkola and Jordan's bound; factors m, V, and
+    ξ_n at its optimum.
 
         log σ(u) ≥ log σ(ξ) + (u − ξ)/2 − λ(ξ)(u² − ξ²),  λ(ξ) = tanh(ξ/2)/4ξ,  ξ_n² = E(x_nᵀβ)²
         V⁻¹ = diag(s)⁻² + 2 Σ λ(ξ_n) x_n x_nᵀ,  m = V Σ (y_n − ½) x_n
@@ -168,7 +171,7 @@ class LogisticAscent:
         xi = self._xi(factors, X).clamp_min(1e-6)
         weight = (0.5 * xi).tanh() / (4 * xi)  # λ(ξ), ⅛ at 0
         precision = self.scales.square().reciprocal().diag() + 2 * (weight[:, :, None] * X).mT @ X
-        V = positive_definite(precision)
+        V = invert_positive_definite(precision)
         return {"m": V @ (X.T @ (y.to(X.dtype) - 0.5)), "V": V}
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:

@@ -15,13 +15,17 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.maths.exponential.truncated_normal import draw_above, log_share, mean_above
+from components.maths.exponential.truncated_normal import (
+    draw_truncated_normal,
+    log_share,
+    truncated_normal_mean,
+)
 from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
 from components.models.linear.mean_field import (
     divergence,
+    invert_positive_definite,
     normal_draws,
     normal_log_density,
-    positive_definite,
     scatter_starts,
 )
 from components.problems.supervised import Supervised
@@ -81,15 +85,18 @@ class ProbitModule:
 
     def covariance(self, X: Tensor, penalised: bool = True) -> Tensor:
         """Covariance (XᵀX + diag(s)⁻²)⁻¹ of β given z; without the prior if not ``penalised``."""
-        return positive_definite(X.T @ X + penalised * self.scales.square().reciprocal().diag())
+        return invert_positive_definite(
+            X.T @ X + penalised * self.scales.square().reciprocal().diag()
+        )
 
     def draw_block(
         self, block: str, theta: Tensor, batch: Batch, generator: torch.Generator
     ) -> Tensor:
-        """z_n ~ N(x_nᵀβ, 1) on the side of its label, then β ~ N(V Xᵀz, V): the posterior of β is left as it is."""
+        """z_n ~ N(x_nᵀβ, 1) on the side of its label, then β ~ N(V Xᵀz, V): the posterior of β is
+        left as it is."""
         X, y = self.select(batch)
         sign = signs(y, X)
-        z = sign * draw_above(sign * (theta @ X.T), generator)  # [K, N]
+        z = sign * draw_truncated_normal(sign * (theta @ X.T), generator)  # [K, N]
         V = self.covariance(X)
         return z @ X @ V + self._normal(len(theta), generator) @ torch.linalg.cholesky(V).T
 
@@ -106,7 +113,8 @@ class ProbitAscent:
 
         V = (XᵀX + diag(s)⁻²)⁻¹,   m ← V Xᵀ E[z],   L = Σ_n [log Φ(±x_nᵀm) − ½ x_nᵀV x_n] − KL(N(m, V) ‖ N(0, diag s²))
 
-    Source: Albert and Chib (1993); Murphy (2012), section 21.8.3 for the bound; Bardenet (2021), section 5.2."""
+    Source: Albert and Chib (1993); Murphy (2012), section 21.8.3 for the bound; Bardenet (2021),
+    section 5.2."""
 
     model: ProbitModule
 
@@ -118,7 +126,7 @@ class ProbitAscent:
     def cycle(self, factors: Factors, batch: Batch) -> Factors:
         X, y = self.model.select(batch)
         sign = signs(y, X)
-        mean = sign * mean_above(sign * (factors["m"] @ X.T))  # E z [S, N]
+        mean = sign * truncated_normal_mean(sign * (factors["m"] @ X.T))  # E z [S, N]
         return factors | {"m": mean @ X @ factors["V"][0]}  # V is that of every start
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
@@ -141,7 +149,8 @@ class ProbitExpectation:
 
         β ← (XᵀX + diag(s)⁻²)⁻¹ Xᵀ E[z | β, y]; not penalised, without diag(s)⁻²
 
-    Source: Albert and Chib (1993); Murphy (2012), section 11.4.6; Bardenet (2021), section 5.2.3."""
+    Source: Albert and Chib (1993); Murphy (2012), section 11.4.6; Bardenet (2021), section
+    5.2.3."""
 
     model: ProbitModule
     penalised: bool
@@ -152,7 +161,7 @@ class ProbitExpectation:
     def cycle(self, factors: Factors, batch: Batch) -> Factors:
         X, y = self.model.select(batch)
         sign = signs(y, X)
-        mean = sign * mean_above(sign * (factors["beta"] @ X.T))
+        mean = sign * truncated_normal_mean(sign * (factors["beta"] @ X.T))
         return {"beta": mean @ X @ self.model.covariance(X, self.penalised)}
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
@@ -168,9 +177,10 @@ class ProbitExpectation:
 class ProbitRegression(Model[Supervised, ProbitModule]):
     """Bayesian probit regression of binary labels.
 
-    p(y = 1 | x) = Φ(β_0 + xᵀβ), the probability that z ~ N(β_0 + xᵀβ, 1) is positive; β_j ~ N(0, s²), β_0 ~ N(0, s_0²).  Given
-    z the posterior of β is Gaussian: a Gibbs sampler draws z and β in turn, mean field takes q(z) q(β), and expectation
-    maximisation is its limit with β a point.  The mean of mean field is the posterior's mode.
+    p(y = 1 | x) = Φ(β_0 + xᵀβ), the probability that z ~ N(β_0 + xᵀβ, 1) is positive; β_j ~ N(0,
+    s²), β_0 ~ N(0, s_0²).  Given z the posterior of β is Gaussian: a Gibbs sampler draws z and β in
+    turn, mean field takes q(z) q(β), and expectation maximisation is its limit with β a point.  The
+    mean of mean field is the posterior's mode.
 
     Raises Misfit for a dataset of several tasks.
 

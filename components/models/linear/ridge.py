@@ -39,7 +39,8 @@ def generalised_cross_validation(X: Tensor, y: Tensor, penalty: Tensor) -> float
 
 
 def ridge_path(X: Tensor, y: Tensor, penalties: Tensor, free: int = 0) -> Tensor:
-    """Estimates at each of Λ penalties, the first ``free`` columns unpenalised: [N, D], [N], [Λ] -> [Λ, D].
+    """Estimates at each of Λ penalties, the first ``free`` columns unpenalised: [N, D], [N], [Λ] ->
+    [Λ, D].
 
     Source: Hoerl & Kennard (1970), section 4 (the ridge trace)."""
     columns = X.new_ones(X.shape[1])
@@ -60,9 +61,11 @@ class RidgeModule(nn.Module):
         self.names = name_columns(problem.n_inputs, intercept)
 
     def fit(self, batch: Batch, seed: int) -> dict[str, Tensor]:
-        """β̂ and (XᵀX + λI)⁻¹, with σ̂² = ‖y − Xβ̂‖²/(N − df) in place of σ²; nothing here is random.
+        """β̂ and (XᵀX + λI)⁻¹, with σ̂² = ‖y − Xβ̂‖²/(N − df) in place of σ²; nothing here is
+        random.
 
-        The noise is the label's own variance where there are fewer rows than effective parameters."""
+        The noise is the label's own variance where there are fewer rows than effective
+        parameters."""
         X, y = select_labelled(batch, self.intercept)
         columns = X.new_ones(X.shape[1])
         columns[: int(self.intercept)] = 0  # the intercept is not penalised
@@ -96,9 +99,10 @@ class RidgeModule(nn.Module):
 class Ridge(Model[Supervised, RidgeModule]):
     """Ridge regression, least squares penalised by the squared length of the coefficients.
 
-    β̂ = argmin ‖y − β_0 − Xβ‖² + λ‖β‖² = (XᵀX + λI)⁻¹Xᵀy, the intercept unpenalised.  Under y ~ N(Xβ, σ²) and the prior
-    β ~ N(0, σ²/λ) it is the posterior mean, hence the Bayes rule for squared loss; ``linear_regression`` with
-    prior_scale = λ^−½ samples that posterior.  Needs inference=fit.
+    β̂ = argmin ‖y − β_0 − Xβ‖² + λ‖β‖² = (XᵀX + λI)⁻¹Xᵀy, the intercept unpenalised.  Under y ~
+    N(Xβ, σ²) and the prior β ~ N(0, σ²/λ) it is the posterior mean, hence the Bayes rule for
+    squared loss; ``linear_regression`` with prior_scale = λ^−½ samples that posterior.  Needs
+    inference=fit.
 
     Raises Misfit for a dataset of several tasks, NumericalTrouble for a singular XᵀX + λI.
 

@@ -19,7 +19,7 @@ from components.models.mixtures.gaussian_mixture import GaussianMixtureModule
 from components.models.mixtures.stick_ascent import StickAscent, log_shares
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class DpMixtureModule:
         return self.mixture.log_likelihood(theta, batch)  # [K, B]
 
     def log_prior(self, theta: Tensor) -> Tensor:
-        """With v_t = π_t/s_t, s_t = Σ_{j≥t} π_j: Π_{t<T} Beta(v_t | 1, α)/s_t is the density of π."""
+        """With v_t = π_t/s_t, s_t = Σ_{j≥t} π_j: Π_{t<T} Beta(v_t | 1, α)/s_t is the density of
+        π."""
         log_pi = self.mixture.split(theta)[0]
         log_s = log_pi.flip(1).logcumsumexp(1).flip(1)  # [K, T]
         T = log_pi.shape[1]
@@ -69,7 +70,7 @@ class DpMixtureModule:
         logs = draw_log_dirichlet(
             like.new_tensor([1.0, self.concentration]).expand(n, T - 1, 2), generator
         )
-        mu, L = self.mixture.every_cluster(n).draw(generator)
+        mu, L = self.mixture.expand_prior(n).draw(generator)
         return self.mixture.join(log_shares(logs[..., 0], logs[..., 1]), mu, L)
 
     def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
@@ -83,7 +84,8 @@ class DpMixtureModule:
 
 @register("model", "dp_mixture")
 class DpMixture(Model[Unlabelled, DpMixtureModule]):
-    """A mixture of Gaussians with as many clusters as the rows ask for: means and precisions from a Dirichlet process.
+    """A mixture of Gaussians with as many clusters as the rows ask for: means and precisions from a
+    Dirichlet process.
 
     x_b ~ N(μ_b, Λ_b⁻¹), (μ_b, Λ_b) ~ G, G ~ DP(α, NW), NW: μ | Λ ~ N(m, (βΛ)⁻¹), Λ ~ Wishart(ν, V⁻¹);  so p(partition) ∝
     α^K Π_k Γ(n_k).  m is the mean of the training rows, V = ν ``width``² times their variances along each axis.  As a log joint
@@ -91,7 +93,8 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
 
     Raises Misfit for ν not above D − 1, or for a value that never changes.
 
-    Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq. (2.1)."""
+    Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq.
+    (2.1)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     values: ClassVar[frozenset[str] | None] = frozenset({"real"})
@@ -110,12 +113,12 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
         D = x.shape[1]
         nu = float(D + 2) if self.freedom is None else self.freedom
         if nu <= D - 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
             )
         variance = x.var(0, correction=0)
         if not (variance > 0).all():
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset={problem.name}: a value never changes in the training rows; leave it out"
             )
         V = nu * self.width**2 * variance.diag()

@@ -19,13 +19,14 @@ from components.maths.exponential.normal_wishart import NormalWishart
 from components.models.mixtures.mixture_ascent import MixtureAscent, MixtureExpectation
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @dataclass(frozen=True)
 class GaussianMixtureModule:
-    """θ = (η, μ, ℓ) [S, K − 1 + KD + KD(D + 1)/2]: π = softmax(η, 0), means, and of each Λ = L Lᵀ the lower triangle, log L_ii
-    on the diagonal.  Parameters: π, means and standard deviations √(Λ⁻¹)_ii, clusters in the order of their first mean."""
+    """θ = (η, μ, ℓ) [S, K − 1 + KD + KD(D + 1)/2]: π = softmax(η, 0), means, and of each Λ = L Lᵀ
+    the lower triangle, log L_ii on the diagonal.  Parameters: π, means and standard deviations
+    √(Λ⁻¹)_ii, clusters in the order of their first mean."""
 
     alpha: float  # of the Dirichlet prior
     prior: NormalWishart  # of each cluster, without leading dimensions
@@ -106,9 +107,9 @@ class GaussianMixtureModule:
         return simplex + (self.prior.log_density(mu, L) + jacobian).sum(1)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.draw_given(self.concentration.expand(n, -1), self.every_cluster(n), generator)
+        return self.draw_given(self.concentration.expand(n, -1), self.expand_prior(n), generator)
 
-    def every_cluster(self, n: int) -> NormalWishart:
+    def expand_prior(self, n: int) -> NormalWishart:
         """The prior of K clusters, n times [n, K]."""
         p = self.prior
         shape = (n, self.n_clusters)
@@ -130,7 +131,8 @@ class GaussianMixtureModule:
     def draw_block(
         self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator
     ) -> Tensor:
-        """z_b ~ p(z_b | θ, x_b), then π, μ, Λ ~ p(· | z, x): the posterior of θ is left as it is."""
+        """z_b ~ p(z_b | θ, x_b), then π, μ, Λ ~ p(· | z, x): the posterior of θ is left as it
+        is."""
         log_p = self.log_components(theta, batch)
         uniform = torch.rand(
             log_p.shape, generator=generator, dtype=log_p.dtype, device=generator.device
@@ -138,11 +140,12 @@ class GaussianMixtureModule:
         clusters = (log_p - (-uniform.to(log_p.device).log()).log()).argmax(2)  # Gumbel's trick
         z = torch.nn.functional.one_hot(clusters, self.n_clusters).to(log_p.dtype).mT  # [S, K, B]
         return self.draw_given(
-            self.alpha + z.sum(2), self.every_cluster(len(theta)).posterior(z, batch.x), generator
+            self.alpha + z.sum(2), self.expand_prior(len(theta)).posterior(z, batch.x), generator
         )
 
     def clusters(self, theta: Tensor, batch: Rows) -> Tensor:
-        """p(z_b = k | θ, x_b), on average over θ [S, P], clusters in the order of their first mean: [B, K]."""
+        """p(z_b = k | θ, x_b), on average over θ [S, P], clusters in the order of their first mean:
+        [B, K]."""
         order = self.split(theta)[1][:, :, 0].argsort(1)
         p = self.log_components(theta, batch).softmax(2)
         return p.gather(2, order[:, None].expand_as(p)).mean(0)
@@ -187,19 +190,19 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
         x = problem.train.x.flatten(1)
         N, D = x.shape
         if self.clusters > N:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model.clusters={self.clusters}: dataset={problem.name} has {N} training rows; lower it"
             )
         nu = float(D + 2) if self.freedom is None else self.freedom
         if nu <= D - 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model.freedom={nu:g}: rows of {D} values need more than {D - 1}; raise it, or leave it null"
             )
         if self.scale == "data":
             m = x.mean(0)
             variance = x.var(0, correction=0) / self.clusters ** (2 / D)
             if not (variance > 0).all():
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"model.scale=data: a value of dataset={problem.name} never changes; set model.scale to a number"
                 )
         else:

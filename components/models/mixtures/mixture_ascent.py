@@ -13,11 +13,12 @@ from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
 from components.maths.exponential.dirichlet import expected_log, kl_dirichlet, log_normaliser
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 def nearest_centre(x: Tensor, n: int, n_clusters: int, generator: torch.Generator) -> Tensor:
-    """Responsibilities of 0 and 1 [n, K, B] of n starts: K rows drawn as centres, each far from those before (k-means++).
+    """Responsibilities of 0 and 1 [n, K, B] of n starts: K rows drawn as centres, each far from
+    those before (k-means++).
 
     Source: Arthur and Vassilvitskii (2007)."""
     every = []
@@ -35,14 +36,15 @@ def nearest_centre(x: Tensor, n: int, n_clusters: int, generator: torch.Generato
     return torch.stack(every)
 
 
-def clusters_of(factors: Factors) -> NormalWishart:
+def cluster_posterior(factors: Factors) -> NormalWishart:
     """q(μ_k, Λ_k) of each cluster [S, K]."""
     return NormalWishart(factors["m"], factors["beta"], factors["V"], factors["nu"])
 
 
 @dataclass(frozen=True)
 class MixtureAscent:
-    """q(z) q(π) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) Dir(π | α) Π_k NW(μ_k, Λ_k | m_k, β_k, V_k, ν_k).
+    """q(z) q(π) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) Dir(π | α) Π_k NW(μ_k, Λ_k | m_k, β_k, V_k,
+    ν_k).
 
     Factors: alpha, beta, nu [S, K], m [S, K, D], V [S, K, D, D].
 
@@ -52,7 +54,7 @@ class MixtureAscent:
     prior: NormalWishart  # of each cluster
     draw_given: Callable[[Tensor, NormalWishart, torch.Generator], Tensor]
 
-    def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
+    def _optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of θ at their optimum given responsibilities r [S, K, B]."""
         posterior = self.prior.posterior(r, batch.x.flatten(1))
         return {
@@ -64,37 +66,39 @@ class MixtureAscent:
         }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """At the optimum given that each row is of the nearest of K centres, rows drawn by k-means++."""
-        return self._factors_given(
+        """At the optimum given that each row is of the nearest of K centres, rows drawn by
+        k-means++."""
+        return self._optimal_factors(
             nearest_centre(batch.x.flatten(1), n, len(self.concentration), generator), batch
         )
 
     def _log_rho(self, factors: Factors, batch: Rows) -> Tensor:
         """E log π_k N(x_b | μ_k, Λ_k⁻¹) [S, K, B]."""
-        return expected_log(factors["alpha"])[..., None] + clusters_of(
+        return expected_log(factors["alpha"])[..., None] + cluster_posterior(
             factors
         ).expected_log_density(batch.x.flatten(1))
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._factors_given(self._log_rho(factors, batch).softmax(1), batch)
+        return self._optimal_factors(self._log_rho(factors, batch).softmax(1), batch)
 
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
-        """Σ_b log Σ_k ρ_bk, which is the bound at the best q(z), less the divergences of the other factors."""
+        """Σ_b log Σ_k ρ_bk, which is the bound at the best q(z), less the divergences of the other
+        factors."""
         of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
         return (
             of_rows
             - kl_dirichlet(factors["alpha"], self.concentration)
-            - clusters_of(factors).kl(self.prior).sum(1)
+            - cluster_posterior(factors).kl(self.prior).sum(1)
         )
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         first = {name: v[:1].expand(n, *v.shape[1:]) for name, v in factors.items()}
-        return self.draw_given(first["alpha"], clusters_of(first), generator)
+        return self.draw_given(first["alpha"], cluster_posterior(first), generator)
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
         """A mixture of Student's t."""
         share = factors["alpha"] / factors["alpha"].sum(1, keepdim=True)
-        each = clusters_of(factors).log_predictive(batch.x.flatten(1))
+        each = cluster_posterior(factors).log_predictive(batch.x.flatten(1))
         return (share.log()[..., None] + each).logsumexp(1)
 
     def responsibilities(self, factors: Factors, batch: Rows) -> Tensor:
@@ -103,21 +107,23 @@ class MixtureAscent:
 
 @dataclass(frozen=True)
 class MixtureExpectation:
-    """Expectation maximisation: q(π, μ, Λ) a point mass; factors log_pi [S, K], mu [S, K, D], covariance [S, K, D, D].
+    """Expectation maximisation: q(π, μ, Λ) a point mass; factors log_pi [S, K], mu [S, K, D],
+    covariance [S, K, D, D].
 
-    Penalised, of the density of (π, μ, Λ): π_k ∝ α + N_k − 1, Λ_k⁻¹ = V_k/(ν_k − D).  Not penalised: shares, means and
-    covariances of the rows by their responsibilities.
+    Penalised, of the density of (π, μ, Λ): π_k ∝ α + N_k − 1, Λ_k⁻¹ = V_k/(ν_k − D).  Not
+    penalised: shares, means and covariances of the rows by their responsibilities.
 
     Raises NumericalTrouble where a covariance becomes singular, or a weight negative.
 
-    Source: Bishop (2006), section 9.2; Fraley and Raftery (2007) for the penalised form; Bardenet (2021), section 5.2.3."""
+    Source: Bishop (2006), section 9.2; Fraley and Raftery (2007) for the penalised form; Bardenet
+    (2021), section 5.2.3."""
 
     concentration: Tensor
     prior: NormalWishart
     penalised: bool
     joined: Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
+    def _optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
         x = batch.x.flatten(1)
         N = r.sum(2)  # [S, K]
         if self.penalised:
@@ -130,7 +136,7 @@ class MixtureExpectation:
             share = N
         covariance = 0.5 * (covariance + covariance.mT)
         if (torch.linalg.cholesky_ex(covariance)[1] > 0).any() or not (share > 0).all():
-            raise NumericalTrouble(
+            raise NumericalError(
                 "a cluster has collapsed onto too few rows: the likelihood of a mixture has no maximum",
                 "set inference.penalised=true with model.concentration > 1, or lower model.clusters",
             )
@@ -141,14 +147,15 @@ class MixtureExpectation:
         }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """Shares and means of the rows nearest to each of K centres, drawn by k-means++, and the covariance of all rows."""
+        """Shares and means of the rows nearest to each of K centres, drawn by k-means++, and the
+        covariance of all rows."""
         x = batch.x.flatten(1)
         r = nearest_centre(x, n, len(self.concentration), generator)
         N = r.sum(2).clamp_min(1)
         centred = x - x.mean(0)
         covariance = (centred.T @ centred / len(x)).expand(*r.shape[:2], -1, -1)
         if (torch.linalg.cholesky_ex(covariance)[1] > 0).any():
-            raise NumericalTrouble(
+            raise NumericalError(
                 "the covariance of the training rows is singular",
                 "leave out values that repeat others",
             )
@@ -172,7 +179,7 @@ class MixtureExpectation:
         return constant[..., None] - 0.5 * unit.square().sum(2)
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._factors_given(self._log_rho(factors, batch).softmax(1), batch)
+        return self._optimal_factors(self._log_rho(factors, batch).softmax(1), batch)
 
     def _precision_root(self, factors: Factors) -> Tensor:
         """L lower triangular with L Lᵀ = Λ."""

@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.maths.exponential.dirichlet import draw_gamma
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 LOG_2PI = math.log(2 * math.pi)
 NODES = 32  # of the quadrature over τ
@@ -29,7 +29,8 @@ def gamma_entropy(a: Tensor, b: Tensor) -> Tensor:
 
 
 def gauss_gamma(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes and weights [S, Q] of E f(τ), τ ~ Gamma(a, b), by generalised Gauss–Laguerre quadrature."""
+    """Nodes and weights [S, Q] of E f(τ), τ ~ Gamma(a, b), by generalised Gauss–Laguerre
+    quadrature."""
     nodes = []
     weights = []
     for shape in a.tolist():
@@ -114,7 +115,8 @@ class NormalGammaModule:
     def draw_block(
         self, block: str, theta: Tensor, batch: Rows, generator: torch.Generator
     ) -> Tensor:
-        """μ | τ, x ~ N(m_N, 1/(κ_N τ)), or τ | μ, x ~ Gamma(a + (N + 1)/2, b + ½ Σ (x − μ)² + ½ κ(μ − m)²)."""
+        """μ | τ, x ~ N(m_N, 1/(κ_N τ)), or τ | μ, x ~ Gamma(a + (N + 1)/2, b + ½ Σ (x − μ)² + ½ κ(μ
+        − m)²)."""
         mu, log_tau = theta.unbind(1)
         x = batch.x[:, 0]
         if block == "mu":
@@ -206,12 +208,14 @@ class NormalGammaAscent:
 class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     """A normal with unknown mean and precision, and their conjugate prior.
 
-    x ~ N(μ, 1/τ), μ | τ ~ N(m, 1/(κτ)), τ ~ Gamma(a, b) with mean a/b.  The posterior is normal–gamma, in closed form; its
-    mean-field approximation q(μ) q(τ) is the textbook's.  Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
+    x ~ N(μ, 1/τ), μ | τ ~ N(m, 1/(κτ)), τ ~ Gamma(a, b) with mean a/b.  The posterior is
+    normal–gamma, in closed form; its mean-field approximation q(μ) q(τ) is the textbook's.
+    Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
 
     Raises Misfit for rows of more than one value.
 
-    Source: Bishop (2006), section 10.1.3; Murphy (2012), section 21.5.1; Bardenet (2021), section 5.2."""
+    Source: Bishop (2006), section 10.1.3; Murphy (2012), section 21.5.1; Bardenet (2021), section
+    5.2."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
     wants: ClassVar[dict[str, str]] = {"single_values": "is of one value a row"}
@@ -228,7 +232,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     def build(self, problem: Unlabelled, rng: Rng) -> NormalGammaModule:
         x = problem.train.x if isinstance(problem.train, Rows) else None
         if x is None or x[0].numel() != 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: has one value a row, those of dataset={problem.name} have more; "
                 "use model=gaussian_mixture model.clusters=1"
             )

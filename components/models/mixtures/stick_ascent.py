@@ -12,31 +12,34 @@ from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.models.mixtures.mixture_ascent import clusters_of, nearest_centre
+from components.models.mixtures.mixture_ascent import cluster_posterior, nearest_centre
 
 
 def log_shares(log_v: Tensor, log_rest: Tensor) -> Tensor:
-    """log π_t = log v_t + Σ_{j<t} log(1 − v_j), v_T = 1, of T − 1 sticks and what they leave [..., T − 1] -> [..., T]."""
+    """log π_t = log v_t + Σ_{j<t} log(1 − v_j), v_T = 1, of T − 1 sticks and what they leave [...,
+    T − 1] -> [..., T]."""
     log_remaining = torch.nn.functional.pad(log_rest.cumsum(-1), (1, 0))
     return log_remaining + torch.nn.functional.pad(log_v, (0, 1))
 
 
 @dataclass(frozen=True)
 class StickAscent:
-    """q(z) Π_t q(v_t) q(μ_t, Λ_t) = Π_b Cat(z_b | r_b) Π_{t<T} Beta(v_t | γ_t1, γ_t2) Π_t NW(μ_t, Λ_t | m_t, β_t, V_t, ν_t).
+    """q(z) Π_t q(v_t) q(μ_t, Λ_t) = Π_b Cat(z_b | r_b) Π_{t<T} Beta(v_t | γ_t1, γ_t2) Π_t NW(μ_t,
+    Λ_t | m_t, β_t, V_t, ν_t).
 
     γ_t1 = 1 + Σ_b r_bt,  γ_t2 = α + Σ_b Σ_{j>t} r_bj,  E log π_t = E log v_t + Σ_{j<t} E log(1 − v_j).  Before the sticks are
     updated the first T − 1 clusters are put into the order of their sizes, of all their orders the one with the highest bound;
     the last, which has no stick, stays: where α > 1 the bound may want it large.  Factors sticks [S, T − 1, 2], m, beta, V, nu.
 
-    Source: Blei & Jordan (2006), eqs. (15) to (22); Kurihara, Welling & Teh (2007), section 3 (order)."""
+    Source: Blei & Jordan (2006), eqs. (15) to (22); Kurihara, Welling & Teh (2007), section 3
+    (order)."""
 
     concentration: float
     prior: NormalWishart  # of each cluster
     truncation: int  # T
     joined: Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def _factors_given(self, r: Tensor, batch: Rows) -> Factors:
+    def _optimal_factors(self, r: Tensor, batch: Rows) -> Factors:
         """Factors of v, μ and Λ at their optimum given responsibilities r [S, T, B]."""
         order = r[:, :-1].sum(2).argsort(dim=1, descending=True, stable=True)
         r = torch.cat([r[:, :-1].gather(1, order[..., None].expand_as(r[:, :-1])), r[:, -1:]], 1)
@@ -53,8 +56,9 @@ class StickAscent:
         }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
-        """At the optimum given that each row is of the nearest of T centres, rows drawn by k-means++."""
-        return self._factors_given(
+        """At the optimum given that each row is of the nearest of T centres, rows drawn by
+        k-means++."""
+        return self._optimal_factors(
             nearest_centre(batch.x.flatten(1), n, self.truncation, generator), batch
         )
 
@@ -62,27 +66,30 @@ class StickAscent:
         """E log π_t N(x_b | μ_t, Λ_t⁻¹) [S, T, B]."""
         logs = expected_log(factors["sticks"])
         shares = log_shares(logs[..., 0], logs[..., 1])
-        return shares[..., None] + clusters_of(factors).expected_log_density(batch.x.flatten(1))
+        return shares[..., None] + cluster_posterior(factors).expected_log_density(
+            batch.x.flatten(1)
+        )
 
     def cycle(self, factors: Factors, batch: Rows) -> Factors:
-        return self._factors_given(self._log_rho(factors, batch).softmax(1), batch)
+        return self._optimal_factors(self._log_rho(factors, batch).softmax(1), batch)
 
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
-        """Σ_b log Σ_t ρ_bt, which is the bound at the best q(z), less the divergences of the other factors."""
+        """Σ_b log Σ_t ρ_bt, which is the bound at the best q(z), less the divergences of the other
+        factors."""
         of_rows = self._log_rho(factors, batch).logsumexp(1).sum(1)
         sticks = factors["sticks"]
         prior = sticks.new_tensor([1.0, self.concentration])
         return (
             of_rows
             - kl_dirichlet(sticks, prior).sum(1)
-            - clusters_of(factors).kl(self.prior).sum(1)
+            - cluster_posterior(factors).kl(self.prior).sum(1)
         )
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         first = {name: v[:1].expand(n, *v.shape[1:]) for name, v in factors.items()}
         logs = draw_log_dirichlet(first["sticks"], generator)  # log v, log(1 − v) [n, T − 1, 2]
         return self.joined(
-            log_shares(logs[..., 0], logs[..., 1]), *clusters_of(first).draw(generator)
+            log_shares(logs[..., 0], logs[..., 1]), *cluster_posterior(first).draw(generator)
         )
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
@@ -91,7 +98,7 @@ class StickAscent:
         log_means = (sticks / sticks.sum(2, keepdim=True)).log()
         shares = log_shares(log_means[..., 0], log_means[..., 1])
         return (
-            shares[..., None] + clusters_of(factors).log_predictive(batch.x.flatten(1))
+            shares[..., None] + cluster_posterior(factors).log_predictive(batch.x.flatten(1))
         ).logsumexp(1)
 
     def responsibilities(self, factors: Factors, batch: Rows) -> Tensor:

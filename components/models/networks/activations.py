@@ -23,7 +23,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Bend(NamedTuple):
+class ActivationFunction(NamedTuple):
     """Activation h = a(z) and its derivative, which overwrite values no longer needed.
 
     Half of the time outside matrix products is spent waiting for memory.
@@ -35,28 +35,28 @@ class Bend(NamedTuple):
     keeps: bool = False  # whether the derivative is read off z, not h
 
 
-BENDS: dict[Activation, Bend] = {
-    "relu": Bend(
+ACTIVATION_FUNCTIONS: dict[Activation, ActivationFunction] = {
+    "relu": ActivationFunction(
         torch.relu_,  # g 1[h > 0]
         lambda g, h, out: ATEN.threshold_backward.grad_input(g, h, 0, grad_input=out),
     ),
-    "leaky_relu": Bend(
+    "leaky_relu": ActivationFunction(
         lambda z: F.leaky_relu_(z, LEAK),  # g (1 or LEAK)
         lambda g, h, out: ATEN.leaky_relu_backward.grad_input(g, h, LEAK, True, grad_input=out),
     ),
-    "tanh": Bend(
+    "tanh": ActivationFunction(
         torch.tanh_,  # g (1 − h²)
         lambda g, h, out: ATEN.tanh_backward.grad_input(g, h, grad_input=out),
     ),
-    "gelu": Bend(
+    "gelu": ActivationFunction(
         F.gelu,  # g (Φ(z) + z φ(z))
         lambda g, z, out: ATEN.gelu_backward.grad_input(g, z, grad_input=out),
         keeps=True,
     ),
-    "softplus": Bend(
+    "softplus": ActivationFunction(
         F.softplus,  # g σ(z)
         lambda g, z, out: ATEN.softplus_backward.grad_input(g, z, 1, 20, grad_input=out),
         keeps=True,
     ),
-    "identity": Bend(lambda z: z, lambda g, z, out: g.expand_as(z)),
+    "identity": ActivationFunction(lambda z: z, lambda g, z, out: g.expand_as(z)),
 }

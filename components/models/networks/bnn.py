@@ -22,13 +22,15 @@ Gamma = tuple[float, float]  # shape a and rate b
 
 
 def log_gamma_density(log_precision: Tensor, prior: Gamma) -> Tensor:
-    """log of the density that log γ has when γ ~ Gamma(a, b): a log b − log Γ(a) + a log γ − bγ, Jacobian γ included."""
+    """log of the density that log γ has when γ ~ Gamma(a, b): a log b − log Γ(a) + a log γ − bγ,
+    Jacobian γ included."""
     a, b = prior
     return a * math.log(b) - math.lgamma(a) + a * log_precision - b * log_precision.exp()
 
 
 class BayesianNetwork(nn.Module):
-    """θ [K, P] is the weights w, then log λ if it is learned, then u_t of every task if the log γ_t = c u_t are learned."""
+    """θ [K, P] is the weights w, then log λ if it is learned, then u_t of every task if the log γ_t
+    = c u_t are learned."""
 
     scales: Tensor
     precisions: Tensor
@@ -94,7 +96,8 @@ class BayesianNetwork(nn.Module):
         return value
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K, P] in closed form."""
+        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K,
+        P] in closed form."""
         gradient = torch.empty_like(theta)
         likelihood, by_noise = self.network.pull(
             theta, batch, self.log_noise(theta)[:, 0], gradient, value
@@ -176,12 +179,14 @@ class BayesianNetwork(nn.Module):
 
 @register("model", "bnn")
 class BNN(Model[Supervised, BayesianNetwork]):
-    """Bayesian neural network of any widths, with fixed or learned precisions of its weights and of its noise.
+    """Bayesian neural network of any widths, with fixed or learned precisions of its weights and of
+    its noise.
 
-    y_t ~ N(f_t(x; w), 1/γ_t) or softmax(f_t), f a feed-forward network; every weight and bias ~ N(0, s_l²/λ), λ = 1 or
-    ~ Gamma(a, b), γ_t known or ~ Gamma(a, b).  s_l is s, or s/√fan_in for the weights of ``scaling`` fan_in.  Samplers move
-    in θ = (w, log λ, log γ / c) [K, P], with the Jacobians; c > 1 makes γ, which a step moves little in small data sets,
-    move c² times as fast as the weights.
+    y_t ~ N(f_t(x; w), 1/γ_t) or softmax(f_t), f a feed-forward network; every weight and bias ~
+    N(0, s_l²/λ), λ = 1 or ~ Gamma(a, b), γ_t known or ~ Gamma(a, b).  s_l is s, or s/√fan_in for
+    the weights of ``scaling`` fan_in.  Samplers move in θ = (w, log λ, log γ / c) [K, P], with the
+    Jacobians; c > 1 makes γ, which a step moves little in small data sets, move c² times as fast as
+    the weights.
 
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 

@@ -16,16 +16,19 @@ from components.problems.supervised import Supervised
 
 
 def class_log_prob(f: Tensor, y: Tensor) -> Tensor:
-    """log softmax(f)_y of every task, f [..., B, T, C] and y [B, T] -> [..., B, T]; a missing label counts as class 0."""
+    """log softmax(f)_y of every task, f [..., B, T, C] and y [B, T] -> [..., B, T]; a missing label
+    counts as class 0."""
     label = y.clamp_min(0).expand(f.shape[:-1])[..., None]
     return f.log_softmax(-1).gather(-1, label)[..., 0]
 
 
 class Classifier(nn.Module):
-    """p(y_t = c|x) = softmax(f_t(x))_c, and θ ~ N(0, s²) independently, every parameter of the module.
+    """p(y_t = c|x) = softmax(f_t(x))_c, and θ ~ N(0, s²) independently, every parameter of the
+    module.
 
-    A subclass builds its parameters, draws them by ``drawn`` from a stream of the run, never from the global one, and adds
-    ``features``: what the last layer sees, x [B, D] -> [B, F], with dropout where a generator is given."""
+    A subclass builds its parameters, draws them by ``drawn`` from a stream of the run, never from
+    the global one, and adds ``features``: what the last layer sees, x [B, D] -> [B, F], with
+    dropout where a generator is given."""
 
     head: nn.ParameterList  # W [T C, F], b [T C]
 
@@ -55,7 +58,8 @@ class Classifier(nn.Module):
         )
 
     def apply_dropout(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Units left out with probability ``dropout`` and the others made up for, where a generator is given."""
+        """Units left out with probability ``dropout`` and the others made up for, where a generator
+        is given."""
         if generator is None or self.dropout == 0:
             return h
         mask = (

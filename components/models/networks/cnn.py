@@ -15,7 +15,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 
-def _odd(kernel: int) -> int:
+def _check_odd_kernel(kernel: int) -> int:
     if kernel % 2 == 0:
         raise ValueError(
             f"kernel: must be odd, so that it has a middle, not {kernel}; use {kernel + 1}"
@@ -25,17 +25,20 @@ def _odd(kernel: int) -> int:
 
 @register("model", "cnn")
 class CNN(Model[Supervised, FeedForward]):
-    """Convolutional network: convolutions with pooling, then affine layers, with a Gaussian prior on all of its weights.
+    """Convolutional network: convolutions with pooling, then affine layers, with a Gaussian prior
+    on all of its weights.
 
-    h_l = pool(a(W_l ∗ h_{l−1} + b_l)), or without pool where the window moves by two pixels (``downsampling``), and h_0 =
-    (x − m)/s with the mean m and standard deviation s of the training pixels, so that inputs keep the dataset's units;
-    f(x) = W a(… V h_L + c …) + b; θ ~ N(0, s²) independently; softmax(f_t).  Also a log-density over flat parameters
-    [K, P], for samplers and particles.  x [B, D] -> f [B, T, C].
+    h_l = pool(a(W_l ∗ h_{l−1} + b_l)), or without pool where the window moves by two pixels
+    (``downsampling``), and h_0 = (x − m)/s with the mean m and standard deviation s of the training
+    pixels, so that inputs keep the dataset's units; f(x) = W a(… V h_L + c …) + b; θ ~ N(0, s²)
+    independently; softmax(f_t).  Also a log-density over flat parameters [K, P], for samplers and
+    particles.  x [B, D] -> f [B, T, C].
 
     Raises:
         Misfit: the inputs are no images, or pooling would leave nothing of them.
 
-    Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015), section 2 (stride)."""
+    Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015),
+    section 2 (stride)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     wants: ClassVar[dict[str, str]] = {"images": "reads images"}
@@ -54,7 +57,7 @@ class CNN(Model[Supervised, FeedForward]):
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 
     channels: Annotated[list[PositiveInt], Field(min_length=1)]
-    kernel: Annotated[PositiveInt, AfterValidator(_odd)]
+    kernel: Annotated[PositiveInt, AfterValidator(_check_odd_kernel)]
     downsampling: Downsampling
     widths: list[PositiveInt]
     activation: Activation

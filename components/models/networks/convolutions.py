@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from components.models.networks.strided_convolution import convolve
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Downsampling = Literal["pool", "stride"]
 Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) of each convolution
@@ -49,7 +49,7 @@ class Convolutions(nn.Module):
         shape = problem.image_shape
         x = problem.train.x
         if shape is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model=cnn: the inputs of {problem.name} are no images; choose a dataset of images "
                 "(dataset=digits, dataset=mnist) or model=mlp"
             )
@@ -58,7 +58,7 @@ class Convolutions(nn.Module):
         self.stride = 2 if downsampling == "stride" else 1
         if self.stride == 1 and min(height, width) >> len(channels) == 0:
             most = min(height, width).bit_length() - 1
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model.channels: {len(channels)} poolings leave nothing of {height} × {width} pixels; give at most {most}"
             )
         self.kernel = kernel
@@ -80,7 +80,8 @@ class Convolutions(nn.Module):
         self.register_buffer("std", torch.where(spread > 0, spread, 1.0)[:, None, None])
 
     def forward(self, x: Tensor, layers: Layers) -> Tensor:
-        """Features of one network [B, F] for x [B, D]; of K of them [K, B, F], also for x [K, B, D] of their own."""
+        """Features of one network [B, F] for x [B, D]; of K of them [K, B, F], also for x [K, B, D]
+        of their own."""
         if layers[0][0].ndim == 2:
             return self._one(x, layers)
         # One network after the other: grouped convolutions take longer to reverse.

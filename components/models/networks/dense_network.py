@@ -13,29 +13,33 @@ from components.models.networks.feed_forward import FeedForward
 
 
 class DenseNetwork(FeedForward):
-    """The log joint of K networks and its gradient without a backward pass of autograd, written straight into one [K, P].
+    """The log joint of K networks and its gradient without a backward pass of autograd, written
+    straight into one [K, P].
 
         z_l = W_l h_{l−1} + b_l,  h_l = a(z_l),  f = z_L
         δ_L = ∂(N/B Σ_b log p(y_b|f))/∂f,  δ_l = a′(z_l) ∘ W_{l+1}ᵀ δ_{l+1}
         ∂/∂W_l = δ_l h_{l−1}ᵀ,  ∂/∂b_l = δ_l 1
 
-    Rows of the batch are the last dimension, h_l [K, U_l, B], so that the first layer of all K networks is one product
-    where they share x, with b_1 as the weight of an input that is 1.
+    Rows of the batch are the last dimension, h_l [K, U_l, B], so that the first layer of all K
+    networks is one product where they share x, with b_1 as the weight of an input that is 1.
 
     Source: Rumelhart, Hinton and Williams (1986), eqs. (4)-(6)."""
 
     def score(self, theta: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K, P]."""
+        """log joint [K], which is empty where ``value`` does not ask for it, and its gradient [K,
+        P]."""
         gradient = torch.empty_like(theta)
         n = len(self.prior_std)
-        log_joint, by_noise = self.pull(theta, batch, self._noise_of(theta)[:, 0], gradient, value)
+        log_joint, by_noise = self.pull(
+            theta, batch, self._split_log_noise(theta)[:, 0], gradient, value
+        )
         w = self._weights(theta)
         self._weights(gradient).addcmul_(w, self.prior_precision, value=-1)
         if value:
             log_joint.addmv_(w.square(), self.prior_precision, alpha=-0.5).sub_(self.log_normaliser)
         if self.learns_noise:
             log_noise = theta[:, n:]
-            torch.add(by_noise, self.noise_prior_slope(log_noise), out=gradient[:, n:])
+            torch.add(by_noise, self.noise_prior_gradient(log_noise), out=gradient[:, n:])
             if value:
                 log_joint += self.noise_log_prior(log_noise)
         return log_joint, gradient
@@ -45,7 +49,8 @@ class DenseNetwork(FeedForward):
     ) -> tuple[Tensor, Tensor]:
         """N/B Σ_b log p(y_b|x_b) [K], empty without ``value``, and its slope by log σ² [K, T].
 
-        Its gradient by the weights goes into the first columns of ``gradient`` [K, P'], θ [K, P']."""
+        Its gradient by the weights goes into the first columns of ``gradient`` [K, P'], θ [K,
+        P']."""
         layers = self.layers(self._weights(theta))
         slopes = self.layers(self._weights(gradient))
         x = batch.x.mT
@@ -66,7 +71,7 @@ class DenseNetwork(FeedForward):
                 below.append(h)
                 activations.append(z if self.bend.keeps else h)
         f = z.view(len(z), self.n_tasks, self.n_outputs, z.shape[2])
-        likelihood, by_f, by_noise = self.likelihood_slopes(f, batch, log_noise, value)
+        likelihood, by_f, by_noise = self.likelihood_gradients(f, batch, log_noise, value)
         delta = by_f.flatten(1, 2)
         factor = None  # δ_l is factor [K, U, 1] times delta, or delta itself
         for layer in range(last, -1, -1):

@@ -85,7 +85,7 @@ class EmpiricalBayesNetwork(nn.Module):
 
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """f [B, T, C], and what takes ∂/∂f to ∂/∂x [B, D]; None: there are convolutions."""
-        return self.network.reversed_at(self.whole(self.theta), x)
+        return self.network.reverse_with_weights(self.whole(self.theta), x)
 
     def in_format(self, dtype: torch.dtype) -> Self:
         """Copy with weights and buffers in another floating-point format, without gradients."""

@@ -1,8 +1,8 @@
 """The multi-head feed-forward network behind every neural model here.
 
-Its weights are one flat vector θ [P], so that a single network, a mean-field posterior over networks and K particles
-share one forward pass: ``propagate``, in which only the affine map differs.
-"""
+Its weights are one flat vector θ [P], so that a single network, a mean-field posterior over
+networks and K particles share one forward pass: ``propagate``, in which only the affine map
+differs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from torch.nn import functional as F
 from components.contracts.capabilities.networks import Affine
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.streams import Rng
-from components.models.networks.activations import ACTIVATIONS, BENDS, Activation
+from components.models.networks.activations import ACTIVATION_FUNCTIONS, ACTIVATIONS, Activation
 from components.models.networks.convolutions import Convolutions, Downsampling
 from components.models.networks.flat_network import FlatNetwork
 from components.models.networks.input_reverse import back, forward
-from components.models.networks.last_layer_out import LastLayerOut
+from components.models.networks.last_layer_out import LastLayerMarginal
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 DropoutRate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -74,7 +74,7 @@ class FeedForward(FlatNetwork):
         theta = _glorot(1, rng.init, shapes, len(convolutions), window, problem.n_classes)[0]
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
         self.activation = activation_fn
-        self.bend = BENDS[activation]
+        self.bend = ACTIVATION_FUNCTIONS[activation]
         self.front = front
         self.shapes = shapes
         self.first = len(convolutions)  # number of convolutions: index of the first affine layer
@@ -86,7 +86,8 @@ class FeedForward(FlatNetwork):
         return self.front is not None
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ of n networks where training begins, [n, P']: Glorot's weights, and the log σ_t² that are learned."""
+        """θ of n networks where training begins, [n, P']: Glorot's weights, and the log σ_t² that
+        are learned."""
         window = self.front.window if self.front else 1
         theta = _glorot(n, generator, self.shapes, self.first, window, self.n_outputs)
         log_noise = torch.full(
@@ -114,9 +115,11 @@ class FeedForward(FlatNetwork):
         generator: torch.Generator | None = None,
         passes: int | None = None,
     ) -> Tensor:
-        """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a generator is given.
+        """f [..., B, T, C] with ``affine(l, h)`` in place of h W_lᵀ + b_l; dropout acts where a
+        generator is given.
 
-        x is what the first affine layer sees: the inputs, or the features of convolutions, which dropout acts on too."""
+        x is what the first affine layer sees: the inputs, or the features of convolutions, which
+        dropout acts on too."""
         h = self._hidden(x, affine, generator, passes)
         return affine(len(self.shapes) - 1, h).unflatten(-1, (self.n_tasks, self.n_outputs))
 
@@ -166,7 +169,8 @@ class FeedForward(FlatNetwork):
         return f if passes is None or f.ndim == 4 else f.expand(passes, *f.shape)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched products."""
+        """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights, by batched
+        products."""
         layers = self.layers(self._weights(theta))
         return self.propagate(self._forward(x, layers), _batch_layers(layers))
 
@@ -183,11 +187,13 @@ class FeedForward(FlatNetwork):
 
     # ---- and back to the inputs ------------------------------------------------------------------------------------
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
-        """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there are convolutions."""
-        return self.reversed_at(self.theta, x)
+        """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there
+        are convolutions."""
+        return self.reverse_with_weights(self.theta, x)
 
-    def reversed_at(self, theta: Tensor, x: Tensor) -> tuple[Tensor, Reverse] | None:
-        """The same with other weights θ [P]; with K of them [K, P] f [K, B, T, C], and the sum of their derivatives."""
+    def reverse_with_weights(self, theta: Tensor, x: Tensor) -> tuple[Tensor, Reverse] | None:
+        """The same with other weights θ [P]; with K of them [K, P] f [K, B, T, C], and the sum of
+        their derivatives."""
         if self.front is not None:
             return None
         with torch.no_grad():
@@ -208,24 +214,24 @@ class FeedForward(FlatNetwork):
 
         The reverse map takes ∂/∂f [K, B, T, C] to ∂/∂x.
         """
-        both = self.reversed_at(self._weights(theta), x)
+        both = self.reverse_with_weights(self._weights(theta), x)
         return (
             None
             if both is None
-            else (self.output_predictive(both[0], self._noise_of(theta)), both[1])
+            else (self.output_predictive(both[0], self._split_log_noise(theta)), both[1])
         )
 
     # ---- without the last layer --------------------------------------------------------------------------------------
-    def integrate_out(self) -> LastLayerOut:
+    def integrate_out(self) -> LastLayerMarginal:
         """The log density of all but the last layer, which is integrated out.
 
         Raises Misfit where that has no closed form: classes, several tasks, no layer below."""
         if self.target != "real" or self.n_tasks > 1 or len(self.shapes) - self.first < 2:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference.collapse=last_layer: the last layer can be integrated out where there is one real-valued label "
                 "a row, and a hidden layer; use none"
             )
-        return LastLayerOut(self)
+        return LastLayerMarginal(self)
 
 
 def _batch_layers(layers: list[tuple[Tensor, Tensor]]) -> Affine:

@@ -19,11 +19,13 @@ from components.problems.supervised import Supervised
 
 
 class FlatNetwork(nn.Module):
-    """f(x; θ) [B, T, C] with weights θ [P].  A subclass adds ``initial``, ``forward`` and ``outputs``.
+    """f(x; θ) [B, T, C] with weights θ [P].  A subclass adds ``initial``, ``forward`` and
+    ``outputs``.
 
-    Real labels: y_t ~ N(f_t(x), σ_t²); otherwise p(y_t = c) = softmax(f_t(x))_c.  Weights have independent priors N(0, s²); a
-    learned log σ_t² has the prior N(log noise_init, noise_spread²), or a flat one (None).  As particles, θ [K, P'] is the
-    weights followed by the log σ_t² when they are learned."""
+    Real labels: y_t ~ N(f_t(x), σ_t²); otherwise p(y_t = c) = softmax(f_t(x))_c.  Weights have
+    independent priors N(0, s²); a learned log σ_t² has the prior N(log noise_init, noise_spread²),
+    or a flat one (None).  As particles, θ [K, P'] is the weights followed by the log σ_t² when they
+    are learned."""
 
     prior_std: Tensor
     prior_precision: Tensor
@@ -77,10 +79,11 @@ class FlatNetwork(nn.Module):
             log_density = class_log_prob(f, batch.y)
         return (log_density * batch.mask).sum(-1)
 
-    def likelihood_slopes(
+    def likelihood_gradients(
         self, f: Tensor, batch: Batch, log_noise: Tensor, value: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """N/B Σ_b log p(y_b|f_b) [K], empty without ``value``, and its slopes by f [K, T, C, B] and by log σ² [K or 1, T]."""
+        """N/B Σ_b log p(y_b|f_b) [K], empty without ``value``, and its slopes by f [K, T, C, B] and
+        by log σ² [K or 1, T]."""
         is_observed = batch.mask.mT  # [T, B]
         if self.target == "real":
             residual = torch.where(is_observed, batch.y.mT - f[:, :, 0], 0.0)  # [K, T, B]
@@ -106,14 +109,15 @@ class FlatNetwork(nn.Module):
         )
         return likelihood, by_f, f.new_zeros(0)
 
-    def noise_prior_slope(self, log_noise: Tensor) -> Tensor:
+    def noise_prior_gradient(self, log_noise: Tensor) -> Tensor:
         """The slope of ``noise_log_prior`` by every log σ_t², [K, T]."""
         if self.noise_spread is None:
             return torch.zeros_like(log_noise)
         return (self.noise_median - log_noise) / self.noise_spread**2
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor:
-        """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or the noise fixed."""
+        """log N(log σ² | log noise_init, noise_spread²) summed over tasks; 0 where it is flat or
+        the noise fixed."""
         if self.noise_spread is None or not self.learns_noise:
             return log_noise.new_zeros(log_noise.shape[:-1])
         z = (log_noise - self.noise_median) / self.noise_spread
@@ -124,7 +128,8 @@ class FlatNetwork(nn.Module):
         return self.noise_log_prior(self.log_noise)
 
     def penalty(self) -> Tensor:
-        """½ Σ θ²/s² − log p(log σ²): minus the log prior of the module's own parameters, up to a constant."""
+        """½ Σ θ²/s² − log p(log σ²): minus the log prior of the module's own parameters, up to a
+        constant."""
         return 0.5 * ((self.theta / self.prior_std) ** 2).sum() - self.hyperprior()
 
     def output_predictive(self, f: Tensor, log_noise: Tensor | None = None) -> Predictive:
@@ -158,7 +163,7 @@ class FlatNetwork(nn.Module):
         # a slice of everything would cost its gradient a copy
         return theta if theta.shape[1] == n else theta[:, :n]
 
-    def _noise_of(self, theta: Tensor) -> Tensor:
+    def _split_log_noise(self, theta: Tensor) -> Tensor:
         log_noise = theta[:, len(self.prior_std) :]
         # [K, 1, T]
         return (log_noise if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]
@@ -177,14 +182,15 @@ class FlatNetwork(nn.Module):
 
     def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
         """log p(y_b|x_b, θ_k) of every row, unscaled: [K, P] -> [K, B]."""
-        return self.log_prob(self.outputs(theta, batch.x), batch, self._noise_of(theta))
+        return self.log_prob(self.outputs(theta, batch.x), batch, self._split_log_noise(theta))
 
     def log_prior(self, theta: Tensor) -> Tensor:
         """log p(θ_k), normalised: [K, P] -> [K]."""
         z = self._weights(theta) / self.prior_std
         weights = -0.5 * (z * z).sum(-1) - self.log_normaliser
-        return weights + self.noise_log_prior(self._noise_of(theta)[:, 0])
+        return weights + self.noise_log_prior(self._split_log_noise(theta)[:, 0])
 
     def predictive(self, theta: Tensor, x: Tensor) -> Predictive:
-        """Predictive of K particles θ [K, P] at x [B, D], or each at inputs of its own [K, B, D]."""
-        return self.output_predictive(self.outputs(theta, x), self._noise_of(theta))
+        """Predictive of K particles θ [K, P] at x [B, D], or each at inputs of its own [K, B,
+        D]."""
+        return self.output_predictive(self.outputs(theta, x), self._split_log_noise(theta))

@@ -16,7 +16,7 @@ from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 
 
-class Layered(Protocol):
+class LayeredNetwork(Protocol):
     """Interface of a network that allows its last layer to be integrated out.
 
     θ is as in ``FlatNetwork``.
@@ -34,7 +34,7 @@ class Layered(Protocol):
 
     def noise_log_prior(self, log_noise: Tensor) -> Tensor: ...
 
-    def noise_prior_slope(self, log_noise: Tensor) -> Tensor: ...
+    def noise_prior_gradient(self, log_noise: Tensor) -> Tensor: ...
 
     def features(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P − m] -> [K, B, m − 1]
 
@@ -50,7 +50,7 @@ class Regression:
     residual: Tensor  # y − Φŵ [K, N]
 
 
-class LastLayerOut:
+class LastLayerMarginal:
     """log p(θ₋, y) = log ∫ p(θ, y) dw of one real-valued task.
 
     w [m] is the last layer, θ₋ [K, P − m] all but w. Let Φ = [h(x), 1] [N, m] be the
@@ -69,7 +69,7 @@ class LastLayerOut:
     Source: Rasmussen & Williams (2006), eqs. (2.8), (A.9), (A.10).
     """
 
-    def __init__(self, network: Layered):
+    def __init__(self, network: LayeredNetwork):
         self.network = network
         m = sum(network.pieces[-2:])
         self.below = len(network.prior_std) - m  # weights that stay
@@ -107,7 +107,8 @@ class LastLayerOut:
         return self._evidence(self._regression(features, rest, batch), batch)[:, None].to(rest)
 
     def score(self, rest: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
-        """log p(θ₋, y) [K] and its gradient [K, P − m], from one pass back through the layers below."""
+        """log p(θ₋, y) [K] and its gradient [K, P − m], from one pass back through the layers
+        below."""
         with torch.enable_grad():
             below = rest[:, : self.below].detach().requires_grad_()
             features = self.network.features(below, batch.x)  # [K, N, m − 1]
@@ -187,4 +188,4 @@ class LastLayerOut:
         m = len(self.scale)
         spread = fit.variance * (inverse.diagonal(dim1=1, dim2=2) / self.scale**2).sum(1)
         slope = 0.5 * (fit.residual.square().sum(1) / fit.variance - (n - m) - spread)[:, None]
-        return slope + self.network.noise_prior_slope(self._log_noise(rest))
+        return slope + self.network.noise_prior_gradient(self._log_noise(rest))

@@ -17,8 +17,8 @@ from torch.nn.grad import conv2d_weight
 class _Strided(torch.autograd.Function):
     """h = W ∗ x, and backwards ∂/∂x by ``to_image``.
 
-    On a CPU this takes half of the time of the library's own where x has few channels, which was made for windows that
-    move by one pixel.  Gradients in W and b are the library's."""
+    On a CPU this takes half of the time of the library's own where x has few channels, which was
+    made for windows that move by one pixel.  Gradients in W and b are the library's."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
@@ -44,7 +44,8 @@ class _Strided(torch.autograd.Function):
 
 
 def convolve(x: Tensor, kernels: Tensor, bias: Tensor, stride: int) -> Tensor:
-    """W ∗ x + b at every ``stride``-th pixel, zeros around: x [B, in, H, W], W [out, in, k, k] -> [B, out, ⌈H/s⌉, ⌈W/s⌉]."""
+    """W ∗ x + b at every ``stride``-th pixel, zeros around: x [B, in, H, W], W [out, in, k, k] ->
+    [B, out, ⌈H/s⌉, ⌈W/s⌉]."""
     if stride > 1 and x.device.type == "cpu":
         return _Strided.apply(x, kernels, bias, stride)
     return F.conv2d(x, kernels, bias, stride=stride, padding=kernels.shape[-1] // 2)
@@ -79,8 +80,10 @@ def image_gradient(g: Tensor, kernels: Tensor, size: Sequence[int], stride: int)
 
 
 def _channels_last(weight: Tensor) -> Tensor:
-    """W [out, in, k, k] with what a pixel has of all channels side by side in memory, and h of W ∗ x likewise.
+    """W [out, in, k, k] with what a pixel has of all channels side by side in memory, and h of W ∗
+    x likewise.
 
-    It is what products of vectors read; ``contiguous`` leaves a single channel as it lies, and h with it."""
+    It is what products of vectors read; ``contiguous`` leaves a single channel as it lies, and h
+    with it."""
     out, inside, k, _ = weight.shape
     return weight.permute(0, 2, 3, 1).reshape(out, -1).view(out, k, k, inside).permute(0, 3, 1, 2)

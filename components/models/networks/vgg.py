@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Depth = Literal[7, 11, 13, 16, 19]
 # Convolutions of each block; with the affine layers of the original (three; one in the small net) they make the depth.
@@ -33,7 +33,8 @@ EPS = 1e-5  # of running statistics, and of the variance
 
 
 class VGGNetwork(Classifier):
-    """The convolutions, their normalisations' gains and shifts, running statistics as buffers, and one affine layer."""
+    """The convolutions, their normalisations' gains and shifts, running statistics as buffers, and
+    one affine layer."""
 
     mean: Tensor
     std: Tensor
@@ -43,7 +44,7 @@ class VGGNetwork(Classifier):
         shape = problem.image_shape
         x = problem.train.x
         if shape is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model=vgg: the inputs of {problem.name} are no images; choose a dataset of images (dataset=fashion_mnist, "
                 "dataset=cifar10) or model=mlp"
             )
@@ -51,7 +52,7 @@ class VGGNetwork(Classifier):
         self.image = (1, *shape) if len(shape) == 2 else tuple(shape)  # colours, height, width
         colours, height, width_of_image = self.image
         if min(height, width_of_image) >> len(blocks) == 0:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model.depth={depth}: {len(blocks)} poolings leave nothing of {height} × {width_of_image} pixels; use "
                 "model.depth=7"
             )

@@ -9,9 +9,10 @@ from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
 
 
-class BegunNetwork(FeedForward):
-    """The same network, but that it begins elsewhere: θ = θ₀ + s z, z ~ N(0, I), where others draw Glorot's weights, or draws
-    from the prior.  A learned log σ² begins where the network has it, without noise."""
+class InitialisedNetwork(FeedForward):
+    """The same network, but that it begins elsewhere: θ = θ₀ + s z, z ~ N(0, I), where others draw
+    Glorot's weights, or draws from the prior.  A learned log σ² begins where the network has it,
+    without noise."""
 
     start: Tensor  # θ₀ [P']
 
@@ -31,14 +32,15 @@ class BegunNetwork(FeedForward):
         return self.initial(n, generator)
 
 
-class BegunDenseNetwork(BegunNetwork, DenseNetwork):
-    """``BegunNetwork`` of affine layers only, with their gradient in closed form."""
+class InitialisedDenseNetwork(InitialisedNetwork, DenseNetwork):
+    """``InitialisedNetwork`` of affine layers only, with their gradient in closed form."""
 
 
 def init_copies(
     start: Tensor, moved: int, spread: float, n: int, generator: torch.Generator
 ) -> Tensor:
-    """n copies of a row [P], noise of standard deviation ``spread`` on the first ``moved`` of its numbers, [n, P]."""
+    """n copies of a row [P], noise of standard deviation ``spread`` on the first ``moved`` of its
+    numbers, [n, P]."""
     theta = start.repeat(n, 1)
     if spread:
         z = torch.randn(n, moved, generator=generator, dtype=start.dtype, device=generator.device)

@@ -1,4 +1,5 @@
-"""Calls of a module of the user: with parameters from outside, in the modes and by the random stream that are asked for."""
+"""Calls of a module of the user: with parameters from outside, in the modes and by the random
+stream that are asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 
-def without_parameters(module: nn.Module) -> nn.Module:
+def strip_parameters(module: nn.Module) -> nn.Module:
     """The module with empty places for its parameters, which are given to it when it is called."""
     bare = copy.deepcopy(module)
     for layer in bare.modules():
@@ -23,8 +24,9 @@ def without_parameters(module: nn.Module) -> nn.Module:
 
 @contextmanager
 def forgetting(module: nn.Module) -> Iterator[None]:
-    """Attributes that its layers set in a call (features, weights of a recurrent layer) are afterwards what they were before,
-    so that no graph is kept; buffers keep what was written into them."""
+    """Attributes that its layers set in a call (features, weights of a recurrent layer) are
+    afterwards what they were before, so that no graph is kept; buffers keep what was written into
+    them."""
     before = [(layer, dict(layer.__dict__)) for layer in module.modules()]
     try:
         yield
@@ -36,7 +38,8 @@ def forgetting(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def modes(module: nn.Module, normalising: bool, dropping: bool) -> Iterator[None]:
-    """Everything as it predicts, but for batch normalisation and dropout where they are asked for."""
+    """Everything as it predicts, but for batch normalisation and dropout where they are asked
+    for."""
     module.eval()
     for layer in module.modules():
         if isinstance(layer, _BatchNorm):
@@ -50,7 +53,7 @@ def modes(module: nn.Module, normalising: bool, dropping: bool) -> Iterator[None
 
 
 @contextmanager
-def drawing_by(generator: torch.Generator | None) -> Iterator[None]:
+def use_generator(generator: torch.Generator | None) -> Iterator[None]:
     """Make draws of layers from PyTorch's global stream a function of a stream of the run.
 
     The global stream is left unchanged.

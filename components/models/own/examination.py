@@ -1,4 +1,5 @@
-"""Examination of a network of the user's own, once, before it is trained: what its rows depend on, and what its outputs are."""
+"""Examination of a network of the user's own, once, before it is trained: what its rows depend on,
+and what its outputs are."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from components.contracts.attackers import Attacker, Evasion
-from components.contracts.class_outputs import CLOSE, Likeness, Outputs, likeness
-from components.trouble import Doubtful, Misfit
+from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
+from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 
 ROWS = 16  # training rows that it is examined with
-AGREES = 1e-4  # relative difference of outputs that is no difference, in either precision
+OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that is no difference, in either precision
 # standard deviations of noise on parameters under which it is examined
 JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)
 # of these that have to give numbers, or nothing is said of outputs that merely lie in [0, 1]
@@ -23,16 +24,16 @@ FEWEST = 2
 SLACK = 1e-3  # by which a probability may lie outside of [0, 1]
 
 Answer = Callable[[Tensor], Tensor]  # x [B, D] -> outputs [B, ...]
-AnswerAt = Callable[[Tensor, Tensor], Tensor]  # θ [P], x [B, D] -> outputs [B, ...]
+NetworkOutputsFn = Callable[[Tensor, Tensor], Tensor]  # θ [P], x [B, D] -> outputs [B, ...]
 
-LOOKS: dict[Likeness, str] = {
+LOOKS: dict[NonLogitKind, str] = {
     "sums to one": "every row of its outputs sums to one, as probabilities do",
     "in [0, 1]": "every output lies in [0, 1], as those of a sigmoid do",
     "below zero": "no output is above 0, as logarithms of probabilities are",
 }
 
 
-def spaced_rows(x: Tensor) -> Tensor:
+def pick_spaced_rows(x: Tensor) -> Tensor:
     """At most ``ROWS`` rows of x [N, D], from its first to its last."""
     return x[torch.linspace(0, len(x) - 1, min(ROWS, len(x)), device=x.device).round().long()]
 
@@ -47,26 +48,26 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
     with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
         first = answer(rows)
         if not torch.equal(rows, x):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: changes its input in place (x -= …, x[…] = …, or a layer with inplace=True); write x = x - …, for "
                 "the rows are used again"
             )
-        if not _agree(answer(x.clone()), first):
-            raise Misfit(
+        if not _is_close(answer(x.clone()), first):
+            raise ConfigMismatchError(
                 f"{where}: gives two answers to the same rows: its forward draws random numbers (as F.dropout does unless it "
                 "is given training=self.training), or remembers; drop units by layers of nn.Dropout"
             )
         if not all(
-            _agree(values[-half:], first[:half])
-            for values in _answers_among_others(answer, x, half)
+            _is_close(values[-half:], first[:half])
+            for values in _outputs_in_larger_batches(answer, x, half)
         ):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: answers a row by the other rows of its batch (statistics of the batch, such as x - x.mean(0) or "
                 "batch normalisation with track_running_stats=False); keep statistics of the training rows as buffers"
             )
 
 
-def _answers_among_others(answer: Answer, x: Tensor, count: int) -> Iterator[Tensor]:
+def _outputs_in_larger_batches(answer: Answer, x: Tensor, count: int) -> Iterator[Tensor]:
     """Answers to batches that end with the first ``count`` rows of x [N, D].
 
     The batches hold only these rows, other rows before them, and rows outside the range of
@@ -98,9 +99,9 @@ def check_training_mode(module: nn.Module, answer: Answer, x: Tensor, where: str
                 layer.training = False
         trained = answer(x.clone())
         module.eval()
-    if not _agree(trained, predicted):
+    if not _is_close(trained, predicted):
         warnings.warn(
-            Doubtful(
+            QuestionableConfigWarning(
                 f"{where}: answers otherwise in training, by other means than layers of nn.Dropout and batch normalisation "
                 "(F.dropout, noise, dropout of a recurrent or attention layer); here these never act; use layers of nn.Dropout"
             ),
@@ -108,8 +109,10 @@ def check_training_mode(module: nn.Module, answer: Answer, x: Tensor, where: str
         )
 
 
-def _agree(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and torch.allclose(a, b, rtol=AGREES, atol=AGREES, equal_nan=True)
+def _is_close(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.allclose(
+        a, b, rtol=OUTPUT_TOLERANCE, atol=OUTPUT_TOLERANCE, equal_nan=True
+    )
 
 
 def check_finite(values: Tensor, where: str, n_classes: int) -> None:
@@ -125,18 +128,25 @@ def check_finite(values: Tensor, where: str, n_classes: int) -> None:
     bad = ~possible.flatten(1).all(1) | (~values.isfinite()).all(-1).any(-1)
     if bool(bad.any()):
         outside = values[bad][~values[bad].isfinite()]
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: gives {float(outside[0]):g} for {int(bad.sum())} of {len(values)} training rows, before anything is "
             "learnt; keep logarithms, square roots and quotients in its forward to where they are finite"
         )
 
 
 def check_outputs(
-    answer: AnswerAt, theta: Tensor, x: Tensor, outputs: Outputs | None, where: str, key: str
+    answer: NetworkOutputsFn,
+    theta: Tensor,
+    x: Tensor,
+    outputs: Outputs | None,
+    where: str,
+    key: str,
 ) -> None:
-    """Outputs can be what ``outputs`` says of them; None: logits, unless they look like something else.
+    """Outputs can be what ``outputs`` says of them; None: logits, unless they look like something
+    else.
 
-    What looks like probabilities has to do so under other parameters too: logits of small weights may lie in [0, 1] by chance.
+    What looks like probabilities has to do so under other parameters too: logits of small weights
+    may lie in [0, 1] by chance.
 
     Args:
         answer: outputs [B, T, C], or [B, T, 1] of one output for each binary label.
@@ -153,17 +163,17 @@ def check_outputs(
             total = (values if outputs == "probabilities" else values.exp()).sum(-1)
             if values.shape[-1] > 1 and not bool(((total - 1).abs() < 10 * CLOSE).all()):
                 warnings.warn(
-                    Doubtful(
+                    QuestionableConfigWarning(
                         f"{key}={outputs}: the rows of {where} sum to {total.min():.3g} … {total.max():.3g} and not to one; "
                         "each is divided by its sum; give probabilities of classes that exclude each other"
                     ),
                     stacklevel=1,
                 )
             return
-        look = likeness(values)
+        look = guess_output_kind(values)
         if look is None:
             return
-        tried = [likeness(v) for v in _outputs_under_noise(answer, theta, x)]
+        tried = [guess_output_kind(v) for v in _outputs_under_noise(answer, theta, x)]
         if look == "sums to one" and "in [0, 1]" in tried:  # as a softmax whose ends are cut off
             look = "in [0, 1]"
         if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
@@ -176,17 +186,17 @@ def check_outputs(
     mend = f"set {key}={meant}, or leave the last softmax or sigmoid out"
     if look != "sums to one":
         mend += f" ({key}=logits if they are meant so)"
-    raise Misfit(f"{where}: {LOOKS[look]}, where logits belong; {mend}")
+    raise ConfigMismatchError(f"{where}: {LOOKS[look]}, where logits belong; {mend}")
 
 
-def _outputs_under_noise(answer: AnswerAt, theta: Tensor, x: Tensor) -> Iterator[Tensor]:
+def _outputs_under_noise(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> Iterator[Tensor]:
     """Outputs under noise on the parameters, where they are numbers."""
     generator = torch.Generator().manual_seed(0)
     for scale in JITTERS:
         z = torch.randn(theta.shape, generator=generator, dtype=theta.dtype).to(theta.device)
         try:
             values = answer(theta + scale * z, x)
-        except Misfit:  # parameters that have to be positive, or the like
+        except ConfigMismatchError:  # parameters that have to be positive, or the like
             continue
         if bool(torch.isfinite(values).all()) and bool((values != 0).any()):
             yield values
@@ -204,13 +214,13 @@ def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> No
     }[outputs]
     outside = values[(values < low - SLACK) | (values > high + SLACK)]
     if len(outside):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{key}={outputs}: {where} gives {float(outside[0]):.4g}, which is none; set {key} to what the outputs are "
             "(logits | probabilities | log_probabilities)"
         )
 
 
-def training_fault(answer: AnswerAt, theta: Tensor, x: Tensor) -> str | None:
+def training_fault(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> str | None:
     """Reason why the outputs cannot be trained, or None.
 
     The gradient in the parameters is not finite where training begins, or zero everywhere.
@@ -226,7 +236,7 @@ def training_fault(answer: AnswerAt, theta: Tensor, x: Tensor) -> str | None:
         with torch.enable_grad():
             try:
                 values = answer(leaf, x)
-            except Misfit:
+            except ConfigMismatchError:
                 continue
             if not values.requires_grad:
                 return nothing
@@ -246,8 +256,8 @@ def training_fault(answer: AnswerAt, theta: Tensor, x: Tensor) -> str | None:
     return nothing
 
 
-def check_followed(
-    answer: AnswerAt, theta: Tensor, x: Tensor, attacker: Attacker | None, where: str
+def check_input_gradient(
+    answer: NetworkOutputsFn, theta: Tensor, x: Tensor, attacker: Attacker | None, where: str
 ) -> None:
     """Check that an attacker that follows the gradient in the inputs finds one.
 
@@ -259,7 +269,7 @@ def check_followed(
     with torch.enable_grad():
         if answer(theta.detach(), x.detach().clone().requires_grad_(True)).requires_grad:
             return
-    raise Misfit(
+    raise ConfigMismatchError(
         f"{where}: its outputs do not depend on its inputs in a way that can be followed, and attacker={attacker.name} follows "
         "the gradient; leave torch.no_grad and detach out of forward, or take attacker=square or attacker=random_noise"
     )

@@ -18,20 +18,23 @@ from components.models.own.module_network import ModuleNetwork
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("model", "module")
 class Module(Model[Supervised, ModuleNetwork]):
-    """A class of the user's own that is an ordinary module of PyTorch, with a Gaussian prior on its parameters.
+    """A class of the user's own that is an ordinary module of PyTorch, with a Gaussian prior on its
+    parameters.
 
-    f(x) = Net(**arguments)(x), θ its parameters side by side, θ ~ N(0, s²) independently; y_t ~ N(f_t, σ_t²) or softmax(f_t).
-    The module knows nothing of the runner: it reads rows [B, D], or images, and gives [B, T C] (for binary labels also [B, T],
-    log odds).  ``outputs`` says whether these are logits, probabilities p (then f = log p, or log p − log(1 − p) of one output)
-    or their logarithms; probabilities in the place of logits are refused.  Its parameters begin as its constructor leaves
-    them, which draws from a seed of the run, or with ``path`` as a file has them.  It is attacked, trained and sampled as
-    networks here are: Monte-Carlo weights one after the other.  The class is code: its module must be among ``plugins`` too.
-    x [B, D] -> f [B, T, C].
+    f(x) = Net(**arguments)(x), θ its parameters side by side, θ ~ N(0, s²) independently; y_t ~
+    N(f_t, σ_t²) or softmax(f_t). The module knows nothing of the runner: it reads rows [B, D], or
+    images, and gives [B, T C] (for binary labels also [B, T], log odds).  ``outputs`` says whether
+    these are logits, probabilities p (then f = log p, or log p − log(1 − p) of one output) or their
+    logarithms; probabilities in the place of logits are refused.  Its parameters begin as its
+    constructor leaves them, which draws from a seed of the run, or with ``path`` as a file has
+    them.  It is attacked, trained and sampled as networks here are: Monte-Carlo weights one after
+    the other.  The class is code: its module must be among ``plugins`` too. x [B, D] -> f [B, T,
+    C].
 
     Raises:
         Misfit: there is no such class, it is no module, it raises, what it gives has another shape or is not what ``outputs``
@@ -87,7 +90,7 @@ class Module(Model[Supervised, ModuleNetwork]):
                 torch.manual_seed(seed)
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{where}: makes a {type(module).__name__}, no torch.nn.Module; name a class that is one"
                 )
             if lazy := [
@@ -95,7 +98,7 @@ class Module(Model[Supervised, ModuleNetwork]):
                 for name, p in module.named_parameters()
                 if isinstance(p, UninitializedParameter)
             ]:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{where}: {lazy[0]} is of a lazy layer, of no size yet; give the layer its sizes"
                 )
             module = module.to(like)

@@ -16,34 +16,36 @@ from components.contracts.class_outputs import Outputs, to_logits
 from components.contracts.user_code import reraise_user_error
 from components.models.networks.flat_network import FlatNetwork
 from components.models.own.begun import init_copies
-from components.models.own.calls import drawing_by, forgetting, modes, without_parameters
+from components.models.own.calls import forgetting, modes, strip_parameters, use_generator
 from components.models.own.examination import (
-    AGREES,
+    OUTPUT_TOLERANCE,
     check_declared,
     check_finite,
-    check_followed,
+    check_input_gradient,
     check_outputs,
     check_rows,
     check_training_mode,
-    spaced_rows,
+    pick_spaced_rows,
     training_fault,
 )
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 KEY = "model.outputs"  # says what its outputs are
-ROWS_TRIED = 2  # with which the module is compared with itself
-SHRUNK = 0.5  # so many times its own parameters it is tried with
+N_PROBE_ROWS = 2  # with which the module is compared with itself
+PROBE_SCALE = 0.5  # so many times its own parameters it is tried with
 
 
 class ModuleNetwork(FlatNetwork):
-    """f(x; θ) of a module called with the tensors of θ in place of its own parameters, which are laid side by side in order.
+    """f(x; θ) of a module called with the tensors of θ in place of its own parameters, which are
+    laid side by side in order.
 
-    Buffers, such as the running statistics of batch normalisation, stay with the module, and a checkpoint keeps them.  All of
-    it but batch normalisation is as it predicts; layers of dropout act where a generator is given, and what they draw is the
-    run's.  Batch normalisation learns where the network trains as one, never where θ is an argument (samplers, posteriors
-    over θ).  ``made`` gives a new module, and where its training begins.  Outputs that are probabilities, or their logarithms,
-    are made logits (``outputs``)."""
+    Buffers, such as the running statistics of batch normalisation, stay with the module, and a
+    checkpoint keeps them.  All of it but batch normalisation is as it predicts; layers of dropout
+    act where a generator is given, and what they draw is the run's.  Batch normalisation learns
+    where the network trains as one, never where θ is an argument (samplers, posteriors over θ).
+    ``made`` gives a new module, and where its training begins.  Outputs that are probabilities, or
+    their logarithms, are made logits (``outputs``)."""
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class ModuleNetwork(FlatNetwork):
         outputs: Outputs | None = None,
     ):
         if outputs is not None and problem.target == "real":
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{KEY}={outputs}: {problem.name} has real labels and no classes; leave it out"
             )
         module = made(seed)
@@ -72,7 +74,7 @@ class ModuleNetwork(FlatNetwork):
         self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}
         parameters = {name: p.detach() for name, p in named.items() if self_names[name] == name}
         if not parameters:
-            raise Misfit(f"{where}: has no parameters; register them in its __init__")
+            raise ConfigMismatchError(f"{where}: has no parameters; register them in its __init__")
         drops = [layer for layer in module.modules() if isinstance(layer, _DropoutNd)]
         theta = torch.cat([p.flatten() for p in parameters.values()])
         dropout = max((layer.p for layer in drops), default=0.0)
@@ -87,24 +89,33 @@ class ModuleNetwork(FlatNetwork):
         self.places = self_names
         self.shapes = {name: tuple(p.shape) for name, p in parameters.items()}
         self.pieces = [p.numel() for p in parameters.values()]
-        first_rows = problem.train.x[:ROWS_TRIED]
-        rows = spaced_rows(problem.train.x)
+        first_rows = problem.train.x[:N_PROBE_ROWS]
+        rows = pick_spaced_rows(problem.train.x)
         module.eval()
         probe = copy.deepcopy(module)
         with reraise_user_error(where):
-            check_rows(lambda x: self._shape_outputs(probe(self._as_seen(x)), x), rows, where)
+            check_rows(
+                lambda x: self._shape_outputs(probe(self._to_module_input(x)), x), rows, where
+            )
             check_training_mode(
-                probe, lambda x: self._shape_outputs(probe(self._as_seen(x)), x), rows, where
+                probe,
+                lambda x: self._shape_outputs(probe(self._to_module_input(x)), x),
+                rows,
+                where,
             )
         with torch.no_grad():
-            self.net = without_parameters(module)
+            self.net = strip_parameters(module)
             for p in dict.fromkeys(named.values()):
-                p.mul_(SHRUNK)  # in place: copies that are kept of them would show
+                p.mul_(PROBE_SCALE)  # in place: copies that are kept of them would show
             with reraise_user_error(where):
-                expected = self._shape_outputs(module(self._as_seen(first_rows)), first_rows)
-            actual = self._answers(SHRUNK * self.theta.detach(), first_rows)
-        if not torch.allclose(actual, expected, rtol=AGREES, atol=AGREES, equal_nan=True):
-            raise Misfit(
+                expected = self._shape_outputs(
+                    module(self._to_module_input(first_rows)), first_rows
+                )
+            actual = self._answers(PROBE_SCALE * self.theta.detach(), first_rows)
+        if not torch.allclose(
+            actual, expected, rtol=OUTPUT_TOLERANCE, atol=OUTPUT_TOLERANCE, equal_nan=True
+        ):
+            raise ConfigMismatchError(
                 f"{where}: another answer when its parameters are given to it from outside; it must read them in forward, "
                 "keep no copies, and draw nothing but by layers of dropout"
             )
@@ -114,7 +125,7 @@ class ModuleNetwork(FlatNetwork):
         )
         if self.target != "real":
             check_outputs(self._answers, self.start, rows, outputs, where, KEY)
-        check_followed(self._answers, self.start, rows, problem.attacker, where)
+        check_input_gradient(self._answers, self.start, rows, problem.attacker, where)
         self.training_fault = training_fault(self._answers, self.start, rows)
         self._check_copies()
 
@@ -122,12 +133,12 @@ class ModuleNetwork(FlatNetwork):
     shares_weights = True  # noise on pre-activations knows nothing of its layers
 
     # ---- the module ------------------------------------------------------------------------------------------------
-    def _as_seen(self, x: Tensor) -> Tensor:
+    def _to_module_input(self, x: Tensor) -> Tensor:
         """x [B, D] as the module reads it: rows, or images [B, colours, height, width]."""
         if self.inputs == "flat":
             return x
         if self.image_shape is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 "model.inputs=image: the inputs of this dataset are no images; use model.inputs=flat"
             )
         return x.unflatten(
@@ -148,7 +159,7 @@ class ModuleNetwork(FlatNetwork):
                     return out.reshape(len(x), self.n_tasks, count // self.n_tasks).to(x.dtype)
         elif isinstance(out, Tensor):
             shape = f"{str(out.dtype).removeprefix('torch.')} {shape}"
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{self.where}: gives {shape} of a batch, must give [rows, {self.answers}]"
             + (f" (or [rows, {self.n_tasks}], log odds)" if self.target == "binary" else "")
             + (
@@ -166,7 +177,7 @@ class ModuleNetwork(FlatNetwork):
                 what was declared.
         """
         if theta.requires_grad and torch.is_grad_enabled() and self.training_fault is not None:
-            raise Misfit(f"{self.where}: {self.training_fault}")
+            raise ConfigMismatchError(f"{self.where}: {self.training_fault}")
         values = self._answers(theta, x)
         if self.target == "real":
             return values
@@ -185,7 +196,7 @@ class ModuleNetwork(FlatNetwork):
             out = functional_call(
                 self.net,
                 {name: parameters[first] for name, first in self.places.items()},
-                (self._as_seen(x),),
+                (self._to_module_input(x),),
             )
         return self._shape_outputs(out, x)
 
@@ -196,11 +207,12 @@ class ModuleNetwork(FlatNetwork):
         if passes is not None:
             return torch.stack([self.forward(x, generator) for _ in range(passes)])
         learning = self.training
-        with modes(self.net, learning, generator is not None), drawing_by(generator):
+        with modes(self.net, learning, generator is not None), use_generator(generator):
             return self.at(self.theta, x)
 
     def outputs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """f [K, B, T, C] of θ [K, P'], one after the other, also each at inputs of its own [K, B, D]."""
+        """f [K, B, T, C] of θ [K, P'], one after the other, also each at inputs of its own [K, B,
+        D]."""
         each = x.unbind() if x.ndim == 3 else [x] * len(theta)
         with modes(self.net, False, False):
             return torch.stack(
@@ -223,7 +235,8 @@ class ModuleNetwork(FlatNetwork):
         return torch.cat([theta, log_noise], 1)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
-        """θ [n, P'] where chains begin: where training does, for few modules work at draws from N(0, s²)."""
+        """θ [n, P'] where chains begin: where training does, for few modules work at draws from
+        N(0, s²)."""
         return self.initial(n, generator)
 
     def _check_copies(self) -> None:
@@ -234,7 +247,7 @@ class ModuleNetwork(FlatNetwork):
         try:
             copy.deepcopy(self.net)
         except RuntimeError as error:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{self.where}: keeps tensors of its forward, as by self.features.append(…), and cannot be copied with them; "
                 "keep them detached, or not at all"
             ) from error

@@ -1,4 +1,5 @@
-"""Weights as PyTorch's own layers name them, ``fc1.weight`` and ``fc1.bias``, as the flat θ of a network here."""
+"""Weights as PyTorch's own layers name them, ``fc1.weight`` and ``fc1.bias``, as the flat θ of a
+network here."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import torch
 from torch import Tensor
 
 from components.models.networks.feed_forward import FeedForward
-from components.models.own.weights_file import misfits, with_both_classes
-from components.trouble import Misfit
+from components.models.own.weights_file import expand_binary_head, misfits
+from components.trouble import ConfigMismatchError
 
 Shape = tuple[int, ...]
 
@@ -50,7 +51,7 @@ def flatten_parameters(
             str(list(tensors[f"{name}.weight"].shape))
             for name in sorted(weight_names, key=_natural)
         )
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: {len(layers)} layers of weights ({shape_text}), the network has {len(shapes)} "
             f"({' → '.join(str(list(shape)) for shape in shapes)}); set model.network's widths or channels"
         )
@@ -59,9 +60,9 @@ def flatten_parameters(
         expected |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     if binary:
         head = dict(list(expected.items())[-2:])
-        tensors = with_both_classes(head, tensors)
+        tensors = expand_binary_head(head, tensors)
     if message := misfits(expected, tensors):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: {message}; set model.network to the one that was saved, or name its file"
         )
     return torch.cat([tensors[name].flatten().to(network.theta) for name in expected])
@@ -92,7 +93,7 @@ def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[
     for shape in shapes:
         same = [name for name in remaining if there[name] == shape]
         if len({re.sub(r"\d+", "#", name) for name in same}) > 1 and shapes.count(shape) > 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: {' and '.join(same[:2])} have one shape, and their names do not say which comes first; name the "
                 "layers in order, model.layers=[…]"
             )

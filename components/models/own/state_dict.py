@@ -15,13 +15,13 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.feed_forward import FeedForward
-from components.models.own.begun import BegunDenseNetwork, BegunNetwork
+from components.models.own.begun import InitialisedDenseNetwork, InitialisedNetwork
 from components.models.own.ordinary_layers import flatten_parameters
 from components.models.own.weights_file import (
+    expand_binary_head,
     fill_network,
     read_weights,
     unwrap_names,
-    with_both_classes,
 )
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -80,7 +80,7 @@ class StateDict(Model[Supervised, Network]):
     sha256: str | None
 
     @model_validator(mode="after")
-    def _holds_a_network(self) -> StateDict:
+    def _check_network(self) -> StateDict:
         if "network" not in self.network.capabilities() or self.network.reads:
             raise ValueError(
                 f"network: {self.network.name} is no network that takes weights; use mlp, cnn or vgg"
@@ -100,16 +100,16 @@ class StateDict(Model[Supervised, Network]):
                 expected = {
                     name: tuple(value.shape) for name, value in network.state_dict().items()
                 }
-                tensors = with_both_classes(expected, unwrap_names(expected, tensors))
+                tensors = expand_binary_head(expected, unwrap_names(expected, tensors))
             fill_network(network, tensors, where, MEND)
             return network
         if "theta" in tensors:
             fill_network(network, tensors, where, MEND)
         else:
             self._take(network, tensors, where, problem.target == "binary")
-        return (BegunDenseNetwork if isinstance(network, DenseNetwork) else BegunNetwork)(
-            network, self.spread
-        )
+        return (
+            InitialisedDenseNetwork if isinstance(network, DenseNetwork) else InitialisedNetwork
+        )(network, self.spread)
 
     @torch.no_grad()
     def _take(

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from components.trouble import DamagedFile, Doubtful, Misfit
+from components.trouble import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
 
 MOST_NAMED = 3  # tensors of each sort in a complaint
 # Where training loops put the weights beside other things: taken where one of these is there, whatever else is.
-HOLDERS = frozenset(
+WEIGHT_CONTAINER_KEYS = frozenset(
     {"state_dict", "model_state_dict", "net", "model", "network", "weights", "model_state"}
 )
 DEEPEST = 3  # mappings inside each other that are looked through
@@ -28,8 +28,8 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
     """Tensors of a weights file with names that begin with ``prefix``.
 
     They are keyed by the rest of their names. The file is a safetensors file, or one that
-    ``torch.save`` wrote. Only tensors and containers of them are unpickled. If the file
-    also holds other things, the weights are the entry under one of ``HOLDERS``, or the only
+    ``torch.save`` wrote. Only tensors and containers of them are unpickled. If the file also holds
+    other things, the weights are the entry under one of ``WEIGHT_CONTAINER_KEYS``, or the only
     weights; of several, ``prefix`` names the mapping.
 
     Raises:
@@ -40,21 +40,23 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
     content = (
         _safetensors(path)
         if path.suffix == ".safetensors"
-        else _nested_weights(_torch_saved(path), path, prefix)
+        else _nested_weights(_load_torch_weights(path), path, prefix)
     )
     every = {name: value for name, value in content.items() if isinstance(value, Tensor)}
     if other := [name for name in content if name not in every]:
-        raise Misfit(f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone")
+        raise ConfigMismatchError(
+            f"model.path={path}: {other[0]} is no tensor; save net.state_dict() alone"
+        )
     tensors = {
         name.removeprefix(prefix): value for name, value in every.items() if name.startswith(prefix)
     }
     if not tensors:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model.prefix={prefix}: no name in {path} begins so; there are {_join_names(sorted(content))}"
         )
     wrong = [name for name, value in tensors.items() if not bool(torch.isfinite(value).all())]
     if wrong:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model.path={path}: {_join_names(wrong)} hold numbers that are not finite; save the weights anew"
         )
     return tensors
@@ -72,7 +74,7 @@ def _safetensors(path: Path) -> Mapping[str, object]:
         ) from None
 
 
-def _torch_saved(path: Path) -> Mapping[str, object]:
+def _load_torch_weights(path: Path) -> Mapping[str, object]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # other bytes lead the unpickler anywhere
@@ -80,7 +82,9 @@ def _torch_saved(path: Path) -> Mapping[str, object]:
             path, "file of tensors alone", error, "torch.save(net.state_dict(), …)"
         ) from None
     if not isinstance(content, Mapping) or not content:
-        raise Misfit(f"model.path={path}: holds no tensors by name; save net.state_dict()")
+        raise ConfigMismatchError(
+            f"model.path={path}: holds no tensors by name; save net.state_dict()"
+        )
     return content
 
 
@@ -97,15 +101,15 @@ def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Map
         return found
     if named := [key for key in groups if prefix.startswith(f"{key}.")]:
         return {f"{named[0]}.{name}": value for name, value in groups[named[0]].items()}
-    likely = [key for key in groups if key in HOLDERS] or list(groups)
+    likely = [key for key in groups if key in WEIGHT_CONTAINER_KEYS] or list(groups)
     if len(likely) > 1:
         ways = " or ".join(f"model.prefix={key}." for key in likely[:MOST_NAMED])
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model.path={path}: holds several sets of weights, {_join_names(likely)}; choose one, {ways}"
         )
     if others := [key for key in groups if key != likely[0]]:
         warnings.warn(
-            Doubtful(
+            QuestionableConfigWarning(
                 f"model.path={path}: holds {_join_names(others)} beside {likely[0]}, which is taken; "
                 f"model.prefix={others[0]}. would choose {others[0]}"
             ),
@@ -130,8 +134,9 @@ def _groups(found: Mapping[Any, object], key: str) -> Iterator[tuple[str, Mappin
 
 
 def unwrap_names(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors without what all of their names begin with, as ``module.`` of DataParallel and ``_orig_mod.`` of torch.compile,
-    where they then have the names that are asked for; else as they are."""
+    """Tensors without what all of their names begin with, as ``module.`` of DataParallel and
+    ``_orig_mod.`` of torch.compile, where they then have the names that are asked for; else as they
+    are."""
     names = {name: name for name in found}
     while names and set(names.values()) != set(asked):
         heads = {name.partition(".")[:2] for name in names.values()}
@@ -141,9 +146,9 @@ def unwrap_names(asked: Collection[str], found: Mapping[str, Tensor]) -> dict[st
     return {name: found[old] for old, name in names.items()}
 
 
-def _damaged_file_error(path: Path, kind: str, error: Exception, mend: str) -> DamagedFile:
+def _damaged_file_error(path: Path, kind: str, error: Exception, mend: str) -> DamagedFileError:
     reason = re.sub(r"\s+", " ", str(error)).split(". ")[0].strip()[:200]
-    return DamagedFile(f"model.path={path}: no {kind} ({reason}); write it with {mend}")
+    return DamagedFileError(f"model.path={path}: no {kind} ({reason}); write it with {mend}")
 
 
 def _join_names(names: list[str]) -> str:
@@ -168,7 +173,7 @@ def misfits(asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]) -
     return "; ".join(part for part in problems if part)
 
 
-def with_both_classes(
+def expand_binary_head(
     asked: Mapping[str, tuple[int, ...]], found: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
     """Replace a head of log odds, one output f_t per binary label, by logits (0, f_t).
@@ -202,6 +207,6 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, 
     state = network.state_dict()
     tensors = unwrap_names(state, tensors)
     if message := misfits({name: tuple(value.shape) for name, value in state.items()}, tensors):
-        raise Misfit(f"{where}: {message}; {mend}")
+        raise ConfigMismatchError(f"{where}: {message}; {mend}")
     for name, value in state.items():
         value.copy_(tensors[name])

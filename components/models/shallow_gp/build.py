@@ -13,11 +13,11 @@ from components.contracts.streams import seed_from
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
-from components.models.shallow_gp.exact_cost import refuse_if_too_large, tell_what_it_takes
+from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
 from components.models.shallow_gp.labels import Labels, group_by_task
 from components.models.shallow_gp.prior import Covariance, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from components.contracts.streams import Rng
@@ -65,7 +65,8 @@ class ShallowGPSettings(BaseModel):
 
 
 def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:
-    """n inducing inputs [n, D]: k-means centroids or random rows of a task's own inputs, filled up from the others'."""
+    """n inducing inputs [n, D]: k-means centroids or random rows of a task's own inputs, filled up
+    from the others'."""
 
     def shuffle(x: Tensor) -> Tensor:
         return x[torch.randperm(len(x), generator=generator).to(x.device)]
@@ -80,14 +81,15 @@ def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.G
     return torch.cat([shuffle(own), shuffle(others)])[:n]
 
 
-def _inducing(
+def _init_inducing(
     settings: ShallowGPSettings,
     problem: Supervised,
     labels: Labels,
     per_task: bool,
     generator: torch.Generator,
 ) -> Inducing:
-    """``n_inducing`` (at most N) points for each task, or as many in all, dealt to the tasks in turn."""
+    """``n_inducing`` (at most N) points for each task, or as many in all, dealt to the tasks in
+    turn."""
     batch = problem.train
     T = problem.n_tasks
     M = min(settings.n_inducing, problem.n if per_task else labels.total)
@@ -114,7 +116,7 @@ def build_shallow_gp(
 ) -> ExactGP | SparseGP:
     """Exact or sparse Gaussian process of a problem's training labels.
 
-    A slow exact one warns (``Costly``).
+    A slow exact one warns (``HighCostWarning``).
 
     Raises:
         Misfit: an exact posterior is requested for labels that have none, or with matrices
@@ -127,16 +129,16 @@ def build_shallow_gp(
     last = (settings.noise_variance, settings.hyperprior, settings.jitter)
     independent = covariance.independent
     if settings.posterior == "sparse":
-        inducing = _inducing(settings, problem, labels, independent, rng.init)
+        inducing = _init_inducing(settings, problem, labels, independent, rng.init)
         return SparseGP(mean, covariance, likelihood, inducing, *last)
     if not isinstance(likelihood, GaussianLabels):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse"
         )
     labels = labels if independent else labels.together()
     key = "model.posterior=exact"
     instead = "model.posterior=sparse"
-    refuse_if_too_large(labels, key, instead)
+    raise_if_too_large(labels, key, instead)
     gp = ExactGP(mean, covariance, likelihood, labels, *last)
-    tell_what_it_takes(gp, labels, lambda few: gp.log_marginal(few)[0], key, instead)
+    warn_if_costly(gp, labels, lambda few: gp.log_marginal(few)[0], key, instead)
     return gp

@@ -24,11 +24,13 @@ from components.registry import register
 
 @register("model", "cgp")
 class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySettings):
-    """Coregionalised Gaussian process (cGP, ICM): tasks share one kernel and a learnt covariance between tasks.
+    """Coregionalised Gaussian process (cGP, ICM): tasks share one kernel and a learnt covariance
+    between tasks.
 
-    Cov[f_t(x), f_t'(x')] = B_tt' κ(x, x'), B = W Wᵀ + diag(κ₁ … κ_T), W [T, R]; y_t = f_t(x) + N(0, σ_t²).  Exact over
-    all observed (row, task) labels, or with inducing pairs (z, t) and q(u) = N(m, C Cᵀ), whitened.  ``hyperprior``: as
-    in igp, for ln ℓ, ln κ and ln σ²; W ~ N(0, variance/(2 R)).
+    Cov[f_t(x), f_t'(x')] = B_tt' κ(x, x'), B = W Wᵀ + diag(κ₁ … κ_T), W [T, R]; y_t = f_t(x) + N(0,
+    σ_t²).  Exact over all observed (row, task) labels, or with inducing pairs (z, t) and q(u) =
+    N(m, C Cᵀ), whitened.  ``hyperprior``: as in igp, for ln ℓ, ln κ and ln σ²; W ~ N(0, variance/(2
+    R)).
 
     Source: Bonilla, Chai and Williams (2007), eqs. (1) to (3); Goovaerts (1997).
     """

@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
-from components.models.deep_gp.likelihoods import GaussianLabels, given_draws
+from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
 from components.models.shallow_gp.prior import Covariance, MeanFunction
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
-    """Lower L with L Lᵀ = K + diag(d) + j I, and j, which is ``jitter`` unless that is not enough."""
+    """Lower L with L Lᵀ = K + diag(d) + j I, and j, which is ``jitter`` unless that is not
+    enough."""
     A = K.clone()
     A.diagonal(dim1=-2, dim2=-1).add_(d + jitter)
     L, info = torch.linalg.cholesky_ex(A)
@@ -34,7 +35,8 @@ def _factor(K: Tensor, d: Tensor, jitter: float) -> tuple[Tensor, float]:
 
 
 class _LogGaussian(torch.autograd.Function):
-    """−½ rᵀ (K + D)⁻¹ r − ½ log|K + D| for K [G, n, n], D = diag(d), d and r [G, n] -> [G], and the jitter needed."""
+    """−½ rᵀ (K + D)⁻¹ r − ½ log|K + D| for K [G, n, n], D = diag(d), d and r [G, n] -> [G], and the
+    jitter needed."""
 
     @staticmethod
     def forward(ctx, K: Tensor, d: Tensor, r: Tensor, jitter: float) -> tuple[Tensor, float]:
@@ -57,7 +59,7 @@ class _LogGaussian(torch.autograd.Function):
 
 
 @dataclass(frozen=True)
-class Conditioned:
+class ExactGPCache:
     """Quantities of the training labels that predictions need."""
 
     L: Tensor  # [G, n, n], L Lᵀ = K + Σ
@@ -93,7 +95,7 @@ class ExactGP(nn.Module):
         self.hyperprior = hyperprior
         self.jitter = jitter
         self.log_initial_noise = math.log(noise_variance)
-        self._conditioned: tuple[Tensor, Conditioned] | None = None
+        self._conditioned: tuple[Tensor, ExactGPCache] | None = None
 
     # ---- the bound ---------------------------------------------------------------------------------------------------
     def _system(self, labels: Labels) -> tuple[Tensor, Tensor, Tensor]:
@@ -132,7 +134,8 @@ class ExactGP(nn.Module):
         return terms | {"jitter": torch.tensor(jitter)}
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """Log density of the hyper-parameters: scales log-normal around their initial values, the others normal around 0."""
+        """Log density of the hyper-parameters: scales log-normal around their initial values, the
+        others normal around 0."""
         noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
         return (
             self.covariance.log_hyperprior(scale)
@@ -142,19 +145,20 @@ class ExactGP(nn.Module):
 
     # ---- predictions -------------------------------------------------------------------------------------------------
     @torch.no_grad()
-    def condition(self) -> Conditioned:
-        """The Cholesky factor at the present hyper-parameters; computed anew only after they have changed."""
+    def condition(self) -> ExactGPCache:
+        """The Cholesky factor at the present hyper-parameters; computed anew only after they have
+        changed."""
         # By value: tensors' version counters do not see every optimizer (fused Adam).
         now = torch.cat([p.reshape(-1) for p in self.parameters()])
         if self._conditioned is None or not torch.equal(self._conditioned[0], now):
             self._conditioned = now, self.condition_on(self.labels)
         return self._conditioned[1]
 
-    def condition_on(self, labels: Labels) -> Conditioned:
+    def condition_on(self, labels: Labels) -> ExactGPCache:
         """The same for any labels."""
         K, diagonal, residual = self._system(labels)
         L, _ = _factor(K, diagonal, self.jitter)
-        return Conditioned(
+        return ExactGPCache(
             L, torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
         )
 
@@ -162,21 +166,23 @@ class ExactGP(nn.Module):
         """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
         return self.predict_given(self.condition(), self.labels, x)
 
-    def predict_given(self, known: Conditioned, labels: Labels, x: Tensor) -> Predictive:
+    def predict_given(self, known: ExactGPCache, labels: Labels, x: Tensor) -> Predictive:
         """The same from labels that ``known`` was computed from."""
         return self.likelihood.predictive(*self._marginals(known, labels, x), None)
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f at every row of x [B, D] by itself."""
-        return self.function_given(self.condition(), self.labels, x, n, generator)
+        return self.predict_from_conditioned(self.condition(), self.labels, x, n, generator)
 
-    def function_given(
-        self, known: Conditioned, labels: Labels, x: Tensor, n: int, generator: torch.Generator
+    def predict_from_conditioned(
+        self, known: ExactGPCache, labels: Labels, x: Tensor, n: int, generator: torch.Generator
     ) -> Predictive:
         """The same from labels that ``known`` was computed from."""
-        return given_draws(self.likelihood, *self._marginals(known, labels, x), n, generator)
+        return predictive_at_draws(
+            self.likelihood, *self._marginals(known, labels, x), n, generator
+        )
 
-    def _marginals(self, known: Conditioned, labels: Labels, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _marginals(self, known: ExactGPCache, labels: Labels, x: Tensor) -> tuple[Tensor, Tensor]:
         """Means and variances of f at x given labels [1, T, B, 1]."""
         points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
         # [T, n, B]

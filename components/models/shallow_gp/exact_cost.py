@@ -14,17 +14,17 @@ from torch import Tensor, nn
 
 from components.memory import GIB, room_for
 from components.models.shallow_gp.labels import Labels
-from components.trouble import Costly, Misfit
+from components.trouble import ConfigMismatchError, HighCostWarning
 
 # [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps what it frees: 8.8 of one
 # group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the factor, the inverse, …).
 MATRICES = 11
 PROBE = 1_000  # labels of a group on which time is taken
-WORTH_A_PROBE = 2e10  # G n³ from which on a step takes about a second
+MIN_PROBE_OPERATIONS = 2e10  # G n³ from which on a step takes about a second
 LONG = 2.0  # seconds of a bound and its gradient from which on they are told
 
 
-def _size(labels: Labels) -> float:
+def _matrix_bytes(labels: Labels) -> float:
     """Bytes of the matrices of a step."""
     return MATRICES * labels.mask.numel() * labels.mask.shape[-1] * labels.x.element_size()
 
@@ -35,23 +35,24 @@ def _of(labels: Labels) -> str:
     return f"exact on {labels.total:,} labels, matrices of {shape if groups == 1 else f'{groups} × {shape}'}"
 
 
-def refuse_if_too_large(
+def raise_if_too_large(
     labels: Labels, key: str, instead: str, by_task: Labels | None = None
 ) -> None:
-    """To be called before any of its matrices is made; ``by_task``: the same labels as ``model.top=independent`` has them.
+    """To be called before any of its matrices is made; ``by_task``: the same labels as
+    ``model.top=independent`` has them.
 
     Raises:
         Misfit: they would not fit in the memory that is free; the message says what would."""
-    size = _size(labels)
+    size = _matrix_bytes(labels)
     room = room_for(labels.x.device)
     if room is None or size <= room:
         return
     mends = [instead]
-    if by_task is not None and _size(by_task) <= room:
-        mends.append(f"model.top=independent ({_size(by_task) / GIB:,.1f} GiB)")
+    if by_task is not None and _matrix_bytes(by_task) <= room:
+        mends.append(f"model.top=independent ({_matrix_bytes(by_task) / GIB:,.1f} GiB)")
     if labels.x.element_size() == 8 and size / 2 <= room:
         mends.append(f"dtype=float32 ({size / 2 / GIB:,.1f} GiB)")
-    raise Misfit(
+    raise ConfigMismatchError(
         f"{key}: {_of(labels)}, takes {size / GIB:,.1f} GiB and {room / GIB:,.1f} are free; use "
         f"{', '.join(mends)} or fewer training rows"
     )
@@ -65,7 +66,7 @@ def _seconds(work: Callable[[], Tensor]) -> float:
     return time.perf_counter() - began
 
 
-def seconds_of(module: nn.Module, labels: Labels, bound: Callable[[Labels], Tensor]) -> float:
+def estimate_seconds(module: nn.Module, labels: Labels, bound: Callable[[Labels], Tensor]) -> float:
     """Estimated seconds for one bound of these labels and its gradient.
 
     The estimate extrapolates the time for ``PROBE`` labels of each group:
@@ -89,18 +90,20 @@ def seconds_of(module: nn.Module, labels: Labels, bound: Callable[[Labels], Tens
     return cubic * (n / p) ** 3 + max(all_of_it - cubic, 0.0) * (n / p) ** 2
 
 
-def tell_what_it_takes(
+def warn_if_costly(
     module: nn.Module, labels: Labels, bound: Callable[[Labels], Tensor], key: str, instead: str
 ) -> None:
-    """Warns (``Costly``) where a bound and its gradient take ``LONG`` or more, or over half of the memory that is free.
+    """Warns (``HighCostWarning``) where a bound and its gradient take ``LONG`` or more, or over
+    half of the memory that is free.
 
-    Time is taken on few of the labels, which draws nothing; where N is small nothing is done at all."""
+    Time is taken on few of the labels, which draws nothing; where N is small nothing is done at
+    all."""
     groups, n = labels.mask.shape
-    if groups * n**3 < WORTH_A_PROBE:
+    if groups * n**3 < MIN_PROBE_OPERATIONS:
         return
-    size = _size(labels)
+    size = _matrix_bytes(labels)
     room = room_for(labels.x.device)
-    seconds = seconds_of(module, labels, bound)
+    seconds = estimate_seconds(module, labels, bound)
     if seconds < LONG and (room is None or 2 * size < room):
         return
     free = "" if room is None else f" ({room / GIB:,.1f} are free)"
@@ -108,6 +111,6 @@ def tell_what_it_takes(
     warnings.warn(
         f"{key}: {_of(labels)}: each bound with its gradient takes about {long} here and {size / GIB:,.1f} GiB{free}, as "
         f"time grows with N³ and memory with N²; {instead} learns by minibatches",
-        Costly,
+        HighCostWarning,
         stacklevel=1,  # from this file: the runner shows what components warn of
     )

@@ -21,7 +21,8 @@ ROWS = 500  # training rows whose distances give the lengthscale
 
 
 def find_median_distance(x: Tensor) -> float:
-    """Median of ‖x_i − x_j‖ over pairs of the first ``ROWS`` rows of x [N, D] that differ; 1 where none do."""
+    """Median of ‖x_i − x_j‖ over pairs of the first ``ROWS`` rows of x [N, D] that differ; 1 where
+    none do."""
     distances = torch.pdist(x[:ROWS])
     apart = distances[distances > 0]
     return float(apart.median()) if len(apart) else 1.0
@@ -29,14 +30,17 @@ def find_median_distance(x: Tensor) -> float:
 
 @register("model", "gp_classifier")
 class GPClassifier(Model[Supervised, SparseGP]):
-    """Gaussian-process classifier: a latent function for each class, or one for binary labels, with inducing points.
+    """Gaussian-process classifier: a latent function for each class, or one for binary labels, with
+    inducing points.
 
-    y ~ softmax(f(x)), f_c ~ GP(0, σ² κ) for c = 1 … C, or P(y = 1) = Φ(f(x)) or 1/(1 + e⁻ᶠ); q(u_c) = N(m_c, C_c C_cᵀ),
-    whitened.  Classes share the kernel and the inducing inputs, tasks nothing.  p(y|x) is differentiable in x: by
-    quadrature for binary labels, by samples of f for classes.  It is ``igp`` with a sparse posterior; inputs need not be
-    standardised where ``lengthscale`` is null, the median distance between training rows.  x [B, D] -> [S, B, T, C].
+    y ~ softmax(f(x)), f_c ~ GP(0, σ² κ) for c = 1 … C, or P(y = 1) = Φ(f(x)) or 1/(1 + e⁻ᶠ); q(u_c)
+    = N(m_c, C_c C_cᵀ), whitened.  Classes share the kernel and the inducing inputs, tasks nothing.
+    p(y|x) is differentiable in x: by quadrature for binary labels, by samples of f for classes.  It
+    is ``igp`` with a sparse posterior; inputs need not be standardised where ``lengthscale`` is
+    null, the median distance between training rows.  x [B, D] -> [S, B, T, C].
 
-    Source: Hensman, Matthews and Ghahramani (2015), section 3; Rasmussen and Williams (2006), chapter 3."""
+    Source: Hensman, Matthews and Ghahramani (2015), section 3; Rasmussen and Williams (2006),
+    chapter 3."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})

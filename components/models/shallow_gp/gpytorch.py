@@ -16,7 +16,7 @@ from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.shallow_gp.user_gp import UserExactGP, UserSparseGP, exactly
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("model", "gpytorch")
@@ -60,7 +60,9 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
         arguments = self.arguments or {}
         cls = import_object("model.class_path", self.class_path)
         if not (isinstance(cls, type) and issubclass(cls, ExactGP | ApproximateGP)):
-            raise Misfit(f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP")
+            raise ConfigMismatchError(
+                f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP"
+            )
         seed = seed_from(rng.init)
         with exactly(where, cls), torch.random.fork_rng([]):
             torch.manual_seed(seed)  # constructors draw, and q(u) begins with a little noise
@@ -82,7 +84,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
             label_text = (
                 f"{problem.n_tasks} tasks" if problem.n_tasks > 1 else f"{problem.target} labels"
             )
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{where}: an ExactGP has real labels of one task, {problem.name} has {label_text}; use an ApproximateGP"
             )
         is_labelled = problem.train.mask[:, 0]

@@ -17,14 +17,16 @@ from components.registry import register
 
 @register("model", "gpytorch_gp")
 class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
-    """Gaussian processes with any kernel of GPyTorch, one for each task, exact or with variational inducing points.
+    """Gaussian processes with any kernel of GPyTorch, one for each task, exact or with variational
+    inducing points.
 
-    y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t), k_t what ``kernel`` says, with hyper-parameters of the task's own; the
-    rest is igp's.  ``hyperprior`` τ adds Σ log N(ρ | ρ₀, τ²) over GPyTorch's raw (unconstrained) parameters ρ of k and over
-    ln σ².  A kernel of a user's own is a subclass of ``gpytorch.kernels.Kernel`` in a module that ``plugins`` names.
+    y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t), k_t what ``kernel`` says, with hyper-parameters
+    of the task's own; the rest is igp's.  ``hyperprior`` τ adds Σ log N(ρ | ρ₀, τ²) over GPyTorch's
+    raw (unconstrained) parameters ρ of k and over ln σ².  A kernel of a user's own is a subclass of
+    ``gpytorch.kernels.Kernel`` in a module that ``plugins`` names.
 
-    Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018); Rasmussen and Williams (2006), chapters 2 and 4.
-    """
+    Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018); Rasmussen and Williams (2006),
+    chapters 2 and 4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})

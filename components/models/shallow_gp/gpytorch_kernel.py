@@ -1,4 +1,5 @@
-"""Kernels of GPyTorch, and of users, from what they are called: ``ScaleKernel(RBFKernel + PeriodicKernel)``."""
+"""Kernels of GPyTorch, and of users, from what they are called: ``ScaleKernel(RBFKernel +
+PeriodicKernel)``."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor, nn
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 KEY = "model.kernel"
 
 
 def _kernel_classes() -> dict[str, type[Kernel]]:
-    """Classes by name: GPyTorch's own, and those that modules of the user's, imported by ``plugins``, have added."""
+    """Classes by name: GPyTorch's own, and those that modules of the user's, imported by
+    ``plugins``, have added."""
     classes: dict[str, type[Kernel]] = {}
     todo: list[type[Kernel]] = [Kernel]
     while todo:
@@ -61,7 +63,7 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
             return kernel(node.left) * kernel(node.right)
         call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
         if not isinstance(call.func, ast.Name):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{KEY}={text}: {ast.unparse(node)} is not the name of a kernel, a sum or a product of kernels"
             )
         name = call.func.id
@@ -72,7 +74,7 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
                 if near
                 else "a kernel of your own is found once plugins=[…] imports it"
             )
-            raise Misfit(f"{KEY}={text}: no kernel {name}; {mend}")
+            raise ConfigMismatchError(f"{KEY}={text}: no kernel {name}; {mend}")
         positional = [argument(a) for a in call.args]
         options = {k.arg: argument(k.value) for k in call.keywords if k.arg}
         starts = options.keys() - _arguments(classes[name])
@@ -82,7 +84,9 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
             )
             return instance.initialize(**{k: torch.as_tensor(options[k]) for k in starts})
         except (AttributeError, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
-            raise Misfit(f"{KEY}={text}: {name}: {str(error).splitlines()[0]}") from None
+            raise ConfigMismatchError(
+                f"{KEY}={text}: {name}: {str(error).splitlines()[0]}"
+            ) from None
 
     def argument(node: ast.expr) -> object:
         if isinstance(node, ast.Name):
@@ -92,14 +96,14 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
         try:
             return ast.literal_eval(node)
         except ValueError:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"{KEY}={text}: {ast.unparse(node)} is neither a kernel nor a literal"
             ) from None
 
     try:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        raise Misfit(f"{KEY}={text}: {error.msg}") from None
+        raise ConfigMismatchError(f"{KEY}={text}: {error.msg}") from None
     return kernel(tree)
 
 
@@ -113,9 +117,13 @@ class GPyTorchCovariance(nn.Module):
     def __init__(self, kernel: Kernel, n_tasks: int, like: Tensor):
         super().__init__()
         if kernel.batch_shape:
-            raise Misfit(f"{KEY}: a batch of kernels; give one, of which each task gets a copy")
+            raise ConfigMismatchError(
+                f"{KEY}: a batch of kernels; give one, of which each task gets a copy"
+            )
         if next(kernel.named_priors(), None):
-            raise Misfit(f"{KEY}: has priors of its own, which are not read; set model.hyperprior")
+            raise ConfigMismatchError(
+                f"{KEY}: has priors of its own, which are not read; set model.hyperprior"
+            )
         kernel = kernel.to(like)
         self.n_tasks = n_tasks
         self.kernels = nn.ModuleList(deepcopy(kernel) for _ in range(n_tasks))

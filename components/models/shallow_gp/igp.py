@@ -22,14 +22,16 @@ from components.registry import register
 
 @register("model", "igp")
 class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySettings):
-    """Independent Gaussian processes (iGP), one for each task, exact or with variational inducing points.
+    """Independent Gaussian processes (iGP), one for each task, exact or with variational inducing
+    points.
 
-    y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t); exact: the bound is log p(y); sparse: q(u_t) = N(m, C Cᵀ), whitened.
-    A ``hyperprior`` τ adds Σ log N(ln θ | ln θ₀, τ²) over lengthscales, variances and noises θ (their starts θ₀):
-    estimates maximum a posteriori, without which few labels and many lengthscales overfit.
+    y_t = f_t(x) + N(0, σ_t²), f_t ~ GP(m_t, k_t); exact: the bound is log p(y); sparse: q(u_t) =
+    N(m, C Cᵀ), whitened. A ``hyperprior`` τ adds Σ log N(ln θ | ln θ₀, τ²) over lengthscales,
+    variances and noises θ (their starts θ₀): estimates maximum a posteriori, without which few
+    labels and many lengthscales overfit.
 
-    Source: Rasmussen and Williams (2006), chapters 2 and 5; Hensman, Fusi and Lawrence (2013), eq. (4).
-    """
+    Source: Rasmussen and Williams (2006), chapters 2 and 5; Hensman, Fusi and Lawrence (2013), eq.
+    (4)."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})

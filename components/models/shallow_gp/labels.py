@@ -1,4 +1,5 @@
-"""Observed labels, arranged for batched Gaussian processes: one padded group per task, or one group of them all."""
+"""Observed labels, arranged for batched Gaussian processes: one padded group per task, or one group
+of them all."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels y of f_task(x) in G groups of at most n; padded places are outside the mask and hold y = 0."""
+    """Labels y of f_task(x) in G groups of at most n; padded places are outside the mask and hold y
+    = 0."""
 
     x: Tensor  # [G, n, D]
     y: Tensor  # [G, n]
@@ -60,5 +62,6 @@ def group_by_task(batch: Batch) -> Labels:
 
 
 def pair_with_tasks(x: Tensor, n_tasks: int) -> tuple[Tensor, Tensor]:
-    """The points (x, t) for every row of x [B, D] and every task, to be broadcast: x [1, B, D], task [T, 1]."""
+    """The points (x, t) for every row of x [B, D] and every task, to be broadcast: x [1, B, D],
+    task [T, 1]."""
     return x[None], torch.arange(n_tasks, device=x.device)[:, None]

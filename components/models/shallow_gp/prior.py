@@ -1,8 +1,8 @@
 """Priors over functions f_t(x) of several tasks: mean functions and covariances of points (x, t).
 
-Points come in G groups: x [G, n, D] and task [G, n].  ``IndependentCovariance`` has a group for each task (G = T); a
-``CoregionalisedCovariance`` takes any groups.  Either may be broadcast: x [1, n, D], task [T, 1].
-"""
+Points come in G groups: x [G, n, D] and task [G, n].  ``IndependentCovariance`` has a group for
+each task (G = T); a ``CoregionalisedCovariance`` takes any groups.  Either may be broadcast: x [1,
+n, D], task [T, 1]."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class MeanFunction(nn.Module):
         return bias if self.weight is None else (self.weight[task] * x).sum(-1) + bias
 
     def log_hyperprior(self, scale: float) -> Tensor | float:
-        """b_t ~ N(0, s²) and w_td ~ N(0, s²/D), so that w_tᵀ x of standardised inputs has variance s²; up to a constant."""
+        """b_t ~ N(0, s²) and w_td ~ N(0, s²/D), so that w_tᵀ x of standardised inputs has variance
+        s²; up to a constant."""
         if self.bias is None:
             return 0.0
         squares = self.bias.square().sum()
@@ -77,7 +78,8 @@ def _log_normal(log_value: Tensor, initial: float, scale: float) -> Tensor:
 class IndependentCovariance(nn.Module):
     """Cov[f_t(x), f_t'(x')] = δ_tt' σ_t² κ(Σ_d (x_d − x'_d)²/ℓ_td²).
 
-    ``ard``: "none", ℓ_td = ℓ_t; "own", a lengthscale for each task and input; "shared", ℓ_td = ℓ_d."""
+    ``ard``: "none", ℓ_td = ℓ_t; "own", a lengthscale for each task and input; "shared", ℓ_td =
+    ℓ_d."""
 
     independent: ClassVar[bool] = True
 
@@ -117,9 +119,11 @@ class IndependentCovariance(nn.Module):
 
 
 class CoregionalisedCovariance(nn.Module):
-    """Cov[f_t(x), f_t'(x')] = B_tt' κ(Σ_d (x_d − x'_d)²/ℓ_d²), B = W Wᵀ + diag(κ₁ … κ_T): intrinsic coregionalisation.
+    """Cov[f_t(x), f_t'(x')] = B_tt' κ(Σ_d (x_d − x'_d)²/ℓ_d²), B = W Wᵀ + diag(κ₁ … κ_T): intrinsic
+    coregionalisation.
 
-    W [T, R] is drawn so that E[B] = variance · I: it has to start away from 0, where its gradient vanishes.
+    W [T, R] is drawn so that E[B] = variance · I: it has to start away from 0, where its gradient
+    vanishes.
 
     Source: Bonilla, Chai and Williams (2007), eq. (1); Goovaerts (1997)."""
 
@@ -168,7 +172,8 @@ class CoregionalisedCovariance(nn.Module):
         return self.coregionalisation.diagonal()[task]
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """ln ℓ and ln κ are normal around their initial values, W is normal with the variance it was drawn with."""
+        """ln ℓ and ln κ are normal around their initial values, W is normal with the variance it
+        was drawn with."""
         lengthscale, variance = self.initial
         W = -self.W.square().sum() * self.W.shape[1] / variance
         return (

@@ -1,4 +1,5 @@
-"""Sparse variational Gaussian processes over points (x, t): one module for independent and coregionalised tasks."""
+"""Sparse variational Gaussian processes over points (x, t): one module for independent and
+coregionalised tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
-from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood, given_draws
+from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
 from components.models.shallow_gp.prior import Covariance, MeanFunction
 
@@ -22,20 +23,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inducing:
-    """Inducing points (z, t) in G groups: G = T for independent tasks, 1 for coregionalised ones."""
+    """Inducing points (z, t) in G groups: G = T for independent tasks, 1 for coregionalised
+    ones."""
 
     z: Tensor  # [G, M, D]
     task: Tensor  # [G, M] long
 
 
 class SparseGP(nn.Module):
-    """q(f) = ∫ p(f|u) q(u) du with u = L v, q(v) = N(m, C Cᵀ), L Lᵀ = K_zz + j I, for C latent functions a task.
+    """q(f) = ∫ p(f|u) q(u) du with u = L v, q(v) = N(m, C Cᵀ), L Lᵀ = K_zz + j I, for C latent
+    functions a task.
 
     A = L⁻¹ K_zx,  μ = m(x) + Aᵀ m,  σ² = k(x, x) − Aᵀ A + Aᵀ C Cᵀ A;
     ELBO = N/B Σ_b E_q[log p(y_b|f_b)] − KL[q(v) ‖ N(0, I)].
 
-    Source: Hensman, Fusi and Lawrence (2013), eq. (4); Hensman, Matthews and Ghahramani (2015), whitened.
-    """
+    Source: Hensman, Fusi and Lawrence (2013), eq. (4); Hensman, Matthews and Ghahramani (2015),
+    whitened."""
 
     def __init__(
         self,
@@ -63,7 +66,8 @@ class SparseGP(nn.Module):
 
     # ---- the bound ---------------------------------------------------------------------------------------------------
     def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]); the jitter used."""
+        """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]);
+        the jitter used."""
         Z = self.inducing
         z_task = self.inducing_task
         L, jitter = jittered_cholesky(
@@ -83,11 +87,13 @@ class SparseGP(nn.Module):
         return torch.randn(shape, generator=generator, dtype=labels.x.dtype, device=labels.x.device)
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
-        """Standard normals [S, T, n, C] where the likelihood has neither a closed form nor a quadrature, else None."""
+        """Standard normals [S, T, n, C] where the likelihood has neither a closed form nor a
+        quadrature, else None."""
         return self._normal(group_by_task(batch), n_samples, generator)
 
     def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
-        """The bound on the log marginal likelihood, its terms and the jitter K_zz needed; in nats."""
+        """The bound on the log marginal likelihood, its terms and the jitter K_zz needed; in
+        nats."""
         labels = group_by_task(batch)
         mean, variance, jitter = self.marginals(labels.x, labels.task)
         expected = self.likelihood.expected_log_prob(labels.y, mean, variance, noise)  # [S, T, n]
@@ -102,7 +108,8 @@ class SparseGP(nn.Module):
         return terms | {"jitter": torch.tensor(jitter)}
 
     def log_hyperprior(self, scale: float) -> Tensor:
-        """Log density of the hyper-parameters: scales log-normal around their initial values, the others normal around 0."""
+        """Log density of the hyper-parameters: scales log-normal around their initial values, the
+        others normal around 0."""
         log_prior = self.covariance.log_hyperprior(scale) + self.mean.log_hyperprior(scale)
         if isinstance(self.likelihood, GaussianLabels):
             noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
@@ -111,7 +118,8 @@ class SparseGP(nn.Module):
 
     # ---- predictions -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""
+        """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of
+        f for classes."""
         points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
         mean, variance, _ = self.marginals(points, tasks)
         noise = None
@@ -124,7 +132,7 @@ class SparseGP(nn.Module):
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f at every row of x [B, D] by itself."""
         mean, variance, _ = self.marginals(*pair_with_tasks(x, self.covariance.n_tasks))
-        return given_draws(self.likelihood, mean, variance, n, generator)
+        return predictive_at_draws(self.likelihood, mean, variance, n, generator)
 
     # ---- what inference asks for -------------------------------------------------------------------------------------
     def layers(self) -> dict[str, SparseGP]:

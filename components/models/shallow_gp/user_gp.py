@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.user_code import reraise_user_error
-from components.models.deep_gp.likelihoods import Likelihood, given_draws
-from components.trouble import Misfit, NumericalTrouble
+from components.models.deep_gp.likelihoods import Likelihood, predictive_at_draws
+from components.trouble import ConfigMismatchError, NumericalError
 
 
 @contextmanager
@@ -36,9 +36,9 @@ def exactly(where: str, whose: object = None) -> Iterator[None]:
         try:
             with reraise_user_error(where, whose):
                 yield
-        except Misfit as error:
+        except ConfigMismatchError as error:
             if isinstance(error.__cause__, NotPSDError | NanError):
-                raise NumericalTrouble(
+                raise NumericalError(
                     f"{where}: a covariance has no Cholesky factor",
                     "raise the noise, or lower inference.lr",
                 ) from error
@@ -55,7 +55,8 @@ def log_priors(module: gpytorch.Module, like: Tensor) -> Tensor:
 
 
 class UserExactGP(nn.Module):
-    """y = f(x) + N(0, σ²) of one task, f an ``ExactGP`` of the user's: the bound is the log marginal likelihood itself."""
+    """y = f(x) + N(0, σ²) of one task, f an ``ExactGP`` of the user's: the bound is the log
+    marginal likelihood itself."""
 
     def __init__(self, gp: gpytorch.models.ExactGP, where: str):
         super().__init__()
@@ -121,7 +122,8 @@ class UserExactGP(nn.Module):
 
 
 class UserSparseGP(nn.Module):
-    """q(f) of an ``ApproximateGP`` of the user's, of T tasks with C latent functions each: N/B Σ_b E_q[log p(y_b|f_b)] − KL.
+    """q(f) of an ``ApproximateGP`` of the user's, of T tasks with C latent functions each: N/B Σ_b
+    E_q[log p(y_b|f_b)] − KL.
 
     What it gives of B inputs has a batch of T · C functions, or of none where that is 1, or is a
     ``MultitaskMultivariateNormal``.
@@ -141,7 +143,9 @@ class UserSparseGP(nn.Module):
         """Means and variances of q(f) at x [B, D], [1, T, B, C] each."""
         q = self.gp(x)
         if not isinstance(q, MultivariateNormal):
-            raise Misfit(f"{self.where}: gives {type(q).__name__}, must give a MultivariateNormal")
+            raise ConfigMismatchError(
+                f"{self.where}: gives {type(q).__name__}, must give a MultivariateNormal"
+            )
         several = isinstance(q, MultitaskMultivariateNormal)
         T = self.n_tasks
         C = self.likelihood.outputs
@@ -150,7 +154,7 @@ class UserSparseGP(nn.Module):
         for value in (q.mean, q.variance):
             value = value.mT if several else value
             if value.numel() != T * C * B:
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"{self.where}: gives {list(value.shape[:-1])} functions, {T * C} are needed (tasks times classes); give "
                     f"its variational distribution, mean and kernel batch_shape=torch.Size([{T * C}])"
                 )
@@ -166,7 +170,8 @@ class UserSparseGP(nn.Module):
         return torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor | None:
-        """Standard normals [S, T, B, C] where the likelihood has neither a closed form nor a quadrature, else None."""
+        """Standard normals [S, T, B, C] where the likelihood has neither a closed form nor a
+        quadrature, else None."""
         return self._normal(len(batch.x), n_samples, generator, batch.x)
 
     def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
@@ -187,15 +192,16 @@ class UserSparseGP(nn.Module):
         )
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
-        """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of f for classes."""
-        mean, variance = self._clear_marginals(x)
+        """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of
+        f for classes."""
+        mean, variance = self._compute_marginals(x)
         return self.likelihood.predictive(mean, variance, self._normal(len(x), n, generator, x))
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f at every row of x [B, D] by itself."""
-        return given_draws(self.likelihood, *self._clear_marginals(x), n, generator)
+        return predictive_at_draws(self.likelihood, *self._compute_marginals(x), n, generator)
 
-    def _clear_marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _compute_marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """``marginals`` of the parameters of now, the variances above 0."""
         self.gp.eval()
         for part in self.gp.modules():

@@ -16,7 +16,7 @@ from components.maths.power_integral import log_power_integral
 from components.models.state_space.linear_gaussian_ssm import LinearDynamics, LinearGaussianModule
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -29,7 +29,8 @@ def log_split_normal(z: Tensor, below: float, above: float) -> Tensor:
 
 
 class AsymmetricModule(LinearDynamics, nn.Module):
-    """``StateSpace`` with linear Gaussian dynamics and the product of split normals as observation density."""
+    """``StateSpace`` with linear Gaussian dynamics and the product of split normals as observation
+    density."""
 
     Sigma: Tensor
 
@@ -115,7 +116,7 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
     def build(self, problem: Sequence, rng: Rng) -> AsymmetricModule:
         system = problem.system
         if not isinstance(system, SplitNormal):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: assumes two scales of noise, and dataset={problem.name} names none"
             )
         below = system.below if self.below is None else self.below

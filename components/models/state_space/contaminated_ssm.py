@@ -19,10 +19,10 @@ from components.models.state_space.linear_gaussian_ssm import (
     linear_gaussian_system,
     log_determinant,
 )
-from components.models.state_space.unknown import Unknowns
+from components.models.state_space.unknown import UnknownParameters
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class ContaminatedModule(LinearDynamics, nn.Module):
@@ -52,8 +52,9 @@ class ContaminatedModule(LinearDynamics, nn.Module):
         return total  # log Σ_c w_c N(y | Hx, Σ_c)  # [R, N]
 
 
-class UnknownContaminated(Unknowns, ContaminatedModule):
-    """``Parameterised``: scales of the noises that have priors; asked itself, it is the model of the priors' centres."""
+class UnknownContaminated(UnknownParameters, ContaminatedModule):
+    """``Parameterised``: scales of the noises that have priors; asked itself, it is the model of
+    the priors' centres."""
 
     def __init__(self, system: LinearGaussian, law: NoiseLaw | None, priors: NoiseScales):
         centres = {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}
@@ -75,11 +76,13 @@ def mixture(law: NoiseLaw | None, Sigma: Tensor) -> tuple[Tensor, Tensor]:
 
 @register("model", "contaminated_ssm")
 class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
-    """Oracle: the linear Gaussian state-space model with the true, contaminated law of the observation noise.
+    """Oracle: the linear Gaussian state-space model with the true, contaminated law of the
+    observation noise.
 
-    y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here (1 − p_c) N(H x_t, Σ) +
-    p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear Gaussian model.  Raises Misfit where the attacker knows of
-    no law, and on data of another system.  Scales of the clean noises may be unknown, as in ``lgssm``.
+    y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here
+    (1 − p_c) N(H x_t, Σ) + p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear
+    Gaussian model.  Raises Misfit where the attacker knows of no law, and on data of another
+    system.  Scales of the clean noises may be unknown, as in ``lgssm``.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
@@ -100,7 +103,7 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
         system = linear_gaussian_system(problem, self.name)
         law = problem.attacker
         if law is not None and not isinstance(law, NoiseLaw):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: attacker={law.name} does not say by what law it corrupts"
             )
         if self.unknown.given_priors:

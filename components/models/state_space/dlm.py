@@ -20,10 +20,10 @@ from components.maths.series.linear_filter import (
     filter_series,
     forecast,
 )
-from components.models.state_space.unknown import OfScale, Priors, Unknowns
+from components.models.state_space.unknown import PositivePrior, Priors, UnknownParameters
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Trend = Literal["linear", "level", "autoregressive"]
 NOISES: dict[Trend, list[str]] = {  # of a trend's states, in their order
@@ -40,11 +40,11 @@ OFFSET = 0.5  # of the autoregression of appendix 2.B.1
 class NoisePriors(Priors):
     """Priors of standard deviations; priors of noises that no block has are not used."""
 
-    observation_sd: OfScale
-    level_sd: OfScale
-    slope_sd: OfScale
-    seasonal_sd: OfScale
-    transition_sd: OfScale
+    observation_sd: PositivePrior
+    level_sd: PositivePrior
+    slope_sd: PositivePrior
+    seasonal_sd: PositivePrior
+    transition_sd: PositivePrior
 
 
 def cycle(period: int) -> Tensor:
@@ -72,7 +72,7 @@ def system(trend: Trend, period: int | None, initial_sd: float) -> LinearSystem:
     )
 
 
-class DynamicLinear(Unknowns, nn.Module):
+class DynamicLinear(UnknownParameters, nn.Module):
     """``LogJoint`` of a dynamic linear model's standard deviations.
 
     It is also ``ForecastsSeries`` and ``WarmStart``. θ [K, P] holds their logarithms, in
@@ -123,8 +123,8 @@ class DynamicLinear(Unknowns, nn.Module):
         return value, last, r, q
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
-        """log ∫ p(x, z | θ) dz [K, 1]: of short series by one Cholesky factor; of long ones, and where a covariance has none,
-        by the filter, which takes many times as long."""
+        """log ∫ p(x, z | θ) dz [K, 1]: of short series by one Cholesky factor; of long ones, and
+        where a covariance has none, by the filter, which takes many times as long."""
         x = series.y[0, :, 0]
         is_observed = ~x.isnan()
         times = len(x)
@@ -184,7 +184,7 @@ class Dlm(Model[Sequence, DynamicLinear]):
         y = problem.observations
         problem.check_single(self.name)
         if isinstance(problem.system, CategoricalSeries):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: for numbers, those of dataset={problem.name} are classes; use model=hmm"
             )
         noises = dict.fromkeys(NOISES[self.trend], 1)

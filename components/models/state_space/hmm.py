@@ -18,7 +18,7 @@ from components.maths.series.dirichlet import draw_simplex, log_dirichlet
 from components.maths.series.hidden_markov import ahead, forward
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 SIMPLEX = Simplex()
 
@@ -130,14 +130,14 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
         assert isinstance(problem.system, CategoricalSeries)  # among what it assumes
         classes = problem.system.n_classes
         if len(y) > 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: takes one series at a time, dataset={problem.name} holds {len(y)}"
             )
         symbols = y[~y.isnan()]
         if y.shape[2] != 1 or bool(
             ((symbols != symbols.round()) | (symbols < 0) | (symbols >= classes)).any()
         ):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: observations must be class numbers 0 to {classes - 1}, one at a time; those of "
                 f"dataset={problem.name} are not"
             )

@@ -17,11 +17,11 @@ from components.models.state_space.linear_gaussian_ssm import (
     LinearGaussianModule,
     linear_gaussian_system,
 )
-from components.models.state_space.unknown import OfScale, Priors, Unknowns
+from components.models.state_space.unknown import PositivePrior, Priors, UnknownParameters
 from components.problems.linear_gaussian import Matrix, make_system, tensors
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 MATRICES = ("A", "Q", "H", "Sigma", "m0", "P0")
 
@@ -29,8 +29,8 @@ MATRICES = ("A", "Q", "H", "Sigma", "m0", "P0")
 class NoiseScales(Priors):
     """Priors of standard deviations; None keeps the covariance of the model."""
 
-    observation_sd: OfScale | None  # (tr Σ / dy)^½
-    state_sd: OfScale | None  # (tr Q / dx)^½
+    observation_sd: PositivePrior | None  # (tr Σ / dy)^½
+    state_sd: PositivePrior | None  # (tr Q / dx)^½
 
 
 def rescale_system(system: LinearGaussian, sd: dict[str, Tensor]) -> LinearGaussianSystem:
@@ -50,7 +50,7 @@ def rescale_system(system: LinearGaussian, sd: dict[str, Tensor]) -> LinearGauss
     return LinearGaussianSystem(system.A, Q, system.H, Sigma, system.m0, system.P0)
 
 
-class UnknownScales(Unknowns, LinearGaussianModule):
+class UnknownScales(UnknownParameters, LinearGaussianModule):
     """``Parameterised`` linear Gaussian model with unknown scales of its noises.
 
     The noises keep the covariance shape of a given system. Used directly, the model takes
@@ -144,9 +144,9 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
         try:
             system = make_system(matrices)
         except ValueError as wrong:
-            raise Misfit(f"model.{wrong}") from None
+            raise ConfigMismatchError(f"model.{wrong}") from None
         if len(system.H) != like.shape[2]:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model.H: has {len(system.H)} rows, dataset={problem.name} observes {like.shape[2]} numbers at a time"
             )
         placed = LinearGaussianSystem(

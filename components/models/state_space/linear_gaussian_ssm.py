@@ -14,14 +14,14 @@ from components.contracts.streams import Rng
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 
 
 def factor(matrix: Tensor, name: str) -> Tensor:
     """Lower Cholesky factor of a covariance, or of each of several [..., d, d]."""
     lower, failed = torch.linalg.cholesky_ex(matrix)
     if failed.any():
-        raise NumericalTrouble(f"Cholesky of {name} failed in {matrix.dtype}", "set dtype=float64")
+        raise NumericalError(f"Cholesky of {name} failed in {matrix.dtype}", "set dtype=float64")
     return lower
 
 
@@ -48,7 +48,7 @@ def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
         Misfit: what made the data is something else, or not known.
     """
     if not isinstance(problem.system, LinearGaussian):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model={model}: assumes a linear Gaussian system, and dataset={problem.name} names none"
         )
     return problem.system
@@ -150,7 +150,8 @@ class LinearGaussianModule(nn.Module):
         return -0.5 * (self.Sigma.shape[-1] * math.log(2 * math.pi) + float(self.log_det.min()))
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
-        """log ∫ N(y | Hx, Σ)^a dy = ½(1 − a)(dy log 2π + log |Σ|) − ½ dy log a, the same for every x; [] or [R, 1]."""
+        """log ∫ N(y | Hx, Σ)^a dy = ½(1 − a)(dy log 2π + log |Σ|) − ½ dy log a, the same for every
+        x; [] or [R, 1]."""
         dy = self.Sigma.shape[-1]
         return 0.5 * (1 - power) * (
             dy * math.log(2 * math.pi) + self.log_det

@@ -1,4 +1,5 @@
-"""Gaussian process regression in time with a Matérn kernel, as a linear Gaussian state-space model."""
+"""Gaussian process regression in time with a Matérn kernel, as a linear Gaussian state-space
+model."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.maths.matern_state_space import Smoothness, matern_matrices
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem, Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 @register("model", "matern_sde")
@@ -57,7 +58,7 @@ class MaternSDE(Model[Sequence, LinearGaussianModule]):
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
         observed = problem.observations.shape[2]
         if observed != 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: the process has one coordinate, dataset={problem.name} observes {observed}"
             )
         matrices = matern_matrices(

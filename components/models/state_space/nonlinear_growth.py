@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.particles.draws import standard_normal
-from components.models.state_space.unknown import OfScale, Priors, Unknowns
+from components.models.state_space.unknown import PositivePrior, Priors, UnknownParameters
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def growth_mean(x: Tensor, t: int) -> Tensor:
@@ -26,12 +26,13 @@ def growth_mean(x: Tensor, t: int) -> Tensor:
 class GrowthPriors(Priors):
     """Priors of standard deviations; None: known."""
 
-    state_sd: OfScale | None
-    observation_sd: OfScale | None
+    state_sd: PositivePrior | None
+    observation_sd: PositivePrior | None
 
 
 class GrowthModule(nn.Module):
-    """``StateSpace``, ``AdditiveGaussian`` and the rest; the standard deviations are [] or [R, 1, 1], one of each replicate."""
+    """``StateSpace``, ``AdditiveGaussian`` and the rest; the standard deviations are [] or [R, 1,
+    1], one of each replicate."""
 
     m0: Tensor
     P0: Tensor
@@ -83,7 +84,8 @@ class GrowthModule(nn.Module):
         return -math.log(float(self.observation_sd.min())) - 0.5 * math.log(2 * math.pi)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
-        """log ∫ N(y | h(x), s²)^a dy = ½(1 − a)(log 2π + 2 log s) − ½ log a, the same for every x; [] or [R, 1]."""
+        """log ∫ N(y | h(x), s²)^a dy = ½(1 − a)(log 2π + 2 log s) − ½ log a, the same for every x;
+        [] or [R, 1]."""
         log_s = self.observation_sd.log()
         value = 0.5 * (1 - power) * (math.log(2 * math.pi) + 2 * log_s) - 0.5 * math.log(power)
         return value.squeeze(-1) if value.dim() else value
@@ -94,8 +96,9 @@ def log_normal(deviation: Tensor, sd: Tensor) -> Tensor:
     return (-0.5 * (deviation / sd).square() - sd.log() - 0.5 * math.log(2 * math.pi)).squeeze(-1)
 
 
-class UnknownGrowth(Unknowns, GrowthModule):
-    """``Parameterised``: standard deviations that have priors; asked itself, it is the model of the priors' centres."""
+class UnknownGrowth(UnknownParameters, GrowthModule):
+    """``Parameterised``: standard deviations that have priors; asked itself, it is the model of the
+    priors' centres."""
 
     def at(self, theta: Tensor) -> GrowthModule:
         sd = {name: value.view(-1, 1, 1) for name, value in self.by_name(theta).items()}
@@ -144,7 +147,7 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
 
     def build(self, problem: Sequence, rng: Rng) -> GrowthModule:
         if problem.observations.shape[2] != 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: sees one number at a time, dataset={problem.name} observes several"
             )
         sd = {

@@ -13,14 +13,21 @@ from components.contracts.capabilities import AutoregressiveVolatility
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.particles.draws import standard_normal
-from components.models.state_space.unknown import Normal, OfScale, Priors, StretchedBeta, Unknowns
+from components.models.state_space.unknown import (
+    Normal,
+    PositivePrior,
+    Priors,
+    StretchedBeta,
+    UnknownParameters,
+)
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class VolatilityModule(nn.Module):
-    """``StateSpace`` and the densities of a log-variance that is an AR(1) process; parameters are [], or [R, 1, 1]."""
+    """``StateSpace`` and the densities of a log-variance that is an AR(1) process; parameters are
+    [], or [R, 1, 1]."""
 
     mu: Tensor
     phi: Tensor
@@ -75,11 +82,12 @@ class VolatilityPriors(Priors):
 
     mu: Normal | None
     phi: StretchedBeta | None
-    sigma: OfScale | None
+    sigma: PositivePrior | None
 
 
-class UnknownVolatility(Unknowns, VolatilityModule):
-    """``Parameterised``: parameters that have priors; asked itself, it is the model of the priors' centres."""
+class UnknownVolatility(UnknownParameters, VolatilityModule):
+    """``Parameterised``: parameters that have priors; asked itself, it is the model of the priors'
+    centres."""
 
     def at(self, theta: Tensor) -> VolatilityModule:
         defaults = {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
@@ -115,7 +123,7 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
     unknown: VolatilityPriors
 
     @model_validator(mode="after")
-    def _known_or_not(self) -> StochasticVolatility:
+    def _check_given_or_prior(self) -> StochasticVolatility:
         for name in self.unknown.given_priors:
             if dict(self)[name] is not None:
                 raise ValueError(
@@ -135,14 +143,14 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
 
     def build(self, problem: Sequence, rng: Rng) -> VolatilityModule:
         if problem.observations.shape[2] != 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: a return is one number, dataset={problem.name} observes several"
             )
         system = problem.system
         values = {name: v for name, v in self._values().items() if v is not None}
         if len(values) < 3:
             if not isinstance(system, AutoregressiveVolatility):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"model={self.name}: give mu, phi and sigma; dataset={problem.name} names none"
                 )
             values = {"mu": system.mu, "phi": system.phi, "sigma": system.sigma} | values

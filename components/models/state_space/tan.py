@@ -17,7 +17,7 @@ from components.maths.compiled.elevation_map import elevation
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def _numbers(x: Tensor) -> bool:
@@ -109,18 +109,21 @@ class TerrainModule(nn.Module):
         return -math.log(2 * math.pi) - 2 * math.log(self.noise_sd)
 
     def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
-        """log ∫ N(y | h(x), s² I)^a dy = (1 − a)(log 2π + 2 log s) − log a, the same for every x; []."""
+        """log ∫ N(y | h(x), s² I)^a dy = (1 − a)(log 2π + 2 log s) − log a, the same for every x;
+        []."""
         value = -(1 - power) * self.log_observation_bound(t) - math.log(power)
         return torch.as_tensor(value, device=x.device, dtype=x.dtype)
 
 
 @register("model", "tan")
 class TerrainNavigation(Model[Sequence, TerrainModule]):
-    """Terrain-aided navigation: height above ground and distance from the point of take-off tell where an aircraft is.
+    """Terrain-aided navigation: height above ground and distance from the point of take-off tell
+    where an aircraft is.
 
-    x_t = A x_{t−1} + N(0, Q), y_t = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) + N(0, s² I), particles [R, N, 6] of positions
-    and velocities in x, y and z; parameters and elevation map are those that made the data.  It knows nothing of any
-    contamination.  Raises Misfit on data of another system.
+    x_t = A x_{t−1} + N(0, Q), y_t = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) + N(0, s² I),
+    particles [R, N, 6] of positions and velocities in x, y and z; parameters and elevation map are
+    those that made the data.  It knows nothing of any contamination.  Raises Misfit on data of
+    another system.
 
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 
@@ -142,7 +145,7 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
 
     def build(self, problem: Sequence, rng: Rng) -> TerrainModule:
         if not isinstance(problem.system, TerrainAided):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: assumes a flight over known terrain, and dataset={problem.name} is none"
             )
         return TerrainModule(problem.system, self.compiled)

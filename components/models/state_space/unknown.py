@@ -1,4 +1,5 @@
-"""Unknown parameters of state-space models: their priors, and the unconstrained coordinates in which samplers move them."""
+"""Unknown parameters of state-space models: their priors, and the unconstrained coordinates in
+which samplers move them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from components.maths.bijectors import POSITIVE, Interval
 
-WITHIN_ONE = Interval(-1.0, 1.0)
+CORRELATION_INTERVAL = Interval(-1.0, 1.0)
 
 
 class Law(BaseModel):
@@ -58,7 +59,7 @@ class Normal(Law):
         return _log_normal(x, self.mean, self.sd)
 
 
-class _OfScale(Law):
+class _PositivePriorBase(Law):
     """A prior of a positive number, moved as its logarithm."""
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,7 +70,7 @@ class _OfScale(Law):
         return POSITIVE.inverse(x)
 
 
-class HalfNormal(_OfScale):
+class HalfNormal(_PositivePriorBase):
     """x = |z|, z ~ N(0, s²)."""
 
     law: Literal["half_normal"]
@@ -86,7 +87,7 @@ class HalfNormal(_OfScale):
         return math.log(2) + _log_normal(x, 0.0, self.scale)
 
 
-class LogNormal(_OfScale):
+class LogNormal(_PositivePriorBase):
     """log x ~ N(log m, s²)."""
 
     law: Literal["log_normal"]
@@ -128,17 +129,17 @@ class StretchedBeta(Law):
         return (self.a - 1) * torch.log1p(x) + (self.b - 1) * torch.log1p(-x) + constant
 
     def forward(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        x, log_jacobian = WITHIN_ONE.forward(theta.unsqueeze(-1))
+        x, log_jacobian = CORRELATION_INTERVAL.forward(theta.unsqueeze(-1))
         return x.squeeze(-1), log_jacobian
 
     def inverse(self, x: Tensor) -> Tensor:
-        return WITHIN_ONE.inverse(x)
+        return CORRELATION_INTERVAL.inverse(x)
 
 
-OfScale = Annotated[HalfNormal | LogNormal, Field(discriminator="law")]
+PositivePrior = Annotated[HalfNormal | LogNormal, Field(discriminator="law")]
 
 
-class Unknowns:
+class UnknownParameters:
     """The P unknown parameters of a built model: ``Parameterised`` without ``at``.
 
     θ [K, P]; where x(θ) has prior density p(x), the density of θ is p(x(θ)) |dx/dθ|.

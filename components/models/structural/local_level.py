@@ -13,11 +13,12 @@ from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 class LocalLevelConditionals:
-    """``SeriesConditionals`` of θ = (σ²_ε, σ²_η) and the level μ_0 … μ_T, C chains for each of R replicates."""
+    """``SeriesConditionals`` of θ = (σ²_ε, σ²_η) and the level μ_0 … μ_T, C chains for each of R
+    replicates."""
 
     parameter_names = ("observation_variance", "level_variance")
     state_dim = 1
@@ -40,7 +41,8 @@ class LocalLevelConditionals:
         )
 
     def draw_states(self, series: Series, theta: Tensor, generator: torch.Generator) -> Tensor:
-        """μ_0 … μ_T ~ p(· | θ, y) by filtering forwards and sampling backwards; θ [R, C, 2] -> [R, C, T + 1, 1].
+        """μ_0 … μ_T ~ p(· | θ, y) by filtering forwards and sampling backwards; θ [R, C, 2] -> [R,
+        C, T + 1, 1].
 
         Source: Carter and Kohn (1994); Frühwirth-Schnatter (1994)."""
         y, (v, q) = series.y[..., 0], theta.unbind(-1)  # [R, T]; [R, C] each
@@ -94,9 +96,10 @@ class LocalLevelConditionals:
 class LocalLevel(Model[Sequence, LocalLevelConditionals]):
     """Local level: a random walk seen through noise, with inverse-gamma priors on both variances.
 
-    μ_0 ~ N(m, p²), μ_t = μ_{t−1} + N(0, σ²_η), y_t = μ_t + N(0, σ²_ε), σ² ~ InvGamma(a, b), density ∝ σ^{−2(a+1)} e^{−b/σ²}.
-    Its conditionals are those that a Gibbs sampler draws: the level by forward filtering and backward sampling, each
-    variance from its inverse-gamma.  Missing observations are left out.  A series [R, T, 1].
+    μ_0 ~ N(m, p²), μ_t = μ_{t−1} + N(0, σ²_η), y_t = μ_t + N(0, σ²_ε), σ² ~ InvGamma(a, b), density
+    ∝ σ^{−2(a+1)} e^{−b/σ²}. Its conditionals are those that a Gibbs sampler draws: the level by
+    forward filtering and backward sampling, each variance from its inverse-gamma.  Missing
+    observations are left out.  A series [R, T, 1].
 
     Raises Misfit when an observation has several coordinates.
 
@@ -115,7 +118,7 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
 
     def build(self, problem: Sequence, rng: Rng) -> LocalLevelConditionals:
         if problem.observations.shape[2] != 1:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={self.name}: a level is one number, dataset={problem.name} observes several"
             )
         return LocalLevelConditionals(self)

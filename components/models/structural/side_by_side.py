@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from components.contracts.structural import Dynamics, Errors, Facts, Scale, Structure, Terms
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts) -> Structure:
@@ -51,9 +51,9 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
     column_names = tuple(name for columns in regressors for name in columns.names)
     moving = [name for moves in dynamics for name in moves.names]
     names = [scale.name for scale in scales] + moving + list(column_names)
-    names += ["nu"] if errors.draws_nu else []
+    names += ["nu"] if errors.is_nu_sampled else []
     if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{facts.where}: two blocks have a parameter {twice[0]}; leave one of them out"
         )
     return Structure(

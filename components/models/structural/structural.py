@@ -21,7 +21,7 @@ from components.models.structural.side_by_side import side_by_side
 from components.problems.forecasting import Forecasting
 from components.problems.sequence import Sequence
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 Law = Literal["gaussian", "student_t"]
 
@@ -50,7 +50,7 @@ class SumOfBlocks:
 
         Raises:
             Misfit: a row needs what is not known of the times ahead."""
-        covariates = beside_of(series, ahead)
+        covariates = extend_covariates(series, ahead)
         F = torch.cat([terms.rows(covariates) for terms in self.terms], 1)
         parts = [
             terms.regressors.columns(covariates)
@@ -59,11 +59,11 @@ class SumOfBlocks:
         ]
         X = torch.cat(parts, 1) if parts else F[:, :0]
         is_known = ~torch.cat([F, X], 1).isnan()
-        self._check_ahead(is_known, len(covariates.y) - ahead)
+        self._check_future_covariates(is_known, len(covariates.y) - ahead)
         is_observed = is_known.all(1) & ~covariates.y.isnan()
         return Design(covariates.y, is_observed, F.nan_to_num(0.0), X.nan_to_num(0.0))
 
-    def _check_ahead(self, known: Tensor, times: int) -> None:
+    def _check_future_covariates(self, known: Tensor, times: int) -> None:
         lag = self.structure.lag
         names = [name for terms in self.terms for name in terms.states] + list(
             self.structure.column_names
@@ -71,7 +71,7 @@ class SumOfBlocks:
         for j, name in enumerate(names):
             is_lag = lag is not None and j == self.structure.G.shape[0] + lag[0]
             if not is_lag and not bool(known[times:, j].all()):
-                raise Misfit(
+                raise ConfigMismatchError(
                     f"dataset: {name} is not known at all of the times to be forecast; give it there, or leave its block out"
                 )
 
@@ -107,7 +107,7 @@ class SumOfBlocks:
         )
 
 
-def beside_of(series: Series, ahead: int) -> Covariates:
+def extend_covariates(series: Series, ahead: int) -> Covariates:
     """Data of a series followed by ``ahead`` times with unknown y."""
     y = series.y[0, :, 0].double()
     y = torch.cat([y, y.new_full((ahead,), torch.nan)])
@@ -164,10 +164,10 @@ class Structural(Model[Sequence, SumOfBlocks]):
 
     def build(self, problem: Sequence, rng: Rng) -> SumOfBlocks:
         problem.check_single(self.name)
-        covariates = beside_of(problem.series, 0)
+        covariates = extend_covariates(problem.series, 0)
         y = covariates.y[~covariates.y.isnan()]
         if len(y) < 2 or bool((y == y[0]).all()):
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset={problem.name}: y is missing or constant at all times seen; there is nothing to learn"
             )
         facts = Facts(
@@ -184,7 +184,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
             problem.series, problem.future.shape[1] if isinstance(problem, Forecasting) else 0
         )
         if int(design.seen.sum()) < 2:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset={problem.name}: {int(design.seen.sum())} times have y and all that it is regressed on; fill gaps of "
                 "the regressors, or leave some out of model.blocks"
             )

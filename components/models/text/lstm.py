@@ -21,7 +21,8 @@ from components.registry import register
 
 
 class LSTMNetwork(Classifier):
-    """Vectors of words, layers of LSTM cells, and one affine layer behind the state at a text's last word."""
+    """Vectors of words, layers of LSTM cells, and one affine layer behind the state at a text's
+    last word."""
 
     def __init__(
         self,
@@ -66,18 +67,21 @@ class LSTMNetwork(Classifier):
 
 @register("model", "lstm")
 class LSTM(Model[Supervised, LSTMNetwork]):
-    """LSTM: a recurrent network of several layers over the vectors of a text's words, read at the last word.
+    """LSTM: a recurrent network of several layers over the vectors of a text's words, read at the
+    last word.
 
         i, f, o = σ(W x_t + U h_{t−1} + b),  g = tanh(…),  c_t = f ∘ c_{t−1} + i ∘ g,  h_t = o ∘ tanh(c_t)
 
-    x_t of the first layer is the vector of word t (an affine map of its one-hot vector), of the next h_t of the one below;
-    softmax(V h_T + c) at the last word T of each text, so that places without a word have no say.  Dropout acts on the vectors
-    of words and on every layer's h, in training.  θ ~ N(0, s²) independently.  Weights begin uniform in ±1/√units,
-    numbers of a word's vector with variance 1.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
+    x_t of the first layer is the vector of word t (an affine map of its one-hot vector), of the
+    next h_t of the one below; softmax(V h_T + c) at the last word T of each text, so that places
+    without a word have no say.  Dropout acts on the vectors of words and on every layer's h, in
+    training.  θ ~ N(0, s²) independently.  Weights begin uniform in ±1/√units, numbers of a word's
+    vector with variance 1.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
 
     Raises Misfit for inputs that are no tokens.
 
-    Source: Hochreiter and Schmidhuber (1997), section 4; Gers et al. (2000) (the gate f); Gallego (2021), section 1.3.4."""
+    Source: Hochreiter and Schmidhuber (1997), section 4; Gers et al. (2000) (the gate f); Gallego
+    (2021), section 1.3.4."""
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})

@@ -17,14 +17,15 @@ from components.models.networks.feed_forward import DropoutRate
 from components.models.text.tokens import check_vocabulary, read
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DataUnavailable, Misfit
+from components.trouble import ConfigMismatchError, DataUnavailableError
 
 FILES = ("config.json", "model.safetensors")
 MARKS = 2  # places that RoBERTa's numbering of them leaves out
 
 
 class RobertaNetwork(Classifier):
-    """The encoder of a folder and, behind its state at the first mark, one affine layer that begins anew."""
+    """The encoder of a folder and, behind its state at the first mark, one affine layer that begins
+    anew."""
 
     def __init__(
         self, problem: Supervised, rng: Rng, *, name: str, folder: Path, prior: float, drop: float
@@ -32,13 +33,13 @@ class RobertaNetwork(Classifier):
         super().__init__(problem, prior, drop)
         missing = [file for file in FILES if not (folder / file).is_file()]
         if missing:
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"model.folder: {folder} lacks {' and '.join(missing)}; put RoBERTa's weights there (they are never downloaded)"
             )
         try:
             from transformers import RobertaModel
         except ImportError:
-            raise DataUnavailable(
+            raise DataUnavailableError(
                 f"model={name}: needs the package transformers; pip install 'bayes-runner[roberta]'"
             ) from None
         tokens = check_vocabulary(problem, name) - 1
@@ -51,12 +52,12 @@ class RobertaNetwork(Classifier):
         self.encoder = encoder.to(device=like.device, dtype=like.dtype)
         config = encoder.config
         if tokens > config.vocab_size:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"model={name}: {problem.name} has {tokens} different tokens, the weights know {config.vocab_size}; "
                 "set dataset.tokenizer to their folder"
             )
         if like.shape[1] > config.max_position_embeddings - MARKS:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"dataset.length: texts have up to {like.shape[1]} tokens, the weights of model={name} read "
                 f"{config.max_position_embeddings - MARKS}; lower it"
             )

@@ -44,7 +44,8 @@ class EncoderLayer(nn.Module):
         self.shifts = nn.ParameterList([network.constant(words, 0.0) for _ in range(2)])
 
     def attend(self, h: Tensor, there: Tensor, heads: int) -> Tensor:
-        """softmax(q kᵀ/√d) v of every head over the places that hold a token, h [B, L, D] -> [B, L, D]."""
+        """softmax(q kᵀ/√d) v of every head over the places that hold a token, h [B, L, D] -> [B, L,
+        D]."""
         # each [B, H, L, d]
         q, k, v = F.linear(h, *self.into).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=there[:, None, None])
@@ -62,7 +63,8 @@ class EncoderLayer(nn.Module):
 
 
 class TransformerNetwork(Classifier):
-    """Vectors of words and of their places, encoder layers, and one affine layer behind the mean over a text's words."""
+    """Vectors of words and of their places, encoder layers, and one affine layer behind the mean
+    over a text's words."""
 
     def __init__(
         self,
@@ -102,15 +104,17 @@ class TransformerNetwork(Classifier):
 
 @register("model", "text_transformer")
 class TextTransformer(Model[Supervised, TransformerNetwork]):
-    """Transformer for texts: encoder layers over the vectors of a text's words and of their places, read as their mean.
+    """Transformer for texts: encoder layers over the vectors of a text's words and of their places,
+    read as their mean.
 
         h_t = √D e(word t) + place(t),   place of sines and cosines
         h ← norm(h + softmax(q kᵀ/√d) v of every head),   h ← norm(h + V relu(W h + b) + c)      ``layers`` times
         softmax(U mean_t h_t + c)
 
-    Attention and mean are over the places that hold a word, so that others have no say.  Dropout acts on vectors of words, in
-    front of every sum and inside the hidden layer, in training.  θ ~ N(0, s²) independently.  Glorot's limits for
-    all affine maps, vectors of words at length 1 in the mean square.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
+    Attention and mean are over the places that hold a word, so that others have no say.  Dropout
+    acts on vectors of words, in front of every sum and inside the hidden layer, in training.  θ ~
+    N(0, s²) independently.  Glorot's limits for all affine maps, vectors of words at length 1 in
+    the mean square.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
 
     Raises Misfit for inputs that are no tokens.
 
@@ -131,7 +135,7 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
     prior_std: PositiveFloat
 
     @model_validator(mode="after")
-    def _heads_share_alike(self) -> TextTransformer:
+    def _check_head_count(self) -> TextTransformer:
         if self.words % self.heads:
             raise ValueError(
                 f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def check_vocabulary(problem: Supervised, name: str) -> int:
@@ -19,14 +19,15 @@ def check_vocabulary(problem: Supervised, name: str) -> int:
     Raises:
         Misfit: the inputs are no tokens."""
     if problem.vocabulary is None:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"model={name}: the inputs of {problem.name} are no tokens; choose dataset=reviews or dataset=imdb"
         )
     return problem.vocabulary
 
 
 def read(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens [B, L'] as numbers, L' the longest of these rows, and which places hold one, bool [B, L'].
+    """Tokens [B, L'] as numbers, L' the longest of these rows, and which places hold one, bool [B,
+    L'].
 
     Every row has one place at least: an empty row is read as a single token 0."""
     longest = max(1, int((x != 0).sum(1).max())) if len(x) else 1

@@ -13,11 +13,11 @@ from components.contracts.games import Environment, Turn
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.maths.policies import draw_action
-from components.problems.episodes.standing import Standing
+from components.problems.episodes.standing import GameState
 from components.problems.episodes.transition import Transition
 
 
-class PlayedGame(Protocol):
+class EpisodeGame(Protocol):
     """A game as its episodes see it."""
 
     environment: Environment
@@ -30,12 +30,12 @@ class PlayedGame(Protocol):
     ) -> Tensor | None: ...  # replicates that have a first move to make [R] bool; None: all
 
     def announced_policy(
-        self, standing: Standing, episode: int
+        self, standing: GameState, episode: int
     ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
 
     def move(
         self,
-        standing: Standing,
+        standing: GameState,
         turn: Turn,
         a: Tensor,
         live: Tensor | None,
@@ -47,14 +47,15 @@ class PlayedGame(Protocol):
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode of a game in every replicate, at most ``horizon`` moves: the game itself, and which episode it is."""
+    """One episode of a game in every replicate, at most ``horizon`` moves: the game itself, and
+    which episode it is."""
 
-    game: PlayedGame
+    game: EpisodeGame
     index: int  # 0 is the first
 
     def play(
         self,
-        standing: Standing,
+        standing: GameState,
         rng: Rng,
         choose: Callable[[Tensor], Tensor],
         learn: Callable[[Transition], None],
@@ -75,7 +76,7 @@ class Episode:
         moves: float | Tensor = 0.0
         live = self.game.is_unfinished(s)
         if live is not None and not live.any():
-            return self._without_moves(standing, rng)
+            return self._empty_episode(standing, rng)
         for remaining in reversed(range(environment.horizon)):
             a = draw_action(choose(s), rng.noise)
             cut = not remaining and not environment.continuing
@@ -114,8 +115,9 @@ class Episode:
         )
         return standing.close(after, total, firsts / moves)
 
-    def _without_moves(self, standing: Standing, rng: Rng) -> Info:
-        """An episode that is over before the first move in every replicate: rewards of 0, and no move to take shares of."""
+    def _empty_episode(self, standing: GameState, rng: Rng) -> Info:
+        """An episode that is over before the first move in every replicate: rewards of 0, and no
+        move to take shares of."""
         environment = self.game.environment
         replicates = self.game.replicates
         players = 1 + len(environment.n_threats)

@@ -14,18 +14,18 @@ from components.contracts.states import rebuilt
 from components.contracts.traces import Trace
 
 
-class Hosts(Protocol):
-    """Interface that ``Standing`` requires of its game."""
+class GameHost(Protocol):
+    """Interface that ``GameState`` requires of its game."""
 
     environment: Environment
     replicates: int
 
 
 @dataclass(kw_only=True)
-class Standing:
+class GameState:
     """State of a game: the game's part of the state of an inference."""
 
-    game: Hosts = rebuilt()
+    game: GameHost = rebuilt()
     s: Tensor  # where the next episode begins [R, …]
     adversary: object  # what the first opponent remembers
     rewards: Trace = field(default_factory=Trace)  # hers, rows [R], one an episode
@@ -52,7 +52,7 @@ class Standing:
         return self.rewards.stack_rows(1).to(environment.device)
 
     @property
-    def earned_beside(self) -> Tensor:
+    def opponent_rewards(self) -> Tensor:
         """Reward of each opponent in the episodes, and welfare [M + 1, R, t].
 
         Episodes of older records have no entries.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from components.contracts.games import OpponentEnds
+from components.contracts.games import OpponentStatus
 
 
 @dataclass(slots=True)
@@ -31,16 +31,19 @@ class Transition:
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]
     # [R] bool: the episode stops at s', though it could go on; None: nowhere
     truncated: Tensor | None = None
-    opponents: OpponentEnds | None = None  # None: opponents play as long as the decision maker does
+    opponents: OpponentStatus | None = (
+        None  # None: opponents play as long as the decision maker does
+    )
 
     @property
     def over(self) -> Tensor | None:
-        """[R] bool: the episode ends with this move, at a true end or by truncation; None: nowhere."""
+        """[R] bool: the episode ends with this move, at a true end or by truncation; None:
+        nowhere."""
         if self.truncated is None:
             return self.done
         return self.truncated if self.done is None else self.done | self.truncated
 
-    def of_opponent(self, m: int) -> Transition:
+    def opponent_transition(self, m: int) -> Transition:
         """Transition with the ends of opponent m.
 
         An episode that ends only for the decision maker is truncated for m.
@@ -55,7 +58,8 @@ class Transition:
         return replace(self, done=done, live=live, truncated=None if over is None else over & ~done)
 
     def acts(self) -> Tensor | None:
-        """The decision maker and the opponents that act in this move, bool: [R], or [1 + M, R]; None: all of them."""
+        """The decision maker and the opponents that act in this move, bool: [R], or [1 + M, R];
+        None: all of them."""
         if self.opponents is None:
             return self.live
         present = self.opponents.present.T

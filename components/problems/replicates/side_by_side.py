@@ -11,13 +11,13 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Predicts
-from components.contracts.problems import Kind, Sees
+from components.contracts.problems import BatchKind, Kind
 from components.contracts.streams import Rng
 from components.metrics.undefined import stack_scores
 from components.problems.epochs import minibatches
 from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ class SupervisedReplicates:
         shapes = {(*split.train.x.shape, *split.train.y.shape[1:]) for split in self.splits}
         if len(shapes) > 1:
             rows = " and ".join(" × ".join(map(str, shape[:2])) for shape in sorted(shapes))
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"side_by_side=true: the replicates of {self.name} differ in their training rows ({rows}), which one tensor "
                 "cannot hold; leave it out"
             )
@@ -75,10 +75,12 @@ class SupervisedReplicates:
     def replicates(self) -> int:
         return len(self.splits)
 
-    def length(self, sees: Sees) -> int | None:
+    def length(self, sees: BatchKind) -> int | None:
         return None
 
-    def batches(self, sees: Sees, rng: Rng, start: int, stop: int) -> Iterator[tuple[int, Batches]]:
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Batches]]:
         """Steps start+1 … stop with the batch of every split."""
         first = self.splits[0]
         train = self._train

@@ -8,13 +8,19 @@ from components import registry
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection, Opponent
 from components.contracts.problems import Domain
 from components.contracts.roles import Dataset, Model
-from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
+from runner.compose.fit.incompatible import (
+    IncompatibleError,
+    Offer,
+    SuggestedFix,
+    kind_with_article,
+)
 from runner.compose.fit.traits import check_traits
-from runner.compose.parts import names_inside
+from runner.compose.parts import nested_names
 
 
 def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Model) -> None:
-    """Refuses an attacker, chosen by the key ``where``, that cannot attack what it sees: a dataset and a model.
+    """Refuses an attacker, chosen by the key ``where``, that cannot attack what it sees: a dataset
+    and a model.
 
     Raises:
         IncompatibleError: naming the key.
@@ -42,14 +48,14 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
         if attacker.follows() == "dlr" and target == "binary":
             raise IncompatibleError(
                 f"{where}.criterion=dlr: compares the first class with the third, dataset={dataset.name} has two",
-                mends=(Mend("use margin", {f"{where}.criterion": "margin"}),),
+                mends=(SuggestedFix("use margin", {f"{where}.criterion": "margin"}),),
             )
 
 
 def _wrong_kind(chosen: str, where: str, kind: str, dataset: str) -> IncompatibleError:
     """The complaint about an attacker who has no use for a kind of problem."""
     return IncompatibleError(
-        f"{chosen} cannot attack {a_kind(kind)} problem (dataset={dataset})",
+        f"{chosen} cannot attack {kind_with_article(kind)} problem (dataset={dataset})",
         Offer("attacker", "attackers that can", where=where),
     )
 
@@ -69,7 +75,7 @@ def check_domain(
         )
 
 
-def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
+def check_nested_attackers(role: str, values: dict[str, Any], name: str) -> None:
     """Refuse incompatible attackers inside a component's full mapping, by class only.
 
     The check comes before sizes of another kind reach an attacker of other inputs, or an
@@ -79,7 +85,7 @@ def check_held_attackers(role: str, values: dict[str, Any], name: str) -> None:
         IncompatibleError: naming the key.
     """
     dataset: type[Dataset] = registry.get("dataset", name)
-    for path, inner, attacker in names_inside(role, values, role):
+    for path, inner, attacker in nested_names(role, values, role):
         cls = registry.get(inner, attacker)
         if issubclass(cls, Evasion) and cls.domain is not None:
             check_domain(cls.domain, f"{path}={attacker}", path, dataset, name)

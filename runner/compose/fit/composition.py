@@ -1,4 +1,5 @@
-"""The components of a run as one whole, in which some can be exchanged to see whether the others would take them."""
+"""The components of a run as one whole, in which some can be exchanged to see whether the others
+would take them."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from components.contracts.roles import Model
 from components.registry import CHOSEN
 from runner.catalogue.declarations import component_class, read_declaration
 from runner.compose.build import build_component
-from runner.compose.fit.attacker_pairs import check_held_attackers
+from runner.compose.fit.attacker_pairs import check_nested_attackers
 from runner.compose.named_files import note_checksums
-from runner.compose.parts import component_defaults, fill_in, known_keys, parts_inside
+from runner.compose.parts import component_defaults, expand_component, known_keys, nested_parts
 from runner.mistakes import ConfigError
 
 Values = dict[str, Any]  # the full mapping of each role, or None
@@ -50,7 +51,7 @@ class Composition:
         self.carried = carried or {}
         self.asked = asked or {}
         self.lacks_steps = lacks_steps
-        # Of what ``works`` has found to fit, by method: whether the run would lack its number of steps.
+        # Of what ``is_valid_with`` has found to fit, by method: whether the run would lack its number of steps.
         self.methods_that_work: dict[str, bool] = {}
         self.built = dict(parts or {})  # those components that are built already, by their roles
 
@@ -73,18 +74,20 @@ class Composition:
         if role not in self.built:
             values = self.values.get(role)
             if values is not None:
-                check_held_attackers(role, values, self.values["dataset"]["name"])
+                check_nested_attackers(role, values, self.values["dataset"]["name"])
             self.built[role] = None if values is None else build_component(role, values, role)
         return self.built[role]
 
-    def name_at(self, where: str) -> str | None:
+    def component_name_at(self, where: str) -> str | None:
         """The name of the component that a key holds; None: it holds none."""
         holder: Any = self.values
         for key in where.split("."):
             holder = holder[int(key)] if isinstance(holder, list) else (holder or {}).get(key)
         return holder["name"] if isinstance(holder, dict) else holder
 
-    def works(self, changes: Mapping[str, Any], brings: frozenset[str] = frozenset()) -> bool:
+    def is_valid_with(
+        self, changes: Mapping[str, Any], brings: frozenset[str] = frozenset()
+    ) -> bool:
         """True if the composition fits with some components or key values replaced.
 
         A component key may take another name or none; any other key takes a new value.
@@ -135,14 +138,16 @@ class Composition:
         for where, value in changes.items():
             role, *keys = where.split(".")
             if not keys:
-                values[role] = None if value is None else self._in_place(role, value, with_asked)
+                values[role] = (
+                    None if value is None else self._replacement_values(role, value, with_asked)
+                )
                 continue
             values[role] = copy.deepcopy(values[role])
             holder: Any = values[role]
             for key in keys[:-1]:
                 holder = holder[int(key) if isinstance(holder, list) else key]
             holder[int(keys[-1]) if isinstance(holder, list) else keys[-1]] = value
-            values[role] = fill_in(role, values[role], role)
+            values[role] = expand_component(role, values[role], role)
         adjusted = self.adjusted(values)
         # A mapping that nothing changed stays the same object, so that its component is not built again.
         return {
@@ -150,7 +155,7 @@ class Composition:
             for k, v in adjusted.items()
         }
 
-    def _in_place(self, role: str, name: str, with_asked: bool) -> Values:
+    def _replacement_values(self, role: str, name: str, with_asked: bool) -> Values:
         """Full mapping of a component in the place of a role's own.
 
         Raises:
@@ -165,8 +170,8 @@ class Composition:
             | {k: v for k, v in user_keys.items() if k in keys}
             | {"name": name}
         )
-        out = fill_in(role, values, role)
-        for where, _, part in [(role, role, out), *parts_inside(role, out, role)]:
+        out = expand_component(role, values, role)
+        for where, _, part in [(role, role, out), *nested_parts(role, out, role)]:
             if lacking := [key for key, value in part.items() if _is_to_be_given(key, value)]:
                 raise ConfigError(f"{where}.{lacking[0]}: has to be given")
         note_checksums(role, out)
@@ -190,7 +195,7 @@ def _with_capabilities(model: Model, brings: frozenset[str]) -> Model:
     return Configured.model_construct(**dict(model))
 
 
-def takes_part_in(role: str, name: str) -> frozenset[str]:
+def problem_kinds(role: str, name: str) -> frozenset[str]:
     """Kinds of problem of a component, read from its text where it has not been imported."""
     file = registry.file(role, name)
     if file is None or registry.is_imported(role, name):

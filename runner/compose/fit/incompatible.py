@@ -11,7 +11,8 @@ from runner.mistakes import ConfigError
 
 @dataclass(frozen=True)
 class Offer:
-    """Components that could take the place of one: named in a refusal if the whole composition takes them."""
+    """Components that could take the place of one: named in a refusal if the whole composition
+    takes them."""
 
     role: str
     lead: str  # what a message has before their names
@@ -26,7 +27,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Mend:
+class SuggestedFix:
     """Settings that could resolve an incompatibility.
 
     They are shown if the whole composition accepts them, or if no settings are named.
@@ -37,7 +38,7 @@ class Mend:
     brings: frozenset[str] = frozenset()  # capabilities that the text's setting of the model brings
 
     @classmethod
-    def by_setting(cls, verb: str, role: str, setting: str) -> Mend:
+    def from_setting(cls, verb: str, role: str, setting: str) -> SuggestedFix:
         """One key of a role's component with its value: "use model.posterior=sparse"."""
         key, _, value = setting.partition("=")
         return cls(f"{verb} {role}.{setting}", {f"{role}.{key}": value})
@@ -46,14 +47,15 @@ class Mend:
 class IncompatibleError(ConfigError):
     """Components that do not fit as configured; ``offers`` and ``mends`` are not tried yet."""
 
-    def __init__(self, problem: str, *offers: Offer, mends: tuple[Mend, ...] = ()):
+    def __init__(self, problem: str, *offers: Offer, mends: tuple[SuggestedFix, ...] = ()):
         super().__init__(problem)
         self.problem = problem
         self.offers = offers
         self.mends = mends
 
     def inside(self, path: str, keys: Mapping[str, str]) -> IncompatibleError:
-        """The same of parts inside another, which ``keys`` of it hold by role; ``path`` is said first."""
+        """The same of parts inside another, which ``keys`` of it hold by role; ``path`` is said
+        first."""
         moved = [
             replace(offer, where=keys[offer.role], lead=f"{keys[offer.role]} that would fit")
             for offer in self.offers
@@ -68,6 +70,6 @@ def list_names(names: list[str]) -> str:
     return ", ".join(names) if names else "none yet"
 
 
-def a_kind(kind: str) -> str:
+def kind_with_article(kind: str) -> str:
     """A kind of problem with its article."""
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -12,7 +12,7 @@ from components import registry
 from components.contracts.roles import Model
 from components.registry import CHOSEN
 from runner import conf_folders
-from runner.compose.fit.composition import Composition, takes_part_in
+from runner.compose.fit.composition import Composition, problem_kinds
 from runner.compose.fit.incompatible import IncompatibleError, Offer, list_names
 from runner.mistakes import ConfigError, reading
 
@@ -26,7 +26,7 @@ LEADS = {
 GROUPS = 4  # groups of parts, and experiments, that are named at most
 
 
-def with_mends(error: IncompatibleError, whole: Composition) -> ConfigError:
+def add_suggested_fixes(error: IncompatibleError, whole: Composition) -> ConfigError:
     """Incompatibility error with its fixes; each setting and name works in the composition.
 
     If no name that the error is about works, the message suggests replacements of one
@@ -35,18 +35,19 @@ def with_mends(error: IncompatibleError, whole: Composition) -> ConfigError:
     words = [
         mend.text
         for mend in error.mends
-        if not (mend.changes or mend.brings) or whole.works(mend.changes, mend.brings)
+        if not (mend.changes or mend.brings) or whole.is_valid_with(mend.changes, mend.brings)
     ]
     text = "".join(f"; {word}" for word in words)
     for offer in error.offers:
         if names := _names(whole, offer):
             text += f"{offer.joint if text else '; '}{offer.lead}: {list_names(names)}"
-    text = text or _instead(error, whole)
+    text = text or _suggest_alternatives(error, whole)
     return ConfigError(f"{error.problem}{text}{_missing_steps(whole) if text else ''}")
 
 
 def _missing_steps(whole: Composition) -> str:
-    """The hint to give a number of steps, and with which of the methods on offer where not all need one."""
+    """The hint to give a number of steps, and with which of the methods on offer where not all need
+    one."""
     methods = whole.methods_that_work
     need, others = (
         sorted(name for name in methods if methods[name] is needs) for needs in (True, False)
@@ -64,21 +65,22 @@ def _missing_steps(whole: Composition) -> str:
 
 
 def _candidates(whole: Composition, role: str, now: object) -> list[str]:
-    """Components of a role that take part in problems of the dataset's kind, but for the one that is there."""
+    """Components of a role that take part in problems of the dataset's kind, but for the one that
+    is there."""
     kind = whole.kind
     names = [name for name in registry.names(role) if name != now]
     if role in ("dataset", "gradient", "block"):
         return names
-    return [name for name in names if kind in takes_part_in(role, name)]
+    return [name for name in names if kind in problem_kinds(role, name)]
 
 
 def _names(whole: Composition, offer: Offer) -> list[str]:
     """Components that work in the place of an offer; those that need settings include them."""
     names = []
-    for name in _candidates(whole, offer.role, whole.name_at(offer.key)):
-        if whole.works({offer.key: name}):
+    for name in _candidates(whole, offer.role, whole.component_name_at(offer.key)):
+        if whole.is_valid_with({offer.key: name}):
             names.append(name)
-        elif (settings := _settings(offer, name)) and whole.works(
+        elif (settings := _settings(offer, name)) and whole.is_valid_with(
             {offer.key: name}, brings=offer.needs
         ):
             names.append(f"{name} ({', '.join(settings)})")
@@ -95,7 +97,7 @@ def _settings(offer: Offer, name: str) -> list[str]:
     return sorted({model.offers_where[capability] for capability in offer.needs - model.offers})
 
 
-def _instead(error: IncompatibleError, whole: Composition) -> str:
+def _suggest_alternatives(error: IncompatibleError, whole: Composition) -> str:
     """Working alternatives if no name that an error is about works."""
     roles = list(dict.fromkeys([offer.role for offer in error.offers if offer.role in CHOSEN]))
     for role in dict.fromkeys([*roles, "inference", "model", "attacker"]):
@@ -103,7 +105,7 @@ def _instead(error: IncompatibleError, whole: Composition) -> str:
             return text
         if (
             names := _names(whole, Offer(role, ""))
-            if whole.name_at(role) or role == "attacker"
+            if whole.component_name_at(role) or role == "attacker"
             else []
         ):
             return f"; {LEADS[role]}: {list_names(names)}"
@@ -119,16 +121,17 @@ def _instead(error: IncompatibleError, whole: Composition) -> str:
 
 def _without_attacker(whole: Composition) -> str:
     """Hint to leave the attacker out; "" if there is no attacker or that would not work."""
-    name = whole.name_at("attacker")
+    name = whole.component_name_at("attacker")
     return (
         f"; leave attacker={name} out (~attacker)"
-        if name and whole.works({"attacker": None})
+        if name and whole.is_valid_with({"attacker": None})
         else ""
     )
 
 
 def _groups(whole: Composition) -> Iterator[str]:
-    """Several parts that work with the rest: model and inference, either without the attacker or, in a game, with another."""
+    """Several parts that work with the rest: model and inference, either without the attacker or,
+    in a game, with another."""
     attackers = _attackers(whole)
     models = _candidates(whole, "model", None)
     methods = _candidates(whole, "inference", None)
@@ -137,14 +140,14 @@ def _groups(whole: Composition) -> Iterator[str]:
             yield from (
                 _format_changes(changes)
                 for name in names
-                if whole.works(changes := {role: name, **attacker})
+                if whole.is_valid_with(changes := {role: name, **attacker})
             )
     for attacker in attackers:
         for model in models:
             choices = ({"model": model, "inference": method, **attacker} for method in methods)
             # One method for each model, so that more models are seen.
             yield from _first(
-                (_format_changes(changes) for changes in choices if whole.works(changes)), 1
+                (_format_changes(changes) for changes in choices if whole.is_valid_with(changes)), 1
             )
 
 
@@ -156,9 +159,10 @@ def _attackers(whole: Composition) -> list[dict[str, str | None]]:
     nothing: list[dict[str, str | None]] = [{}]
     if whole.kind == "game":
         return nothing + [
-            {"attacker": name} for name in _candidates(whole, "attacker", whole.name_at("attacker"))
+            {"attacker": name}
+            for name in _candidates(whole, "attacker", whole.component_name_at("attacker"))
         ]
-    return nothing + ([{"attacker": None}] if whole.name_at("attacker") else [])
+    return nothing + ([{"attacker": None}] if whole.component_name_at("attacker") else [])
 
 
 def _format_changes(changes: dict[str, str | None]) -> str:

@@ -1,4 +1,5 @@
-"""Which parts fit each other, from the facts of their classes and their configuration: refused before any data are read."""
+"""Which parts fit each other, from the facts of their classes and their configuration: refused
+before any data are read."""
 
 from __future__ import annotations
 
@@ -9,15 +10,21 @@ import yaml
 
 from components.contracts.attackers import Attacker, Contamination, Evasion, Injection
 from components.contracts.roles import Component, Dataset, Gradient, Inference, Model
-from runner.compose.build import held_components
+from runner.compose.build import nested_components
 from runner.compose.fit.attacker_pairs import check_attacker
-from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer, a_kind
+from runner.compose.fit.incompatible import (
+    IncompatibleError,
+    Offer,
+    SuggestedFix,
+    kind_with_article,
+)
 from runner.compose.fit.traits import check_traits
 
 
 @contextmanager
-def _naming(path: str, **keys: str) -> Iterator[None]:
-    """Puts the key that holds a part before what is wrong with it; ``keys`` are the keys that hold parts by their role."""
+def _prefix_key_path(path: str, **keys: str) -> Iterator[None]:
+    """Puts the key that holds a part before what is wrong with it; ``keys`` are the keys that hold
+    parts by their role."""
     try:
         yield
     except IncompatibleError as error:
@@ -27,7 +34,8 @@ def _naming(path: str, **keys: str) -> Iterator[None]:
 def check_pairs(
     dataset: Dataset, model: Model, inference: Inference, attacker: Attacker | None
 ) -> None:
-    """Refuses parts that do not fit as they are configured; the offers of the error have not been tried.
+    """Refuses parts that do not fit as they are configured; the offers of the error have not been
+    tried.
 
     Raises:
         IncompatibleError: naming the pair.
@@ -59,16 +67,16 @@ def check_pairs(
         )
     if isinstance(attacker, Evasion):
         _check_predicts(inference, dataset, f"attacker={attacker.name} changes what is predicted")
-    check_held(inference, "inference", dataset, model)
+    check_nested_components(inference, "inference", dataset, model)
     if attacker is not None:
-        check_held(attacker, "attacker", dataset, model)
+        check_nested_components(attacker, "attacker", dataset, model)
     if dataset.poses() == "game" and attacker is None:
         raise IncompatibleError(
             f"attacker: dataset={dataset.name} is a game and needs an adversary",
             Offer("attacker", "there are"),
         )
     has_own_attacker = any(
-        isinstance(part, Attacker) for _, part in held_components(inference, "inference")
+        isinstance(part, Attacker) for _, part in nested_components(inference, "inference")
     )
     if inference.attacks and attacker is None and not has_own_attacker:
         raise IncompatibleError(
@@ -94,7 +102,8 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
 def check_side_by_side(
     asked_for: bool, dataset: Dataset, inference: Inference, attacker: Attacker | None
 ) -> None:
-    """Refuses replicates side by side of parts that cannot have them so, and variants that are to be learnt otherwise.
+    """Refuses replicates side by side of parts that cannot have them so, and variants that are to
+    be learnt otherwise.
 
     Raises:
         ConfigError: naming what cannot, and what could.
@@ -107,13 +116,14 @@ def check_side_by_side(
         )
     if dataset.poses() != "supervised":
         raise IncompatibleError(
-            f"{setting}: is for supervised data, and dataset={dataset.name} is {a_kind(dataset.poses())} problem; leave it out"
+            f"{setting}: is for supervised data, and dataset={dataset.name} is "
+            f"{kind_with_article(dataset.poses())} problem; leave it out"
         )
     if inference.side_by_side() is None:
         raise IncompatibleError(
             f"{setting}: inference={inference.name} computes one replicate after the other",
             Offer("inference", "use one of", joint=", or "),
-            mends=(Mend("leave it out"),),
+            mends=(SuggestedFix("leave it out"),),
         )
     if isinstance(attacker, Evasion):
         raise IncompatibleError(
@@ -134,7 +144,7 @@ def check_model(dataset: Dataset, model: Model) -> None:
     that_fit = Offer("model", "models that fit")
     if kind not in model.kinds:
         raise IncompatibleError(
-            f"model={model.name} does not fit dataset={dataset.name} ({a_kind(kind)} problem)",
+            f"model={model.name} does not fit dataset={dataset.name} ({kind_with_article(kind)} problem)",
             that_do,
         )
     if kind == "supervised" and dataset.domain not in model.domains:
@@ -163,16 +173,17 @@ def check_model(dataset: Dataset, model: Model) -> None:
         raise IncompatibleError(
             f"model.{setting}: the {target} labels of dataset={dataset.name} have none",
             that_fit,
-            mends=(Mend.by_setting("use", "model", mend),),
+            mends=(SuggestedFix.from_setting("use", "model", mend),),
         )
-    for path, part in held_components(model, "model"):
+    for path, part in nested_components(model, "model"):
         if isinstance(part, Model):
-            with _naming(path, model=path):
+            with _prefix_key_path(path, model=path):
                 check_model(dataset, part)
 
 
 def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
-    """Refuses an inference method that asks of the model, as both are configured, what it does not offer.
+    """Refuses an inference method that asks of the model, as both are configured, what it does not
+    offer.
 
     Raises:
         IncompatibleError: naming what is lacking and, where a key asks for it, the key.
@@ -182,14 +193,14 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     that_fit = Offer("inference", f"inference that fits model={model.name}")
     if kind not in inference.kinds:
         raise IncompatibleError(
-            f"inference={inference.name} has no use for {a_kind(kind)} problem", that_fit
+            f"inference={inference.name} has no use for {kind_with_article(kind)} problem", that_fit
         )
     target = dataset.target_kind()
     if target is not None and (misfit := inference.labels_misfit(target)):
         setting, mend = misfit
         raise IncompatibleError(
             f"inference.{setting}: needs other labels than the {target} ones of dataset={dataset.name}",
-            mends=(Mend.by_setting("use", "inference", mend),),
+            mends=(SuggestedFix.from_setting("use", "inference", mend),),
         )
     lacks = inference.needs - offered or inference.required_capabilities(kind, offered) - offered
     if not lacks:
@@ -199,7 +210,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
         for capability in lacks
         if capability in model.offers_where
     }
-    mends: tuple[Mend, ...] = ()
+    mends: tuple[SuggestedFix, ...] = ()
     if lacks == where.keys():
         settings = "; ".join(f"set model.{setting}" for setting in sorted(set(where.values())))
         # a setting brings all that it is named for, not only what is lacked here
@@ -208,7 +219,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
             for capability, setting in model.offers_where.items()
             if setting in where.values()
         }
-        mends = (Mend(settings, brings=frozenset({*lacks, *brought})),)
+        mends = (SuggestedFix(settings, brings=frozenset({*lacks, *brought})),)
     suffix = " as configured" if where else ""
     lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
     key_by_need = inference.asked_by_keys()
@@ -245,11 +256,13 @@ def check_scored(dataset: Dataset, model: Model) -> None:
             Offer(
                 "model", "one of the models that can", needs=frozenset({capability}), joint=", or "
             ),
-            mends=(Mend(f"use {mend}", changes),),
+            mends=(SuggestedFix(f"use {mend}", changes),),
         )
 
 
-def check_held(component: Component, where: str, dataset: Dataset, model: Model) -> None:
+def check_nested_components(
+    component: Component, where: str, dataset: Dataset, model: Model
+) -> None:
     """Refuse components inside a component that do not fit.
 
     If it holds both a model and an inference method, these form a run of their own on the
@@ -258,7 +271,7 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
     Raises:
         IncompatibleError: naming the key that holds it.
     """
-    parts = list(held_components(component, where))
+    parts = list(nested_components(component, where))
     models = [(path, part) for path, part in parts if isinstance(part, Model)]
     methods = [(path, part) for path, part in parts if isinstance(part, Inference)]
     victim = models[0][1] if models else model
@@ -266,11 +279,11 @@ def check_held(component: Component, where: str, dataset: Dataset, model: Model)
         if isinstance(part, Attacker):
             check_attacker(part, path, dataset, victim)
         if isinstance(part, Inference) and isinstance(component, Inference) and not models:
-            with _naming(path, inference=path):
+            with _prefix_key_path(path, inference=path):
                 check_needs(dataset, model, part)
-        check_held(part, path, dataset, victim)
+        check_nested_components(part, path, dataset, victim)
     for (path, inner_model), (by, method) in zip(models, methods, strict=False):
-        with _naming(path, model=path, inference=by):
+        with _prefix_key_path(path, model=path, inference=by):
             check_pairs(dataset, inner_model, method, None)
             if isinstance(component, Evasion):
                 _check_predicts(method, dataset, "a surrogate has to predict")
@@ -281,7 +294,7 @@ def check_gradients(inference: Inference, where: str, model: Model) -> None:
 
     Raises:
         IncompatibleError: naming the key that holds one."""
-    for path, part in held_components(inference, where):
+    for path, part in nested_components(inference, where):
         if isinstance(part, Gradient):
             check_gradient(part, path, model, inference)
         elif isinstance(part, Inference):
@@ -289,8 +302,8 @@ def check_gradients(inference: Inference, where: str, model: Model) -> None:
 
 
 def check_gradient(gradient: Gradient, where: str, model: Model, inference: Inference) -> None:
-    """Refuses an estimator of gradients that asks more than the model offers, or than the module that an inference method
-    makes of it has.
+    """Refuses an estimator of gradients that asks more than the model offers, or than the module
+    that an inference method makes of it has.
 
     Raises:
         IncompatibleError: naming what is lacking.

@@ -7,9 +7,9 @@ from components.contracts.attackers import Injection
 from components.contracts.roles import Dataset, Inference, Model
 from components.contracts.traits import TRAITS
 from components.datasets.own.own_file import OwnFile
-from runner.compose.fit.incompatible import IncompatibleError, Mend, Offer
+from runner.compose.fit.incompatible import IncompatibleError, Offer, SuggestedFix
 
-OTHERS = {
+OFFER_LEADS = {
     "model": "models that fit",
     "inference": "inference that fits",
     "attacker": "attackers that fit",
@@ -39,9 +39,9 @@ def check_traits(
         ]
     if misfits:
         why, has, setting = misfits[0]
-        mends = (Mend.by_setting("set", "dataset", setting),) if setting else ()
+        mends = (SuggestedFix.from_setting("set", "dataset", setting),) if setting else ()
         raise IncompatibleError(
             f"{where or role}={part.name}: {why}, and dataset={dataset.name} has {has}",
-            Offer(role, OTHERS[role], where=where),
+            Offer(role, OFFER_LEADS[role], where=where),
             mends=mends,
         )

@@ -1,7 +1,9 @@
-"""Figures of a report as plotly.js draws them: hover shows the numbers, the legend switches lines on and off.
+"""Figures of a report as plotly.js draws them: hover shows the numbers, the legend switches lines
+on and off.
 
-Each has the table, the colours and the order of the figure of the same name in ``components.figures``.  Panels stand below
-each other, so that a chart can be as narrow as a telephone.  What is returned is plain values, written as JSON."""
+Each has the table, the colours and the order of the figure of the same name in
+``components.figures``.  Panels stand below each other, so that a chart can be as narrow as a
+telephone.  What is returned is plain values, written as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from components.figures.style import LINES, PALETTE, line_look
+from components.figures.style import LINES, PALETTE, series_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 Chart = dict[str, Any]
 DASHES = dict(zip(LINES, ("solid", "dash", "dot", "dashdot"), strict=True))
 SYMBOLS = ["circle", "square", "diamond", "triangle-down", "star", "triangle-up", "cross", "x"]
-PANEL = 260
-LEGEND_LINE = 20
+PANEL_HEIGHT_PIXELS = 260
+LEGEND_LINE_PIXELS = 20
 EDGE = 90  # pixels: height of a panel, of a line of the legend, of what is around
 MOST_POINTS = 20_000  # of a panel: longer lines are thinned, first and last points kept
 FEWEST = 20
@@ -52,12 +54,17 @@ def numbers(values: Iterable[float]) -> list[float | None]:
 
 def _layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
     """Layout of panels below each other, with one legend under them."""
-    height = PANEL * len(panels) + EDGE + LEGEND_LINE * n_names
+    height = PANEL_HEIGHT_PIXELS * len(panels) + EDGE + LEGEND_LINE_PIXELS * n_names
     layout: Chart = {
         "grid": {"rows": len(panels), "columns": 1, "pattern": "independent", "ygap": 0.25},
         "height": height,
         "margin": {"l": 60, "r": 15, "t": 15, "b": 50},
-        "legend": {"orientation": "h", "yanchor": "top", "y": -70 / (PANEL * len(panels)), "x": 0},
+        "legend": {
+            "orientation": "h",
+            "yanchor": "top",
+            "y": -70 / (PANEL_HEIGHT_PIXELS * len(panels)),
+            "x": 0,
+        },
         "hovermode": "closest",
         "paper_bgcolor": "#fff",
         "plot_bgcolor": "#fff",
@@ -70,7 +77,7 @@ def _layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
     return layout
 
 
-def _on(i: int, name: str, first: bool) -> Chart:
+def _axis_references(i: int, name: str, first: bool) -> Chart:
     """Axes of a trace, and the legend name that switches it."""
     axis = str(i + 1) if i else ""
     return {
@@ -96,7 +103,7 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
             dash = "solid" if k // len(PALETTE) % 2 == 0 else "dash"
             colour = PALETTE[k % len(PALETTE)]
             data.append(
-                _on(i, model, not any(t["legendgroup"] == model for t in data))
+                _axis_references(i, model, not any(t["legendgroup"] == model for t in data))
                 | {
                     "type": "scatter",
                     "mode": "lines+markers",
@@ -133,8 +140,9 @@ def evolution_chart(
     words: Mapping[str, str],
     known: str,
 ) -> Chart:
-    """``evolution``: columns method, replicate, step, metric, value; a method's replicates are switched together."""
-    from components.figures.samples.evolution import axis_words, band_of
+    """``evolution``: columns method, replicate, step, metric, value; a method's replicates are
+    switched together."""
+    from components.figures.samples.evolution import format_axis_label, replicate_band
 
     metrics, methods = (list(dict.fromkeys(table[c])) for c in ("metric", "method"))
     each = int(MOST_POINTS / max(1, table.groupby(["method", "replicate"]).ngroups))
@@ -146,14 +154,16 @@ def evolution_chart(
             method_rows = rows[rows["method"] == method]
             if method_rows.empty:
                 continue
-            look = line_look(k)
+            look = series_style(k)
             line = {"color": look["color"], "dash": DASHES[look["ls"]], "width": 2 if band else 1.2}
-            on = _on(i, method, not any(t["legendgroup"] == method for t in data)) | {
+            on = _axis_references(i, method, not any(t["legendgroup"] == method for t in data)) | {
                 "type": "scatter",
                 "mode": "lines",
             }
             if band:
-                mean, low, high = (s.iloc[_thin(len(s), LONGEST)] for s in band_of(method_rows))
+                mean, low, high = (
+                    s.iloc[_thin(len(s), LONGEST)] for s in replicate_band(method_rows)
+                )
                 x = numbers(mean.index)
                 edges = {"width": 0}
                 data.append(
@@ -205,7 +215,7 @@ def evolution_chart(
         if metric in exact:
             steps = numbers([rows["step"].min(), rows["step"].max()])
             data.append(
-                _on(i, known, not any(t["legendgroup"] == known for t in data))
+                _axis_references(i, known, not any(t["legendgroup"] == known for t in data))
                 | {
                     "type": "scatter",
                     "mode": "lines",
@@ -217,7 +227,7 @@ def evolution_chart(
     return {
         "data": data,
         "layout": _layout(
-            [axis_words(m, words) for m in metrics], label, len(methods) + bool(exact)
+            [format_axis_label(m, words) for m in metrics], label, len(methods) + bool(exact)
         ),
     }
 
@@ -264,7 +274,9 @@ def spread_chart(
             # the quartiles inside, no tails
             shape = {"box": {"visible": True}, "points": False, "spanmode": "hard"}
             data.append(
-                _on(i, method, grouped and i == 0) | trace | (shape if kind == "violin" else {})
+                _axis_references(i, method, grouped and i == 0)
+                | trace
+                | (shape if kind == "violin" else {})
             )
         if metric in levels:
             axis_number = str(i + 1) if i else ""

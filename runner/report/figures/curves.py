@@ -1,4 +1,5 @@
-"""Figures of a report that show the cells of its tables along a grid key: learning curves, curves under attack."""
+"""Figures of a report that show the cells of its tables along a grid key: learning curves, curves
+under attack."""
 
 from __future__ import annotations
 
@@ -7,15 +8,15 @@ from typing import Any
 
 from runner.report.figures.charts import curve_chart
 from runner.report.figures.picture import Picture
-from runner.report.results import Laid
+from runner.report.results import TableLayout
 from runner.study.definition import StudyDefinition
 
 
-def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
+def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Picture]:
     """Learning curves of completed runs: {file stem: (figure, caption)}."""
     import pandas as pd
 
-    from components.figures.supervised.learning_curve import in_words, learning_curve
+    from components.figures.supervised.learning_curve import format_metric_name, learning_curve
 
     pictures = {}
     for spec in study.figures:
@@ -48,11 +49,11 @@ def curves(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
             settings = f", settings {preset}" if preset else ""
             titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
-            along = f"{' and '.join(map(in_words, spec.metrics))} against {spec.x.split('.')[-1]}"
+            along = f"{' and '.join(map(format_metric_name, spec.metrics))} against {spec.x.split('.')[-1]}"
             shows = titles.get(spec.x, along)
             caption = f"{shows}, mean ± SE{settings}; data: {data}"
             table = pd.DataFrame(rows)
-            words = {metric: in_words(metric) for metric in spec.metrics}
+            words = {metric: format_metric_name(metric) for metric in spec.metrics}
             figure = learning_curve(table, spec.label)
             chart = curve_chart(table, spec.label, words)
             pictures[spec.name] = Picture(figure, caption, chart)

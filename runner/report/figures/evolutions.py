@@ -1,4 +1,5 @@
-"""Figures of a report that show whole runs: how a metric went from evaluation to evaluation, in every replicate."""
+"""Figures of a report that show whole runs: how a metric went from evaluation to evaluation, in
+every replicate."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ AXES = {"steps": "iteration", "seconds": "seconds of training"}
 
 
 def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
-    """Each line with the seconds that its replicate has trained until then: evaluations before it are not among them."""
+    """Each line with the seconds that its replicate has trained until then: evaluations before it
+    are not among them."""
     clock: dict[int, float] = {}  # of the last line
     seconds: dict[int, float] = {}
     for line in lines:
@@ -31,7 +33,8 @@ def training_seconds(lines: list[Line]) -> Iterator[tuple[Line, float]]:
 
 
 def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, Picture]:
-    """Every figure of ``study.evolutions`` that has a record to draw: {file stem: (figure, caption)}."""
+    """Every figure of ``study.evolutions`` that has a record to draw: {file stem: (figure,
+    caption)}."""
     if snapshot is None or not study.evolutions:
         return {}
     import pandas as pd

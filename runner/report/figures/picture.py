@@ -1,4 +1,5 @@
-"""A figure of a report: drawn for paper and for pages that run no scripts, and as the values that a browser draws it from."""
+"""A figure of a report: drawn for paper and for pages that run no scripts, and as the values that a
+browser draws it from."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class Picture(NamedTuple):
 
 
 def mark_smoke(figure: Figure) -> Figure:
-    """The figure with ``SMOKE`` across it, pale, so that no slide that shows it can be taken for a result."""
+    """The figure with ``SMOKE`` across it, pale, so that no slide that shows it can be taken for a
+    result."""
     figure.text(
         0.5,
         0.5,

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from runner.report.figures.picture import Picture
-from runner.report.results import Laid
+from runner.report.results import TableLayout
 from runner.report.verdicts import LEVEL, compare, holm, scores_by_replicate
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import RankSpec
 
-FEWEST_BLOCKS = 5
-FEWEST_ROWS = 3
+MIN_BLOCKS = 5
+MIN_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
         ValueError: fewer than three rows, or scores of different length.
     """
     names = list(scores)
-    if len(names) < FEWEST_ROWS:
+    if len(names) < MIN_ROWS:
         raise ValueError(f"{len(names)} rows cannot be ranked; three or more can")
     table = np.stack([scores[name] for name in names], axis=1)  # [N, k]
     n, k = table.shape
@@ -99,7 +99,7 @@ def critical_difference(k: int, n: int, level: float = LEVEL) -> float:
     return q * math.sqrt(k * (k + 1) / (6 * n))
 
 
-def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
+def ranks(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Picture]:
     """Every diagram of ``study.ranks`` that has scores enough: {file stem: figure}."""
     if not study.ranks:
         return {}
@@ -111,7 +111,7 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
         names, preset = study.row_labels(spec)
         scores = _blocks(spec, laid, list(names))
         n = len(next(iter(scores.values()), []))
-        if len(scores) < FEWEST_ROWS or n < FEWEST_BLOCKS:
+        if len(scores) < MIN_ROWS or n < MIN_BLOCKS:
             continue
         ranking = rank({names[row]: values for row, values in scores.items()}, True, spec.test)
         blocks = "columns" if spec.blocks == "columns" else f"replicates of {spec.column}"
@@ -131,15 +131,15 @@ def ranks(study: StudyDefinition, tables: list[Laid]) -> dict[str, Picture]:
     return pictures
 
 
-def _blocks(spec: RankSpec, laid: Laid, rows: list[str]) -> dict[str, NDArray[np.float64]]:
-    """Scores by row, turned so that lower is better, of the blocks that all rows with any score have; rows without one are
-    left out."""
+def _blocks(spec: RankSpec, laid: TableLayout, rows: list[str]) -> dict[str, NDArray[np.float64]]:
+    """Scores by row, turned so that lower is better, of the blocks that all rows with any score
+    have; rows without one are left out."""
     by_row: dict[str, dict[object, float]] = {}
     for row, cells in laid.rows:
         if row.name not in rows:
             continue
         for cell in cells:
-            sign = -1.0 if laid.spec.better_of(cell.column) == "higher" else 1.0
+            sign = -1.0 if laid.spec.column_direction(cell.column) == "higher" else 1.0
             centre = cell.centre(laid.spec) if spec.blocks == "columns" else None
             if centre is not None and math.isfinite(centre[0]):
                 by_row.setdefault(row.name, {})[cell.column] = sign * centre[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from runner.report.figures.charts import spread_chart
 from runner.report.figures.picture import Picture
-from runner.report.results import Laid, scores
+from runner.report.results import TableLayout, scores
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -16,7 +16,7 @@ CHOSEN = "beta_selected"
 
 
 def spreads(
-    study: StudyDefinition, snapshot: Snapshot | None, tables: list[Laid]
+    study: StudyDefinition, snapshot: Snapshot | None, tables: list[TableLayout]
 ) -> dict[str, Picture]:
     """Every figure of ``study.spreads`` that has scores to draw: {file stem: (figure, caption)}."""
     if not study.spreads:
@@ -33,7 +33,7 @@ def spreads(
             laid = next(t for t in tables if metric in t.spec.metrics)
             for row, cells in laid.rows:
                 for cell in cells:
-                    if row.name in names and laid.spec.metric_of(cell.column) == metric:
+                    if row.name in names and laid.spec.column_metric(cell.column) == metric:
                         group = cell.column if laid.spec.metric else ""
                         one = {"method": names[row.name], "group": group, "metric": metric}
                         lines += [one | {"value": value} for value in cell.values.values()]

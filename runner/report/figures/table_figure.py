@@ -5,24 +5,25 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from components.figures.style import new_figure
-from runner.report.results import Laid
+from runner.report.results import TableLayout
 from runner.study.definition import CENTRES
 
 INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"
-LABEL = 2.2
-COLUMN = 1.15
-LINE = 0.42  # inches: width of the labels, of a column; height of a line
+LABEL_WIDTH_INCHES = 2.2
+COLUMN_WIDTH_INCHES = 1.15
+LINE_HEIGHT_INCHES = 0.42  # inches: width of the labels, of a column; height of a line
 VERDICTS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b", "differs": "#b2182b"}
 
 
-def table_figure(laid: Laid) -> Figure:
-    """Ours, mean(SE) or median(IQR), the best in bold; below each, small, what is printed, coloured by the verdict."""
+def table_figure(laid: TableLayout) -> Figure:
+    """Ours, mean(SE) or median(IQR), the best in bold; below each, small, what is printed, coloured
+    by the verdict."""
     n_rows = len(laid.rows)
     n_columns = len(laid.columns)
     # long headings need room
-    column = max(COLUMN, 0.1 + 0.075 * max((len(c) for c in laid.columns), default=0))
-    width = LABEL + column * n_columns
-    height = LINE * (n_rows + 2.6)
+    column = max(COLUMN_WIDTH_INCHES, 0.1 + 0.075 * max((len(c) for c in laid.columns), default=0))
+    width = LABEL_WIDTH_INCHES + column * n_columns
+    height = LINE_HEIGHT_INCHES * (n_rows + 2.6)
     figure, (ax,) = new_figure(1, 1, width=width, height=height)
     figure.set_layout_engine("none")  # everything is placed in inches
     ax.set_position((0, 0, 1, 1))
@@ -30,22 +31,36 @@ def table_figure(laid: Laid) -> Figure:
     ax.axis("off")
     y = 0.35
     ax.text(0, y, laid.spec.title, fontsize=11, weight="bold", color=INK, va="center")
-    y += LINE
+    y += LINE_HEIGHT_INCHES
     for j, heading in enumerate(laid.columns):
         ax.text(
-            LABEL + column * (j + 0.5), y, heading, ha="center", va="center", fontsize=9, color=INK
+            LABEL_WIDTH_INCHES + column * (j + 0.5),
+            y,
+            heading,
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=INK,
         )
-    ax.plot([0, width], [y + LINE / 2] * 2, color=INK, linewidth=0.8)
+    ax.plot([0, width], [y + LINE_HEIGHT_INCHES / 2] * 2, color=INK, linewidth=0.8)
     previous = None
     for row, cells in laid.rows:
-        y += LINE
+        y += LINE_HEIGHT_INCHES
         if previous is not None and row.published_label != previous:
-            ax.plot([0, width], [y - LINE / 2] * 2, color=RULE, linewidth=0.6)
+            ax.plot([0, width], [y - LINE_HEIGHT_INCHES / 2] * 2, color=RULE, linewidth=0.6)
         previous = row.published_label
         ax.text(0, y, row.label, fontsize=9, color=INK, va="center")
-        ax.text(LABEL - 0.1, y, row.preset, fontsize=7.5, color=GREY, va="center", ha="right")
+        ax.text(
+            LABEL_WIDTH_INCHES - 0.1,
+            y,
+            row.preset,
+            fontsize=7.5,
+            color=GREY,
+            va="center",
+            ha="right",
+        )
         for j, cell in enumerate(cells):
-            x = LABEL + column * (j + 0.5)
+            x = LABEL_WIDTH_INCHES + column * (j + 0.5)
             text = cell.format(laid.spec)
             if not text:
                 ax.text(x, y - 0.06, "not run", ha="center", va="center", fontsize=8, color=RULE)
@@ -72,8 +87,8 @@ def table_figure(laid: Laid) -> Figure:
                     fontsize=7,
                     color=colour,
                 )
-    y += LINE
-    ax.plot([0, width], [y - LINE / 2] * 2, color=INK, linewidth=0.8)
+    y += LINE_HEIGHT_INCHES
+    ax.plot([0, width], [y - LINE_HEIGHT_INCHES / 2] * 2, color=INK, linewidth=0.8)
     printed = (
         f"below, small: {laid.published.source}, {laid.published.where}" if laid.published else ""
     )

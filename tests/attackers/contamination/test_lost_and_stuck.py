@@ -15,7 +15,8 @@ def attacked(name, seed=0, replicates=60, n_steps=500, **keys):
 
 
 def share(struck):
-    """z-score of a share over replicates, each of which is one draw: times are not independent in bursts."""
+    """z-score of a share over replicates, each of which is one draw: times are not independent in
+    bursts."""
     return struck.double().mean(1)
 
 

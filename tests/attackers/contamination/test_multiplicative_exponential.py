@@ -9,7 +9,7 @@ from known_targets import z_score
 from small_sequences import run
 
 from components.contracts.sequences import Clean
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -49,7 +49,9 @@ def test_extremes():
 
 def test_it_needs_to_know_the_noise():
     problem, rng = load("wiener_velocity", n_steps=10)
-    with pytest.raises(Misfit, match="does not know apart from them; use a simulated one"):
+    with pytest.raises(
+        ConfigMismatchError, match="does not know apart from them; use a simulated one"
+    ):
         component("attacker", "multiplicative_exponential").corrupt(
             Clean(problem.observations), rng
         )
@@ -63,7 +65,8 @@ def test_a_missing_observation_stays_missing():
 
 
 def dense(epsilon, Sigma, rate, scale):
-    """(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ, by sums over ξ on a fine grid in log ξ."""
+    """(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ, by sums over ξ on a fine grid in log
+    ξ."""
     log_xi = torch.linspace(-60, 12, 200_001, dtype=torch.float64)
     xi = log_xi.exp()
     weight = (-xi / scale).exp() / scale * xi * (log_xi[1] - log_xi[0])

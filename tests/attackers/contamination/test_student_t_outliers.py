@@ -9,7 +9,7 @@ from known_targets import z_score
 from torch.distributions import StudentT
 
 from components.contracts.sequences import Clean
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def attack(seed=0, replicates=40, n_steps=400, **keys):
@@ -65,11 +65,11 @@ def test_density_is_the_printed_mixture_and_integrates_to_one():
 )
 def test_a_law_without_a_known_density_says_so(keys, mend):
     attacker = component("attacker", "student_t_outliers", **keys)
-    with pytest.raises(Misfit, match=f"set attacker.{mend}"):
+    with pytest.raises(ConfigMismatchError, match=f"set attacker.{mend}"):
         attacker.log_noise_density(torch.zeros(1, 2), torch.eye(2))
 
 
 def test_noise_cannot_be_replaced_where_it_is_not_known():
     _, rng = load("wiener_velocity", n_steps=3)
-    with pytest.raises(Misfit, match=r"set attacker\.mode=add"):
+    with pytest.raises(ConfigMismatchError, match=r"set attacker\.mode=add"):
         component("attacker", "student_t_outliers").corrupt(Clean(torch.zeros(1, 3, 2)), rng)

@@ -1,4 +1,5 @@
-"""Auto-PGD, FAB and AutoAttack: the algorithm written out, exact distances, and the standard composition."""
+"""Auto-PGD, FAB and AutoAttack: the algorithm written out, exact distances, and the standard
+composition."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def test_auto_pgd_is_its_algorithm_written_out(norm, rho):
 
 
 def test_the_targeted_ratio_is_its_equation():
-    """(z_y − z_t)/(z_π1 − (z_π3 + z_π4)/2), Croce and Hein (2020), eq. (7), for one network's logits of any scale."""
+    """(z_y − z_t)/(z_π1 − (z_π3 + z_π4)/2), Croce and Hein (2020), eq. (7), for one network's
+    logits of any scale."""
     z = torch.randn(20, 6, generator=generator(), dtype=F64)
     y, t = (torch.randint(6, (20, 1), generator=generator(s)) for s in (1, 2))
     for scale in (1.0, 1e6):
@@ -208,7 +210,8 @@ def test_they_stay_in_the_ball_and_the_bounds_and_repeat_themselves(name, keys):
 
 
 def test_auto_pgd_needs_no_step_size():
-    """With as many steps it leaves no more rows right than PGD with any of four step sizes, and raises the loss further."""
+    """With as many steps it leaves no more rows right than PGD with any of four step sizes, and
+    raises the loss further."""
     model = Softmax(inputs=12, seed=5)
     x, y = images(model, 150)
     victim, eps = Attacked(model, UNIT), 0.1

@@ -9,14 +9,21 @@ import torch
 from small_victims import F64, Softmax, generator, images
 
 from components.attackers.attacked import Attacked
-from components.attackers.criteria import CRITERIA, SPREAD, certainty, log_likelihood, summed_slope
+from components.attackers.criteria import (
+    CRITERIA,
+    SPREAD,
+    certainty,
+    log_likelihood,
+    log_likelihood_logit_gradient,
+)
 from components.attackers.evasion.loop import Ascent, ascend
 from components.contracts.predictive import Categorical
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def test_the_difference_of_logits_ratio_is_its_equation():
-    """DLR(x, y) = −(z_y − max_{i≠y} z_i)/(z_π1 − z_π3), Croce and Hein (2020), eq. (6), of one network's own logits."""
+    """DLR(x, y) = −(z_y − max_{i≠y} z_i)/(z_π1 − z_π3), Croce and Hein (2020), eq. (6), of one
+    network's own logits."""
     logits = torch.randn(30, 5, generator=generator(), dtype=F64)
     y = torch.randint(5, (30, 1), generator=generator(1))
     ours = CRITERIA["dlr"](Categorical(logits[None, :, None]), y)
@@ -113,7 +120,8 @@ class Confident:
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("scale", [400.0, 4e4])
 def test_a_confident_network_hides_from_no_criterion(scale, norm):
-    """In float32 a softmax of large logits is exactly one, and log p(y|x) is flat: its slope is taken at tempered logits."""
+    """In float32 a softmax of large logits is exactly one, and log p(y|x) is flat: its slope is
+    taken at tempered logits."""
     x = torch.rand(50, 4, generator=generator()) * 0.4 + 0.6  # class 0, far from the boundary
     y = torch.zeros(50, 1, dtype=torch.long)
     model = Confident(scale)
@@ -126,7 +134,8 @@ def test_a_confident_network_hides_from_no_criterion(scale, norm):
 
 
 def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where_one_minus_p_has_none():
-    """Against float64 autograd of log p at the tempered logits, in float32 and for mixtures, tasks and missing labels."""
+    """Against float64 autograd of log p at the tempered logits, in float32 and for mixtures, tasks
+    and missing labels."""
     for scale, dtype in itertools.product((1.0, 40.0, 1e6), (torch.float32, F64)):
         logits = scale * torch.randn(2, 30, 2, 5, generator=generator(1), dtype=F64)
         logits = logits[:1] if scale > 1 else logits
@@ -137,7 +146,7 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
         spread = (logits.amax(-1) - logits.amin(-1)).amax((0, 2))
         leaf = (logits * (SPREAD / spread).clamp_max(1.0)[:, None, None]).requires_grad_(True)
         (exact,) = torch.autograd.grad(log_likelihood(Categorical(leaf), y).sum(), leaf)
-        ours = summed_slope(Categorical(logits.to(dtype)), y, soften=True).double()
+        ours = log_likelihood_logit_gradient(Categorical(logits.to(dtype)), y, soften=True).double()
         size = exact.abs().amax((0, 2, 3), keepdim=True).clamp_min(1e-300)
         torch.testing.assert_close(
             ours / size, exact / size, rtol=0, atol=1e-2 if dtype == torch.float32 else 1e-6
@@ -147,7 +156,9 @@ def test_the_slope_of_cross_entropy_is_its_derivative_and_keeps_its_digits_where
 def test_the_slope_does_not_know_the_scale_of_confident_logits():
     logits = 30 * torch.randn(1, 20, 1, 6, generator=generator(3), dtype=F64)
     y = torch.randint(6, (20, 1), generator=generator(4))
-    one, other = (summed_slope(Categorical(c * logits), y, soften=True) for c in (1.0, 1e6))
+    one, other = (
+        log_likelihood_logit_gradient(Categorical(c * logits), y, soften=True) for c in (1.0, 1e6)
+    )
     torch.testing.assert_close(one, other)
 
 
@@ -166,5 +177,7 @@ def test_certainty_orders_as_log_p_does_and_tells_apart_what_is_certain():
 def test_two_classes_have_no_third():
     model = Softmax(classes=2)
     x, y = images(model, 5)
-    with pytest.raises(Misfit, match=r"attacker.criterion: dlr compares .* use margin"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"attacker.criterion: dlr compares .* use margin"
+    ):
         ascend(Attacked(model), x, y, generator(), 0.1, Ascent("linf", 1, 1.0, criterion="dlr"))

@@ -1,4 +1,5 @@
-"""The loop and the three norms of gradient attacks, against slow searches and the equations written out."""
+"""The loop and the three norms of gradient attacks, against slow searches and the equations written
+out."""
 
 from __future__ import annotations
 
@@ -215,8 +216,8 @@ def test_no_row_stops_where_predictions_are_random():
     model = Softmax()
     x, y = images(model, 100)
     wavering = Wavering()
-    assert Attacked(wavering).wavers(x)
-    assert not Attacked(model).wavers(x)
+    assert Attacked(wavering).is_stochastic(x)
+    assert not Attacked(model).is_stochastic(x)
     one, many = (
         ascend(Attacked(wavering, (0.0, 1.0)), x, y, generator(1), 0.3, how)
         for how in (Ascent("linf", 1, 1.0, stop_when_broken=False), Ascent("linf", 20, 0.125))

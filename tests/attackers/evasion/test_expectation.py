@@ -1,4 +1,5 @@
-"""An attack with and without expectation over the draws of a posterior that draws anew at each prediction."""
+"""An attack with and without expectation over the draws of a posterior that draws anew at each
+prediction."""
 
 import dataclasses
 

@@ -20,7 +20,8 @@ def mlp_victim(problem, inference="map", **options):
 
 
 def test_one_literal_step():
-    """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds; the derivative by central differences, input by input."""
+    """x' = x − ε sign ∇_x log p(y|x), clipped to the bounds; the derivative by central differences,
+    input by input."""
     problem = classes(n=8)
     victim, x, y = (
         mlp_victim(problem, widths=[6], activation="tanh"),
@@ -42,8 +43,8 @@ def test_one_literal_step():
 
 
 def test_linear_classifier_loses_epsilon_times_the_l1_norm():
-    """Two classes, f = Wx: the margin f_y − f_other falls by exactly ε ‖w_y − w_other‖₁, the most that any δ with
-    ‖δ‖∞ ≤ ε can do (Goodfellow et al. 2015, section 3)."""
+    """Two classes, f = Wx: the margin f_y − f_other falls by exactly ε ‖w_y − w_other‖₁, the most
+    that any δ with ‖δ‖∞ ≤ ε can do (Goodfellow et al. 2015, section 3)."""
     problem = classes(n_classes=2, bounds=None)
     victim = mlp_victim(problem, widths=[])
     x, y = problem.test.x, problem.test.y
@@ -80,7 +81,8 @@ def test_norm_bounds_and_effect(inference):
 
 
 def test_bayesian_gradient_is_that_of_the_mean_probability():
-    """∇ log S⁻¹ Σ_s p_s, not S⁻¹ Σ_s ∇ log p_s: the attacker faces the predictive of the draws it is given."""
+    """∇ log S⁻¹ Σ_s p_s, not S⁻¹ Σ_s ∇ log p_s: the attacker faces the predictive of the draws it
+    is given."""
     problem = classes(n=5)
     victim = mlp_victim(problem, "mean_field_vi", widths=[6])
     x, y = problem.test.x.clone().requires_grad_(), problem.test.y

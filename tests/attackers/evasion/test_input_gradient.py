@@ -1,4 +1,5 @@
-"""The gradient of a victim in its inputs: written out where a posterior offers it, in fewer digits where asked for."""
+"""The gradient of a victim in its inputs: written out where a posterior offers it, in fewer digits
+where asked for."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from components.attackers.evasion.loop import Ascent, ascend
 from components.contracts.predictive import Categorical
 from components.posteriors.draws import Draws
 from components.posteriors.networks import Networks
-from components.posteriors.particles import OwnRows, Particles
+from components.posteriors.particles import BlockwiseParticles, Particles
 from components.posteriors.point_estimate import PointEstimate
-from components.trouble import Doubtful, Misfit
+from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 
 ACTIVATIONS = ("relu", "leaky_relu", "tanh", "gelu", "softplus", "identity")
@@ -42,7 +43,7 @@ def posteriors(problem, activation="tanh", widths=(6, 1, 5)):
         (PointEstimate(biases.build(problem, Streams(1))), 1),
         (Networks(tuple(own)), 1),
         (Particles(own[0], theta), 1),
-        (OwnRows(own[0], theta), 3),
+        (BlockwiseParticles(own[0], theta), 3),
         (draws, 1),
     ]
 
@@ -50,7 +51,8 @@ def posteriors(problem, activation="tanh", widths=(6, 1, 5)):
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_the_gradient_written_out_is_that_of_a_graph(activation, criterion):
-    """∂/∂x Σ_b J(y_b, x_b) of the predictive itself, by autograd, for posteriors of one network, of several, of draws."""
+    """∂/∂x Σ_b J(y_b, x_b) of the predictive itself, by autograd, for posteriors of one network, of
+    several, of draws."""
     problem = classes(n=40, n_inputs=7, n_classes=4)
     for widths in ((), (6,), (6, 1, 5)):
         for posterior, blocks in posteriors(problem, activation, widths):
@@ -85,7 +87,8 @@ def test_rows_may_follow_criteria_of_their_own():
 
 
 def test_a_whole_attack_is_the_same_with_a_graph():
-    """The same bits where there is one network; its gradient is then made by the same products in the same order."""
+    """The same bits where there is one network; its gradient is then made by the same products in
+    the same order."""
 
     class Graph:
         def __init__(self, posterior):
@@ -170,13 +173,15 @@ def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
 
 @pytest.mark.parametrize("target", [None, 1])
 def test_a_rounded_gradient_never_decides_success(trained, target):
-    """A copy that lies about every row stops none that the victim itself does not give up, and none is stopped unseen."""
+    """A copy that lies about every row stops none that the victim itself does not give up, and none
+    is stopped unseen."""
     problem, posterior = trained
     x, y = problem.test.x, problem.test.y
     aim = target is None
 
     class Liar:
-        """Says of every row what the attack would like to hear, and has the victim's own gradient."""
+        """Says of every row what the attack would like to hear, and has the victim's own
+        gradient."""
 
         def predict(self, z, g):
             f = posterior.predict(z.to(x.dtype), g).logits
@@ -223,7 +228,8 @@ def test_posteriors_of_networks_have_a_copy_in_the_format_and_others_are_refused
         )
         assert float((ours - single).norm() / single.norm()) < 0.05
     with pytest.raises(
-        Misfit, match=r"attacker\.precision=bfloat16: this victim cannot be computed in that format"
+        ConfigMismatchError,
+        match=r"attacker\.precision=bfloat16: this victim cannot be computed in that format",
     ):
         Attacked(Softmax()).round_gradient("bfloat16")
 
@@ -236,5 +242,5 @@ def test_where_the_cpu_does_not_multiply_the_format_one_line_says_so(trained, mo
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         attacker.perturb(Attacked(posterior), problem.test.x, problem.test.y, Streams(0), 0.1)
-    assert [w.category for w in told] == ([] if has else [Doubtful])
+    assert [w.category for w in told] == ([] if has else [QuestionableConfigWarning])
     assert has or "use attacker.precision=full" in str(told[0].message)

@@ -1,4 +1,5 @@
-"""Noise, DeepFool, Carlini and Wagner, Langevin samples and squares, against their equations written out."""
+"""Noise, DeepFool, Carlini and Wagner, Langevin samples and squares, against their equations
+written out."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from small_victims import F64, Softmax, generator, images
 
 from components.attackers.attacked import Attacked
 from components.attackers.criteria import margins
-from components.attackers.evasion.square import _halvings, _window
+from components.attackers.evasion.square import _count_halvings, _window
 from components.attackers.norms import NORMS
 from components.contracts.predictive import Categorical
 
@@ -176,7 +177,8 @@ def test_one_step_of_carlini_and_wagner_written_out(kappa):
 
 @pytest.mark.parametrize("target", [None, 1])
 def test_success_of_carlini_and_wagner_is_by_a_margin_of_kappa(target):
-    """The shortest perturbation found with κ has the margin, and is longer than what would do without."""
+    """The shortest perturbation found with κ has the margin, and is longer than what would do
+    without."""
     model = Softmax()
     x, y = images(model, 30)
     labels = y if target is None else torch.full_like(y, target)
@@ -204,7 +206,8 @@ def test_success_of_carlini_and_wagner_is_by_a_margin_of_kappa(target):
 
 
 def test_the_search_over_the_price_of_carlini_and_wagner_written_out():
-    """Row by row: the price halved towards 0 or the last failure where it succeeds, ten times larger while nothing has."""
+    """Row by row: the price halved towards 0 or the last failure where it succeeds, ten times
+    larger while nothing has."""
     model = Softmax()
     x, y = images(model, 9)
     attacker, victim = (
@@ -234,7 +237,8 @@ def test_the_search_over_the_price_of_carlini_and_wagner_written_out():
 
 @pytest.mark.slow
 def test_the_search_of_carlini_and_wagner_comes_near_the_shortest_perturbation():
-    """On a linear classifier without bounds the shortest perturbation is the distance to the nearest plane."""
+    """On a linear classifier without bounds the shortest perturbation is the distance to the
+    nearest plane."""
     model = Softmax()
     model.w, model.v = 1e-4 * torch.eye(6, 8, dtype=F64).unsqueeze(0), 1e4 * model.v
     x, y = images(model, 20)
@@ -353,7 +357,7 @@ def test_squares_change_one_window_at_a_time_and_keep_only_what_helps(shape):
         changed = ((candidate - best).abs() > 1e-12).reshape(shape if shape else (1, 1, 16))
         grid = changed.any(0) if changed.ndim == 3 else changed
         where = grid.nonzero()
-        h, w = _window(0.5 * 0.5 ** _halvings(query, 40), *grid.shape)
+        h, w = _window(0.5 * 0.5 ** _count_halvings(query, 40), *grid.shape)
         if len(where):
             assert bool((where.amax(0) - where.amin(0) < torch.tensor([h, w])).all())
         if now < value:
@@ -366,8 +370,8 @@ def test_squares_change_one_window_at_a_time_and_keep_only_what_helps(shape):
 
 def test_the_squares_shrink_by_the_printed_schedule():
     at = (0, 10, 11, 51, 201, 501, 1001, 2001, 4001, 6001, 8001)
-    assert [_halvings(i, 10_000) for i in at] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert [_halvings(i, 1000) for i in (1, 2, 5, 6)] == [0, 1, 1, 2]
+    assert [_count_halvings(i, 10_000) for i in at] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert [_count_halvings(i, 1000) for i in (1, 2, 5, 6)] == [0, 1, 1, 2]
     assert _window(0.8, 28, 28) == (25, 25)
     assert _window(1e-4, 28, 28) == (1, 1)
     assert _window(1.0, 4, 9) == (4, 6)
@@ -387,7 +391,8 @@ def test_a_broken_row_is_left_alone():
 
 
 def test_who_knows_more_breaks_more():
-    """Noise < more noise; noise < squares < PGD; DeepFool and C&W near PGD; Langevin samples above noise, below PGD."""
+    """Noise < more noise; noise < squares < PGD; DeepFool and C&W near PGD; Langevin samples above
+    noise, below PGD."""
     # Two classes: with more, log p(y|x) can lead away from the class whose boundary is nearest, and DeepFool wins.
     model = Softmax(inputs=16, classes=2, seed=4)
     # units that do not saturate inside the ball: the gradient leads to the best corner

@@ -1,4 +1,5 @@
-"""Our PGD against those of torchattacks, foolbox and the Adversarial Robustness Toolbox, where they are installed."""
+"""Our PGD against those of torchattacks, foolbox and the Adversarial Robustness Toolbox, where they
+are installed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ ALPHA = 2.5 / STEPS
 
 
 class Digits:
-    """A network for scikit-learn's digits, trained for a few seconds, as the attackers and the libraries see it."""
+    """A network for scikit-learn's digits, trained for a few seconds, as the attackers and the
+    libraries see it."""
 
     def __init__(self) -> None:
         from sklearn.datasets import load_digits
@@ -62,7 +64,8 @@ def ours(digits) -> float:
 
 
 def compare(ours: float, theirs: float) -> None:
-    """Within half a point, and not weaker by more than the one row that a random start can decide."""
+    """Within half a point, and not weaker by more than the one row that a random start can
+    decide."""
     assert ours <= theirs + 1.5 / ROWS
     assert ours == pytest.approx(theirs, abs=0.005)
 

@@ -1,4 +1,5 @@
-"""Grey box: the surrogate is trained apart, the attack on it is carried over, and is weaker than a white box."""
+"""Grey box: the surrogate is trained apart, the attack on it is carried over, and is weaker than a
+white box."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
 from components.evaluation.security import security_curve
 from components.inference.defences.training_threat import TrainingThreat
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 EPS = [0.0, 0.1, 0.3]
@@ -41,7 +42,8 @@ def victim():
 
 
 def test_it_is_the_attack_on_a_surrogate_trained_by_hand(victim):
-    """Rows, initial values and minibatches from the attack stream alone: the training written out gives the same x'."""
+    """Rows, initial values and minibatches from the attack stream alone: the training written out
+    gives the same x'."""
     problem, posterior, _ = victim
     ours = transfer(share=0.4).with_problem(problem, Streams(3))
     streams = Streams(3)
@@ -116,7 +118,8 @@ def test_a_grey_box_lies_between_noise_and_white_box_and_says_so(victim):
 
 
 def test_a_grey_box_stronger_than_the_gradient_fails_its_check(victim):
-    """A victim that hides its gradient, attacked through a surrogate: the gradient, not the victim, is at fault."""
+    """A victim that hides its gradient, attacked through a surrogate: the gradient, not the victim,
+    is at fault."""
     problem, posterior, rng = victim
 
     class Flipped:
@@ -159,7 +162,9 @@ def test_a_defence_may_train_against_it(victim):
 
 def test_mistakes_are_one_clear_line(victim):
     problem, posterior, rng = victim
-    with pytest.raises(Misfit, match=r"attacker.share: 0.001 of the 300 rows of small is none"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"attacker.share: 0.001 of the 300 rows of small is none"
+    ):
         transfer(share=0.001).with_problem(problem, rng)
-    with pytest.raises(Misfit, match="has no surrogate yet"):
+    with pytest.raises(ConfigMismatchError, match="has no surrogate yet"):
         transfer().perturb(Attacked(posterior), problem.test.x, problem.test.y, rng, 0.1)

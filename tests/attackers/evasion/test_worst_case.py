@@ -1,4 +1,5 @@
-"""Several attacks in one evaluation: each row keeps the strongest, each member's column is what it gives alone."""
+"""Several attacks in one evaluation: each row keeps the strongest, each member's column is what it
+gives alone."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ MEMBERS = (member("fgsm"), member("pgd", steps=10), member("square", queries=30)
 
 
 def test_each_row_keeps_the_strongest_by_counting():
-    """By loops: among the members' results those that break the row, and of these the one of smallest log p(y|x')."""
+    """By loops: among the members' results those that break the row, and of these the one of
+    smallest log p(y|x')."""
     model = Softmax()
     x, y = images(model, 40)
     victim = Attacked(model, (0.0, 1.0))
@@ -129,10 +131,11 @@ def test_members_keep_their_own_expectation():
 
 
 def test_a_black_box_among_the_members_does_not_pass_for_a_white_one():
-    """A victim whose gradient lies is found out by its own check, though a member that needs no gradient breaks it."""
+    """A victim whose gradient lies is found out by its own check, though a member that needs no
+    gradient breaks it."""
     model, problem = honest()
     attack = several(member("bim"), member("square", queries=100))
-    assert [m.name for m in attack.insiders.members] == ["bim"]
+    assert [m.name for m in attack.most_informed_members.members] == ["bim"]
     found = verdicts(Spoilt(model, "wrong sign"), problem, attacker=attack)
     assert not found["a white box is no weaker than a black box"]
 

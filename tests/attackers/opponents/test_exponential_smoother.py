@@ -6,7 +6,7 @@ from torch.nn.functional import one_hot
 
 from components.attackers.opponents.exponential_smoother import ExponentialSmoother
 from components.contracts.games import Move, Seat
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -107,5 +107,5 @@ def test_a_move_that_takes_no_target_tells_him_nothing():
 
 
 def test_he_needs_as_many_actions_as_she_has_targets():
-    with pytest.raises(Misfit, match="here he has 2 actions for 3 targets"):
+    with pytest.raises(ConfigMismatchError, match="here he has 2 actions for 3 targets"):
         smoother().reset(seat(1, own=2, targets=3), Streams(0))

@@ -14,7 +14,7 @@ from small_games import friend_or_foe, greedy, invert, play, three_states
 from components.attackers.opponents.oracle import best_response
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
-from components.trouble import DataUnavailable, Misfit
+from components.trouble import ConfigMismatchError, DataUnavailableError
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 30)
@@ -62,7 +62,9 @@ def test_a_fixed_policy_is_what_it_says(plays, own, share):
 def test_probabilities_of_a_fixed_policy_fit():
     with pytest.raises(ValidationError, match="sum to 1"):
         component("attacker", "fixed_policy", plays=[0.5, 0.6])
-    with pytest.raises(Misfit, match=r"attacker\.plays: 2 probabilities for 3 actions"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"attacker\.plays: 2 probabilities for 3 actions"
+    ):
         component("attacker", "fixed_policy", plays=[0.5, 0.5]).reset(seat(3), Streams(0))
 
 
@@ -75,7 +77,7 @@ def test_tit_for_tat_does_what_she_did():
         assert player.act(state, turn(), rng).tolist() == a
     live = torch.tensor([True, False, True, True, True])
     assert player.observe(state, moved(torch.ones(5).long(), live=live)).tolist() == [1, 0, 1, 1, 1]
-    with pytest.raises(Misfit, match="cooperates or defects"):
+    with pytest.raises(ConfigMismatchError, match="cooperates or defects"):
         player.reset(seat(3), rng)
 
 
@@ -102,16 +104,16 @@ def test_replayed_actions_come_from_the_file(tmp_path):
         seen.append(player.act(state, turn(), rng).tolist())
         state = player.observe(state, moved(torch.zeros(5).long()))
     assert seen == [[0] * 5, [2] * 5, [1] * 5]
-    with pytest.raises(Misfit, match="ends after 3 actions"):
+    with pytest.raises(ConfigMismatchError, match="ends after 3 actions"):
         player.act(state, turn(), rng)
     for text, error, match in (
-        ("0\nx\n", Misfit, "line 2: 'x'"),
-        ("3", Misfit, "none of his actions 0 … 2"),
+        ("0\nx\n", ConfigMismatchError, "line 2: 'x'"),
+        ("3", ConfigMismatchError, "none of his actions 0 … 2"),
     ):
         file.write_text(text)
         with pytest.raises(error, match=match):
             player.reset(seat(3), rng)
-    with pytest.raises(DataUnavailable, match="cannot be read"):
+    with pytest.raises(DataUnavailableError, match="cannot be read"):
         component("attacker", "replayed", file=str(tmp_path / "none")).reset(seat(3), rng)
 
 
@@ -137,7 +139,8 @@ def test_the_oracle_answers_best_on_matrix_games():
 
 
 def test_the_oracle_looks_ahead():
-    """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it is another."""
+    """Q = r + γ P max Q at his fixed point, against many plain sweeps; and blind to the future it
+    is another."""
     world, policy, gamma = (
         three_states(2, 1).environment,
         torch.full((2, 3, 2), 0.5, dtype=torch.float64),
@@ -173,10 +176,10 @@ def test_the_oracle_exploits_a_pure_policy_and_needs_to_know_it():
         return torch.tensor([[1.0, 0.0]], dtype=torch.float64).expand(len(s), -1)
 
     assert player.act(state, turn(policy=first_box), Streams(0)).tolist() == [1] * 5
-    with pytest.raises(Misfit, match="needs her policy"):
+    with pytest.raises(ConfigMismatchError, match="needs her policy"):
         player.act(state, turn(), Streams(0))
     coins = component("dataset", "coin_game").load(Streams(0), SETTING)
-    with pytest.raises(Misfit, match="in tables"):
+    with pytest.raises(ConfigMismatchError, match="in tables"):
         player.reset(coins.seat(0, None, 4), Streams(0))
 
 
@@ -221,5 +224,5 @@ def test_members_take_a_seat_each():
         "exponential_smoother",
         "fixed_policy",
     ]
-    with pytest.raises(Misfit, match="2 players for the 1 seats"):
+    with pytest.raises(ConfigMismatchError, match="2 players for the 1 seats"):
         game("friend_or_foe", both).opponents()

@@ -12,7 +12,7 @@ from small_games import play
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 R = 4000
@@ -56,7 +56,8 @@ def test_rates_are_what_the_policies_say():
 
 @pytest.mark.parametrize("baseline", [True, False])
 def test_the_step_climbs_the_welfare(baseline):
-    """∇_θ E[SU(τ(d))] of d ~ N(θ, σ²) where SU = d: 1 whatever θ is; a z-test over replicates after the second step."""
+    """∇_θ E[SU(τ(d))] of d ~ N(θ, σ²) where SU = d: 1 whatever θ is; a z-test over replicates after
+    the second step."""
     player, rng = (
         regulator(policy="gaussian", sd=0.3, start=0.2, every=5, lr=0.01, baseline=baseline),
         Streams(2),
@@ -73,7 +74,8 @@ def test_the_step_climbs_the_welfare(baseline):
 
 
 def learnt(credit, every=6, slope=0.01):
-    """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope`` d.  Steps of θ, lr = 1."""
+    """Where players learn: each turn's rate moves the welfare of all turns that follow by ``slope``
+    d.  Steps of θ, lr = 1."""
     player = regulator(
         policy="gaussian", sd=0.3, start=0.2, every=every, lr=1e-6, credit=credit, baseline=True
     )
@@ -90,7 +92,8 @@ def learnt(credit, every=6, slope=0.01):
 
 
 def test_by_its_turn_a_rate_that_is_learnt_from_is_credited_with_nothing():
-    """∇ E[SU_t] = 0 of the turn's own welfare, which was decided before; by change it is ``every`` times the slope, exactly."""
+    """∇ E[SU_t] = 0 of the turn's own welfare, which was decided before; by change it is ``every``
+    times the slope, exactly."""
     for step in learnt("turn")[1:]:  # the first takes its own mean off, which the draws have moved
         assert abs(float(step.mean())) < 4 * float(step.std()) / math.sqrt(R)
     first, second, *later = learnt("change")
@@ -132,7 +135,7 @@ def test_a_market_has_room_for_one():
     ):
         game = component("dataset", name).load(Streams(0), setting)
         game.attacker = component("attacker", "together", members=members)
-        with pytest.raises(Misfit, match=match):
+        with pytest.raises(ConfigMismatchError, match=match):
             game.opponents()
 
 

@@ -12,7 +12,7 @@ from components.attackers.attacked import Attacked
 from components.attackers.words.beliefs import (
     attack_frequencies,
     beta_parameters,
-    frequency_of,
+    estimate_frequency,
     random_beliefs,
 )
 from components.attackers.words.changes import change_sets, flip_words, possible
@@ -20,7 +20,7 @@ from components.attackers.words.integer_programme import cheapest
 from components.attackers.words.word_insertion import WordInsertion
 from components.contracts.predictive import Categorical
 from components.evaluation.security import security_curve
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 DIRECTIONS = ["insertion", "flip"]
@@ -65,7 +65,8 @@ def test_the_attack_is_the_least_of_3_11_by_trying_all(model, direction):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_greedy_changes_of_naive_bayes_are_the_exact_ones_and_never_worse_than_fewer(direction):
-    """The log odds of naive Bayes add up, so that the best words one by one are the best together."""
+    """The log odds of naive Bayes add up, so that the best words one by one are the best
+    together."""
     problem = words(n_words=7)
     victim = Attacked(fitted(problem), (0.0, 1.0))
     x, y = problem.test.x[:30], problem.test.y[:30]
@@ -119,7 +120,7 @@ def test_the_integer_programme_of_a_known_answer():
 def test_dalvi_is_for_naive_bayes():
     problem = words()
     victim = Attacked(fitted(problem, "logistic_lasso"))
-    with pytest.raises(Misfit, match="model=naive_bayes"):
+    with pytest.raises(ConfigMismatchError, match="model=naive_bayes"):
         component("attacker", "dalvi").perturb(
             victim, problem.test.x, problem.test.y, Streams(0), 1
         )
@@ -157,15 +158,17 @@ def test_beliefs_are_beta_draws():
 
 
 def alone(odds, which, n):
-    """p̂ of one candidate, drawn for two mails at once, of which the other has its candidates in another order."""
+    """p̂ of one candidate, drawn for two mails at once, of which the other has its candidates in
+    another order."""
     both = torch.cat([odds, odds.flip(1)])
     places = torch.tensor([which, odds.shape[1] - 1 - which])
-    found = frequency_of(places, both, 0.8, n, torch.Generator().manual_seed(3))
+    found = estimate_frequency(places, both, 0.8, n, torch.Generator().manual_seed(3))
     return float(found[1])
 
 
 def test_frequencies_count_3_12_literally_and_converge():
-    """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the error is that of K Bernoulli trials."""
+    """p̂ from K draws against ∫ f_z(p) Π_{w≠z} (1 − F_w(p)) dp by quadrature; the error is that of
+    K Bernoulli trials."""
     from scipy.stats import beta
 
     odds = torch.tensor([[-1.0, -0.4, 0.3, torch.inf]], dtype=torch.float64)
@@ -192,21 +195,22 @@ def test_frequencies_count_3_12_literally_and_converge():
 
 
 def test_the_frequency_of_one_candidate_has_the_law_of_all():
-    """Of twenty candidates, some of them none: against the frequencies that draw them all, in standard errors."""
+    """Of twenty candidates, some of them none: against the frequencies that draw them all, in
+    standard errors."""
     g, n = torch.Generator().manual_seed(0), 20_000
     odds = torch.randn(4, 20, generator=g, dtype=torch.float64)
     odds[1, 5:] = torch.inf
     odds[2, 1:] = torch.inf  # nothing else to send
     all_of_them = attack_frequencies(odds, 0.5, n, g)
     for which in range(5):
-        found = frequency_of(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)
+        found = estimate_frequency(torch.tensor([which, which, 0, which]), odds, 0.5, n, g)
         expected = all_of_them[range(4), [which, which, 0, which]]
         error = (2 * expected * (1 - expected) / n).sqrt() + 1e-12
         assert float(((found - expected).abs() / error).max()) < 4
     assert float(found[2]) == 1
-    sure = frequency_of(odds.argmin(1), odds, 0.0, n, g)
+    sure = estimate_frequency(odds.argmin(1), odds, 0.0, n, g)
     assert sure.tolist() == [1, 1, 1, 1]
-    assert frequency_of(odds.argmax(1), odds, 0.0, n, g).tolist() == [0, 0, 0, 0]
+    assert estimate_frequency(odds.argmax(1), odds, 0.0, n, g).tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -248,7 +252,8 @@ def test_the_curve_of_an_attack_on_words_is_trusted(name):
 
 
 class Awaiting:
-    """A defence that takes for spam what the attack is known to send, and nothing else: better off attacked."""
+    """A defence that takes for spam what the attack is known to send, and nothing else: better off
+    attacked."""
 
     def __init__(self, undefended, sent):
         self.undefended, self.sent = undefended, set(rows(sent))

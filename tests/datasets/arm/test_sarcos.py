@@ -1,4 +1,5 @@
-"""SARCOS: the protocol of A.1.2, the three splits, and what takes the place of files that cannot be had."""
+"""SARCOS: the protocol of A.1.2, the three splits, and what takes the place of files that cannot be
+had."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from scipy.io import savemat
 from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.arm import sarcos, simulation
-from components.datasets.arm.protocol import moments, observed_labels, partly_labelled
+from components.datasets.arm.protocol import make_partly_labelled, moments, observed_labels
 from components.datasets.arm.sarcos import Sarcos
-from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import STREAMS, Streams
 
 YAML = Path(__file__).parents[3] / "conf" / "dataset" / "sarcos.yaml"
@@ -51,7 +52,8 @@ def _own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def published(tmp_path_factory) -> Path:
-    """A data folder of files in the published form and size; a row's entries say which row it is."""
+    """A data folder of files in the published form and size; a row's entries say which row it
+    is."""
     folder = tmp_path_factory.mktemp("published")
     for path, n in SIZES.items():
         row = np.arange(n)[:, None]
@@ -156,7 +158,7 @@ def test_a_constant_input_does_no_harm():
     x = np.random.RandomState(0).standard_normal((30, 21))
     x[:, 3] = 2.5
     y = np.random.RandomState(1).standard_normal((30, 7))
-    problem = partly_labelled("toy", (x, y), (x, y), 20, 1, None, Streams(0), setting(Path()))
+    problem = make_partly_labelled("toy", (x, y), (x, y), 20, 1, None, Streams(0), setting(Path()))
     assert (problem.train.x[:, 3] == 0).all()
     assert problem.train.x.isfinite().all()
 
@@ -238,7 +240,7 @@ def test_test_file_split_needs_the_test_file_alone(genuine, tmp_path, no_network
         (genuine / "sarcos" / "sarcos_inv_test.mat").read_bytes()
     )
     assert load(tmp_path / "data", split="test_file").name == "sarcos-test-file"
-    with pytest.warns(SimulatedData):
+    with pytest.warns(SimulatedDataWarning):
         assert load(tmp_path / "data", split="official").name == "sarcos-sim"
 
 
@@ -255,7 +257,7 @@ def test_simulated_split_is_no_surprise_and_needs_no_warning(tmp_path):
 # ---- files that cannot be had ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("split", ["official", "test_file"])
 def test_simulation_takes_the_place_loudly_and_under_its_own_name(tmp_path, no_network, split):
-    with pytest.warns(SimulatedData) as caught:
+    with pytest.warns(SimulatedDataWarning) as caught:
         problem = load(tmp_path / "data", split=split)
     (warning,) = caught
     assert Path(warning.filename).name == "sarcos.py", "the runner shows what components warn of"
@@ -282,7 +284,7 @@ def test_offline_error_is_an_error(tmp_path, no_network):
         lambda: chosen.load(Streams(0), setting(tmp_path, offline=True)),
     ):
         with pytest.raises(
-            DataUnavailable, match=r"sarcos_inv\.mat: not in .*dataset\.offline=simulate"
+            DataUnavailableError, match=r"sarcos_inv\.mat: not in .*dataset\.offline=simulate"
         ):
             attempt()
 
@@ -301,7 +303,7 @@ def test_a_damaged_file_is_not_replaced_by_the_simulation(genuine, tmp_path, no_
         lambda: load(tmp_path),
         lambda: load(tmp_path, split="test_file"),
     ):
-        with pytest.raises(DamagedFile, match="expected"):
+        with pytest.raises(DamagedFileError, match="expected"):
             attempt()
 
 
@@ -313,7 +315,7 @@ def test_a_file_that_arrives_later_does_not_change_what_was_announced(
     (tmp_path / "sarcos" / "sarcos_inv_test.mat").write_bytes(
         (genuine / "sarcos" / "sarcos_inv_test.mat").read_bytes()
     )
-    with pytest.warns(SimulatedData):
+    with pytest.warns(SimulatedDataWarning):
         assert load(tmp_path, split="test_file").name == announced == "sarcos-sim"
     forget()  # the next process
     assert dataset(split="test_file").identity(tmp_path, offline=False) == "sarcos-test-file"
@@ -330,7 +332,7 @@ def test_more_training_rows_than_there_are(tmp_path, no_network):
     with pytest.raises(ValidationError):
         dataset(n_train=44_485)
     with (
-        pytest.warns(SimulatedData),
+        pytest.warns(SimulatedDataWarning),
         pytest.raises(
             ValueError,
             match=r"dataset\.n_train=4001: sarcos-sim has 4000 training rows; set it to at most 4000",

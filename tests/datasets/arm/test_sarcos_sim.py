@@ -1,4 +1,5 @@
-"""The simulated arm: its dynamics against independent derivations, its world's statistics, its cache."""
+"""The simulated arm: its dynamics against independent derivations, its world's statistics, its
+cache."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def states(n: int, joints: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarr
 
 # ---- the arm as a Lagrangian system, in torch, from the poses of its links alone ---------------------------------------
 def link_poses(arm: Arm, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rotations [J, 3, 3] and centres of mass [J, 3] in the base frame, by homogeneous transforms: Craig (2005), eq. (3.6)."""
+    """Rotations [J, 3, 3] and centres of mass [J, 3] in the base frame, by homogeneous transforms:
+    Craig (2005), eq. (3.6)."""
     pose = torch.eye(4, dtype=torch.float64)
     rotations, centres = [], []
     for i in range(len(q)):
@@ -69,7 +71,8 @@ def link_poses(arm: Arm, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def kinetic(arm: Arm, q: torch.Tensor, qd: torch.Tensor) -> torch.Tensor:
-    """T = Σ_i ½ m_i |ṙ_i|² + ½ ω_iᵀ R_i I_i R_iᵀ ω_i, with ṙ_i and ω_i from the derivatives of the poses along q̇."""
+    """T = Σ_i ½ m_i |ṙ_i|² + ½ ω_iᵀ R_i I_i R_iᵀ ω_i, with ṙ_i and ω_i from the derivatives of the
+    poses along q̇."""
     (rotations, _), (turning, velocity) = torch.func.jvp(lambda q: link_poses(arm, q), (q,), (qd,))
     spin = rotations.transpose(1, 2) @ turning  # Rᵀ Ṙ = [ω]× in the link's axes
     omega = torch.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], -1)
@@ -146,7 +149,8 @@ def test_a_wrong_recursion_does_not_equal_the_lagrangian_derivation(monkeypatch,
 
 
 def test_equals_the_closed_form_of_two_links_in_a_plane():
-    """The planar elbow manipulator of Spong, Hutchinson & Vidyasagar (2006), chapter 7; gravity against y."""
+    """The planar elbow manipulator of Spong, Hutchinson & Vidyasagar (2006), chapter 7; gravity
+    against y."""
     m, l1, lc, inertia, g = (1.3, 0.7), 0.5, (0.2, 0.35), (0.03, 0.02), 9.81
     tensors = np.zeros((2, 3, 3))
     tensors[:, 2, 2] = inertia
@@ -320,8 +324,8 @@ def nearest_distances(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def test_test_rows_are_of_motions_that_are_not_in_training(rows):
-    """A test row is as far from the training rows as a training row from those of other motions; in a split that leaks,
-    where neighbours in time are in training, it is much nearer."""
+    """A test row is as far from the training rows as a training row from those of other motions; in
+    a split that leaks, where neighbours in time are in training, it is much nearer."""
     motion = np.arange(len(rows.x_train)) // WORLD.motion.rows
     chosen = np.arange(0, len(rows.x_train), 1483)
     between = np.median(
@@ -340,7 +344,8 @@ def test_test_rows_are_of_motions_that_are_not_in_training(rows):
 
 
 def test_a_linear_model_explains_as_much_as_of_the_real_arm(rows):
-    """R² of a linear regression on all rows, between 0.6 and 0.95 for each torque (real test file: 0.72 to 0.95)."""
+    """R² of a linear regression on all rows, between 0.6 and 0.95 for each torque (real test file:
+    0.72 to 0.95)."""
 
     def design(x):
         z = (x - rows.x_train.mean(0)) / rows.x_train.std(0)

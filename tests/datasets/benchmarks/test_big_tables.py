@@ -1,4 +1,5 @@
-"""year and airlines: their rows, what is scored, and what takes the place of files that cannot be had."""
+"""year and airlines: their rows, what is scored, and what takes the place of files that cannot be
+had."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.benchmarks import airlines, year
-from components.trouble import DataUnavailable, Misfit, SimulatedData
+from components.trouble import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offline=True)
@@ -37,15 +38,18 @@ def test_rows_are_drawn_by_the_seed_and_scored_apart(name, inputs):
 
 @pytest.mark.parametrize("name", ["year", "airlines"])
 def test_absent_files_are_simulated_loudly_or_an_error(name):
-    with pytest.warns(SimulatedData, match=f"{name}-sim and compares with no published number"):
+    with pytest.warns(
+        SimulatedDataWarning, match=f"{name}-sim and compares with no published number"
+    ):
         component("dataset", name, n_train=50, n_test=10).load(Streams(0), SETTING)
-    with pytest.raises(DataUnavailable, match=r"dataset\.offline=simulate"):
+    with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
         component("dataset", name, offline="error").load(Streams(0), SETTING)
 
 
 def test_more_rows_than_there_are():
     with pytest.raises(
-        Misfit, match=r"dataset\.n_train: year has 515,345 rows, 515,335 beside dataset\.n_test=10"
+        ConfigMismatchError,
+        match=r"dataset\.n_train: year has 515,345 rows, 515,335 beside dataset\.n_test=10",
     ):
         component("dataset", "year", simulated=True, n_train=515_336, n_test=10).load(
             Streams(0), SETTING

@@ -1,4 +1,5 @@
-"""uci_classification: what its rows are, how they are split and standardised, and what replaces absent files."""
+"""uci_classification: what its rows are, how they are split and standardised, and what replaces
+absent files."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.benchmarks.uci_classification import SOURCES, _read, simulated_labels
 from components.datasets.tables.uci_regression import split_rows
-from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from components.trouble import (
+    ConfigMismatchError,
+    DamagedFileError,
+    DataUnavailableError,
+    SimulatedDataWarning,
+)
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -115,23 +121,23 @@ def test_replicates_take_their_splits_whatever_the_seed():
 
 def test_absent_files_are_simulated_loudly_or_an_error_and_damaged_ones_refused(tmp_path):
     with pytest.warns(
-        SimulatedData,
+        SimulatedDataWarning,
         match=r"SIMULATED DATA: classification/crabs\.csv of dataset=uci_classification",
     ):
         problem = loaded(simulated=False, data_dir=tmp_path)
     assert problem.name == "uci-classification-sim"
-    with pytest.raises(DataUnavailable, match=r"classification/crabs\.csv.*offline=simulate"):
+    with pytest.raises(DataUnavailableError, match=r"classification/crabs\.csv.*offline=simulate"):
         loaded(simulated=False, offline="error", data_dir=tmp_path)
     damaged = tmp_path / "classification" / "crabs.csv"
     damaged.parent.mkdir()
     damaged.write_text("rownames,sp\n")
     files.why_unavailable.cache_clear()
-    with pytest.raises(DamagedFile, match="sha256 expected"):
+    with pytest.raises(DamagedFileError, match="sha256 expected"):
         loaded(simulated=False, data_dir=tmp_path)
 
 
 def test_refusals():
     with pytest.raises(ValidationError, match="splits 0 to 19"):
         component("dataset", "uci_classification", split=20)
-    with pytest.raises(Misfit, match="replicates: crabs has 20 splits"):
+    with pytest.raises(ConfigMismatchError, match="replicates: crabs has 20 splits"):
         loaded(replicate=20)

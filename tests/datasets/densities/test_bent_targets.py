@@ -1,4 +1,5 @@
-"""Funnel and banana: densities against torch.distributions, moments against quadrature, what their figures count."""
+"""Funnel and banana: densities against torch.distributions, moments against quadrature, what their
+figures count."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def test_funnel_of_a_log_standard_deviation():
 
 
 def test_funnel_moments():
-    """E[x²] = ∫ e^v N(v | 0, s²) dv by quadrature; that of draws has infinite-looking errors, so v alone is drawn."""
+    """E[x²] = ∫ e^v N(v | 0, s²) dv by quadrature; that of draws has infinite-looking errors, so v
+    alone is drawn."""
     problem, _ = load("funnel", dim=3, scale=1.5)
     v = torch.linspace(-12, 16, 20_001, dtype=F64)
     exact = torch.trapezoid(v.exp() * gaussian(1.5).log_prob(v).exp(), v)
@@ -96,7 +98,8 @@ def test_banana_moments(twist):
 
 @pytest.mark.parametrize("name", ["funnel", "banana"])
 def test_plane_of_a_target_of_more_dimensions(name):
-    """The figure's density is the marginal of the first two parameters: of exact draws its regions hold what they say."""
+    """The figure's density is the marginal of the first two parameters: of exact draws its regions
+    hold what they say."""
     problem, rng = load(name, dim=5, **({"scale": 1.5} if name == "funnel" else {}))
     draws = funnel_draws(40_000, 5, 1.5) if name == "funnel" else banana_draws(40_000, 5, 10.0, 0.1)
     kept = draws.reshape(4, 10_000, 5)

@@ -1,4 +1,5 @@
-"""A function as a target: its Jacobians, its name, its scores with and without a reference, and what it may not be."""
+"""A function as a target: its Jacobians, its name, its scores with and without a reference, and
+what it may not be."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import torch
 from configured import component, load, made_job
 from pydantic import ValidationError
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 
@@ -99,7 +100,7 @@ def test_other_code_is_another_target(tmp_path, monkeypatch):
     ],
 )
 def test_what_it_may_not_be(function, said):
-    with pytest.raises(Misfit, match=said) as error:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         problem(function)
     assert "\n" not in str(error.value)
 

@@ -1,4 +1,5 @@
-"""posteriordb as a dataset: its files, its references, and the simulated regression that stands in for them."""
+"""posteriordb as a dataset: its files, its references, and the simulated regression that stands in
+for them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from components.datasets import files
 from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths
 from components.datasets.posteriordb_densities import DENSITIES
 from components.posteriors.draws import Draws
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -68,7 +69,9 @@ def test_real_posteriors_load_with_their_reference(posterior):
 def test_without_files_a_simulated_regression_says_so(no_cache):
     dataset = component("dataset", "posteriordb")
     assert dataset.identity(NOWHERE.data_dir, True) == SIMULATED
-    with pytest.warns(SimulatedData, match="eight_schools-eight_schools_noncentered cannot be had"):
+    with pytest.warns(
+        SimulatedDataWarning, match="eight_schools-eight_schools_noncentered cannot be had"
+    ):
         problem = dataset.load(Streams(0), NOWHERE)
     assert problem.name == SIMULATED
     assert problem.mean_error is None
@@ -78,7 +81,7 @@ def test_without_files_a_simulated_regression_says_so(no_cache):
 
 def test_without_files_and_without_a_stand_in_it_is_an_error(no_cache):
     dataset = component("dataset", "posteriordb", offline="error")
-    with pytest.raises(DataUnavailable, match="not in nowhere and no download was attempted"):
+    with pytest.raises(DataUnavailableError, match="not in nowhere and no download was attempted"):
         dataset.load(Streams(0), NOWHERE)
     assert component("dataset", "posteriordb", offline="error", posterior=SIMULATED).load(
         Streams(0), NOWHERE

@@ -1,5 +1,6 @@
-"""What can be known of the data sharing game exactly: its one-shot equilibria under taxes and incentives (Gallego 4.B and
-4.C), where a citizen turns from cooperation against one who forgives, and what welfare is made of."""
+"""What can be known of the data sharing game exactly: its one-shot equilibria under taxes and
+incentives (Gallego 4.B and 4.C), where a citizen turns from cooperation against one who forgives,
+and what welfare is made of."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def market(replicates=4, **keys):
 
 
 def bimatrix(rate, **keys):
-    """Both players' payoffs [2, 2] after tax and with the incentive, from the environment itself."""
+    """Both players' payoffs [2, 2] after tax and with the incentive, from the environment
+    itself."""
     environment = market(**keys).environment
     a, b = torch.tensor([C, C, D, D]), torch.tensor([[C], [D], [C], [D]])
     outcome = environment.step(torch.zeros(4).long(), a, b, torch.Generator())
@@ -78,7 +80,8 @@ def test_one_shot_equilibria_under_a_tax_on_defectors():
 
 
 def test_one_shot_equilibria_under_a_tax_on_all_with_incentives():
-    """Both cooperate in an equilibrium iff I > T − R − x(T − S)/2, whether or not the first condition of 4.C holds."""
+    """Both cooperate in an equilibrium iff I > T − R − x(T − S)/2, whether or not the first
+    condition of 4.C holds."""
     rng, without_the_first = np.random.default_rng(1), 0
     for _ in range(150):
         pays, x, given = payoffs(rng), float(rng.uniform(0, 1)), float(rng.uniform(0, 2))
@@ -91,7 +94,8 @@ def test_one_shot_equilibria_under_a_tax_on_all_with_incentives():
 
 @pytest.mark.parametrize("payers", ["all", "defectors"])
 def test_cooperation_pays_from_a_tax_of_a_third(payers):
-    """r̃(C, b) − r̃(D, b) = 3x − 1 whatever b is, with T 6, R 5, P 1, S 0: both thresholds are a third."""
+    """r̃(C, b) − r̃(D, b) = 3x − 1 whatever b is, with T 6, R 5, P 1, S 0: both thresholds are a
+    third."""
     for x in (0.0, 0.2, 1 / 3, 0.366, 0.5):
         hers, his = bimatrix(x, tax_on=payers)
         assert hers[C] - hers[D] == pytest.approx([3 * x - 1] * 2)
@@ -99,7 +103,8 @@ def test_cooperation_pays_from_a_tax_of_a_third(payers):
 
 
 def advantage_of_cooperation(gamma, forgives):
-    """Q*(s, C) − Q*(s, D) against a forgiving tit for tat in each state, by value iteration on the game's own tables [S]."""
+    """Q*(s, C) − Q*(s, D) against a forgiving tit for tat in each state, by value iteration on the
+    game's own tables [S]."""
     environment = component("dataset", "data_sharing").load(
         Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1)
     ).environment  # fmt: skip
@@ -114,7 +119,8 @@ def advantage_of_cooperation(gamma, forgives):
 
 
 def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
-    """Cooperation is better by γ(1 − p)·5 − 1 in every state: γ = 0.8 turns at p = 0.75, γ = 0.96 at 0.792."""
+    """Cooperation is better by γ(1 − p)·5 − 1 in every state: γ = 0.8 turns at p = 0.75, γ = 0.96
+    at 0.792."""
     for gamma in (0.15, 0.7, 0.8, 0.96):
         for p in (0.0, 0.3, 0.7, 0.74, 0.76, 0.8, 1.0):
             found = advantage_of_cooperation(gamma, p)
@@ -136,7 +142,8 @@ def test_a_learner_finds_out_on_which_side_she_is(forgives):
 
 @pytest.mark.parametrize("incentive", [0.0, 1.0])
 def test_welfare_is_made_of_cooperation_alone(incentive):
-    """SU = 1 + 2(c + d), whatever is taxed and given: shares of rounds in which she, and he, cooperates."""
+    """SU = 1 + 2(c + d), whatever is taxed and given: shares of rounds in which she, and he,
+    cooperates."""
     game = market(20, episodes=60, incentive=incentive, incentive_until=40)
     members = [
         component("attacker", "fixed_policy", plays=[0.3, 0.7]),

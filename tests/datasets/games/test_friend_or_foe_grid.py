@@ -1,4 +1,5 @@
-"""The spatial friend-or-foe game against its rules in plain Python, and level-k tables against value iteration."""
+"""The spatial friend-or-foe game against its rules in plain Python, and level-k tables against
+value iteration."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Room:
         self.row, self.column, self.moves = 3, 1, 0
 
     def move(self, a: str, hidden: str):
-        """(her reward, his, the target she stepped on, whether a target ends the episode, whether the moves are used up)."""
+        """(her reward, his, the target she stepped on, whether a target ends the episode, whether
+        the moves are used up)."""
         if a == "up":
             self.row = max(self.row - 1, 0)
         elif a == "right":
@@ -98,7 +100,8 @@ def test_a_broken_environment_is_caught(broken):
 
 
 def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
-    """Up three times and left: 50 − 4 where the good reward is; walking into a wall for ever: −50."""
+    """Up three times and left: 50 − 4 where the good reward is; walking into a wall for ever:
+    −50."""
     for moves, reward, count in (("uuul", 46.0, 4), ("uuur", -54.0, 4), ("d" * 60, -50.0, 50)):
         game = grid(episodes=1, replicates=3)
         game.attacker = Stationary(p=[1.0, 0.0])
@@ -119,7 +122,8 @@ def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
 
 
 def test_replicates_that_have_arrived_are_left_alone():
-    """Replicate 0 walks straight to a target, replicate 1 dawdles: 0 learns and earns nothing more, and he sees nothing."""
+    """Replicate 0 walks straight to a target, replicate 1 dawdles: 0 learns and earns nothing more,
+    and he sees nothing."""
     game = grid(episodes=1, replicates=2)
     rng, seen = Streams(0), []
     standing = game.opening(rng)
@@ -149,7 +153,8 @@ def test_replicates_that_have_arrived_are_left_alone():
 
 
 def values(environment, p: float, gamma: float, through_ends: bool = False) -> torch.Tensor:
-    """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by value iteration."""
+    """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by
+    value iteration."""
     q, forecast = (
         torch.zeros(12, 4, 2, dtype=torch.float64),
         torch.tensor([p, 1 - p], dtype=torch.float64),
@@ -163,8 +168,8 @@ def values(environment, p: float, gamma: float, through_ends: bool = False) -> t
 
 
 def explored(inference: str, p: float, episodes: int = 150, horizon: int = 50, **keys):
-    """A table, begun at 10, of one who walks at random from the middle of the room, against one who hides on the left with
-    probability p; with α = 1 every visit is an exact backup."""
+    """A table, begun at 10, of one who walks at random from the middle of the room, against one who
+    hides on the left with probability p; with α = 1 every visit is an exact backup."""
     game = grid(episodes, replicates=1, horizon=horizon)
     game.environment, game.attacker = replace(game.environment, start=4), Stationary(p=[p, 1 - p])
     component_ = component("inference", inference, alpha=1.0, epsilon=1.0, gamma=0.5, **keys)
@@ -174,8 +179,9 @@ def explored(inference: str, p: float, episodes: int = 150, horizon: int = 50, *
 
 @pytest.mark.parametrize(("episodes", "horizon"), [(150, 50), (500, 10)])
 def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horizon):
-    """He hides at random and she believes it (ε = 1 in her model of him).  Running out of moves is no end: how many there are
-    does not matter; a target is one, and what the table holds there is never asked."""
+    """He hides at random and she believes it (ε = 1 in her model of him).  Running out of moves is
+    no end: how many there are does not matter; a target is one, and what the table holds there is
+    never asked."""
     game, state, posterior = explored("level_k", 0.5, episodes, horizon, epsilon_opponent=1.0)
     walked, exact = ~game.environment.ends, values(game.environment, 0.5, 0.5)
     torch.testing.assert_close(state.mind.q[-1].values[0, walked], exact[walked], atol=1e-4, rtol=0)

@@ -1,4 +1,5 @@
-"""A user's parallel environment as a game: what it plays, from where it goes on, what is refused."""
+"""A user's parallel environment as a game: what it plays, from where it goes on, what is
+refused."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 import torch
 from configured import component, load
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.execution import checkpoint
@@ -152,11 +153,11 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
     after = world.step(s, *moves(world, g), g).s_next
     assert torch.equal(world.step(s, *moves(world, g), g).s_next[:, :2], after[:, :2])  # begun anew
     world.step(after, *moves(world, g), g)
-    with pytest.raises(Misfit, match="a state after 1 moves cannot be gone back to"):
+    with pytest.raises(ConfigMismatchError, match="a state after 1 moves cannot be gone back to"):
         world.step(after, *moves(world, g), g)
     s[:, 3] += 1
     with pytest.raises(
-        Misfit, match="does not begin where it did before; has the environment changed"
+        ConfigMismatchError, match="does not begin where it did before; has the environment changed"
     ):
         world.step(s, *moves(world, g), g)
 
@@ -223,7 +224,7 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
     ],
 )
 def test_bad_environments_are_one_line(keys, said):
-    with pytest.raises(Misfit, match=said) as caught:
+    with pytest.raises(ConfigMismatchError, match=said) as caught:
         game(**keys)
     assert len(str(caught.value).splitlines()) == 1
     assert str(caught.value).startswith("dataset.")
@@ -254,7 +255,7 @@ IN_ONE_LINE = {
 
 @pytest.mark.parametrize("odd", IN_ONE_LINE)
 def test_what_no_environment_may_return_is_one_line_that_names_the_users_code(odd):
-    with pytest.raises(Misfit, match=IN_ONE_LINE[odd]) as caught:
+    with pytest.raises(ConfigMismatchError, match=IN_ONE_LINE[odd]) as caught:
         game(env="parallel_envs:Odd", kwargs={"odd": odd})
     assert str(caught.value).startswith("dataset.env=parallel_envs:Odd: ")
     assert re.search(r"\(parallel_envs.py, line \d+\)", str(caught.value))
@@ -291,7 +292,8 @@ def test_players_may_be_numbers(make_job):
         played(job, problem, rng, state, 0, 2).standing.rewards_so_far.tolist() == [[3.0, 3.0]] * 3
     )
     with pytest.raises(
-        Misfit, match=r"dataset.agent=3: no player of parallel_envs:Odd, which has 0, 1, 2"
+        ConfigMismatchError,
+        match=r"dataset.agent=3: no player of parallel_envs:Odd, which has 0, 1, 2",
     ):
         begun(make_job(*RUN, *numbers, "dataset.agent=3"))
 
@@ -299,7 +301,7 @@ def test_players_may_be_numbers(make_job):
 def test_without_the_package(monkeypatch):
     monkeypatch.setattr("components.datasets.games.pettingzoo.find_spec", lambda name: None)
     with pytest.raises(
-        Misfit, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
+        ConfigMismatchError, match="PettingZoo is not installed; pip install pettingzoo gymnasium"
     ):
         game()
 
@@ -315,7 +317,8 @@ def test_more_or_fewer_players_than_attacker_has(make_job, players, seats):
     two = ["attacker=together", "attacker.members=[exponential_smoother,exponential_smoother]"]
     job = make_job(*RUN[:2], *two, RUN[3], *SMALL, f"dataset.kwargs={{players: {players}}}")
     with pytest.raises(
-        Misfit, match=f"attacker=together: 2 players for the {seats} seats of pettingzoo"
+        ConfigMismatchError,
+        match=f"attacker=together: 2 players for the {seats} seats of pettingzoo",
     ):
         begun(job)
 
@@ -323,7 +326,7 @@ def test_more_or_fewer_players_than_attacker_has(make_job, players, seats):
 def test_one_opponent_takes_every_seat(make_job):
     problem, rng, state = begun(job := make_job(*RUN, *SMALL, "dataset.kwargs={players: 4}"))
     # three and the welfare
-    assert played(job, problem, rng, state, 0, 2).standing.earned_beside.shape == (4, 3, 2)
+    assert played(job, problem, rng, state, 0, 2).standing.opponent_rewards.shape == (4, 3, 2)
 
 
 def test_code_runs_when_its_module_is_named(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from configured import component, load
 from small_games import play
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
@@ -47,7 +47,7 @@ def test_an_environment_of_pettingzoos_own_is_played_or_refused_in_one_line(name
     refusal = ""
     try:
         game, rng = load("pettingzoo", env=env, replicates=2, episodes=2, horizon=10)
-    except Misfit as error:
+    except ConfigMismatchError as error:
         refusal = str(error)
     if refusal:
         assert refusal.startswith(f"dataset.env={env}: ")

@@ -1,4 +1,5 @@
-"""Ends, truncations, deaths and episodes without moves in a user's parallel environment, as players learn of them."""
+"""Ends, truncations, deaths and episodes without moves in a user's parallel environment, as players
+learn of them."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def explorer(name: str, **keys):
 
 
 def game(env: str, inference, replicates: int = 2, opponent=None, episodes: int = 20, **keys):
-    """The state and the posterior after all episodes; the opponent learns as the decision maker does, unless one is given."""
+    """The state and the posterior after all episodes; the opponent learns as the decision maker
+    does, unless one is given."""
     problem, rng = load(
         "pettingzoo", replicates=replicates, episodes=episodes, env=f"parallel_envs:{env}", **keys
     )
@@ -51,7 +53,8 @@ def opponent_of(state):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_an_environment_that_truncates_is_one_that_the_horizon_cuts(name):
-    """The two are one game, for the decision maker and the opponent alike, bit by bit; one that ends there is another."""
+    """The two are one game, for the decision maker and the opponent alike, bit by bit; one that
+    ends there is another."""
     inference = learner(name)
     by_environment, _ = game("Fork", inference, kwargs={"limit": 2})
     by_horizon, _ = game("Fork", inference, kwargs={"limit": None}, horizon=2)
@@ -190,15 +193,15 @@ def test_shares_of_no_moves_at_all_are_no_scores():
 
 def test_action_values_that_overflow_are_no_result():
     """Observations of hundreds of large numbers, at a learning rate that is too high for them."""
-    from components.trouble import NumericalTrouble
+    from components.trouble import NumericalError
 
     idle = component("attacker", "fixed_policy", plays="random")
     with pytest.raises(
-        NumericalTrouble, match=r"inference: the policy is not finite; lower inference.alpha"
+        NumericalError, match=r"inference: the policy is not finite; lower inference.alpha"
     ):
         game("Loud", learner("q_learning"), opponent=idle, episodes=60, kwargs={"limit": 5})
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"attacker.agent: the policy is not finite; lower attacker.agent.alpha",
     ):
         game("Loud", learner("q_learning", alpha=1e-9), opponent=component("attacker", "learner", agent=learner("q_learning")),

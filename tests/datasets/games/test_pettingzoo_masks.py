@@ -1,4 +1,5 @@
-"""Masks of actions in whatever form an environment tells them, and agents in no order or out of turn."""
+"""Masks of actions in whatever form an environment tells them, and agents in no order or out of
+turn."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import pytest
 from configured import load
 from parallel_envs import Plain
 
-from components.datasets.games.parallel_values import mask_of_info
-from components.trouble import Misfit
+from components.datasets.games.parallel_values import find_info_mask
+from components.trouble import ConfigMismatchError
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
@@ -51,7 +52,8 @@ class Telling(Plain):
 def test_a_mask_beside_observations_is_refused_in_every_form(form, monkeypatch):
     monkeypatch.setattr("parallel_envs.Telling", lambda: Telling(MASKED[form]), raising=False)
     with pytest.raises(
-        Misfit, match=r"has \w+ in the infos?.*; every action must be allowed .*drop the mask"
+        ConfigMismatchError,
+        match=r"has \w+ in the infos?.*; every action must be allowed .*drop the mask",
     ):
         load("pettingzoo", replicates=1, env="parallel_envs:Telling")
 
@@ -68,7 +70,7 @@ def test_a_mask_beside_observations_is_refused_in_every_form(form, monkeypatch):
     ],
 )
 def test_what_is_no_mask_of_actions_is_taken_for_none(info):
-    assert mask_of_info(info, actions=2) is None
+    assert find_info_mask(info, actions=2) is None
 
 
 class Rejoins(Plain):
@@ -114,5 +116,5 @@ class Blind(Plain):
 )
 def test_agents_without_an_order_out_of_turn_or_blind_are_refused(env, said, monkeypatch):
     monkeypatch.setattr("parallel_envs.Bad", env, raising=False)
-    with pytest.raises(Misfit, match=said):
+    with pytest.raises(ConfigMismatchError, match=said):
         load("pettingzoo", replicates=1, env="parallel_envs:Bad")

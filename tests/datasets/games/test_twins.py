@@ -1,4 +1,5 @@
-"""Environments against plain Python twins, number by number over thousands of moves; broken ones are caught."""
+"""Environments against plain Python twins, number by number over thousands of moves; broken ones
+are caught."""
 
 from __future__ import annotations
 

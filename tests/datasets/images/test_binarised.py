@@ -10,7 +10,7 @@ from configured import component
 
 from components.contracts.roles import Setting
 from components.datasets.images.mnist_files import enlarged_digits
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)
@@ -23,7 +23,8 @@ def load(name, seed=0, **changes):
 
 @pytest.mark.parametrize("name", ["binarised_mnist", "binarised_fashion"])
 def test_static_pixels_are_drawn_once_for_all_runs(name):
-    """Whatever the seed: an image has the same pixels, whether or not others are chosen beside it."""
+    """Whatever the seed: an image has the same pixels, whether or not others are chosen beside
+    it."""
     dataset, problem = load(name, binarised="static")
     assert problem.name == dataset.identity(Path("nowhere"), True) == "digits-enlarged-static"
     assert (problem.n, problem.test.n_rows, problem.values, problem.redrawn) == (
@@ -76,9 +77,9 @@ def test_digits_of_images_can_be_drawn_once_too():
 
 
 def test_a_set_that_cannot_be_had():
-    with pytest.warns(SimulatedData, match="Fashion-MNIST"):
+    with pytest.warns(SimulatedDataWarning, match="Fashion-MNIST"):
         assert load("binarised_fashion", offline="simulate")[1].name == "digits-enlarged-threshold"
-    with pytest.raises(DataUnavailable):
+    with pytest.raises(DataUnavailableError):
         load("binarised_mnist", offline="error")
 
 

@@ -12,7 +12,7 @@ from configured import component, load
 
 from components.contracts.roles import Setting
 from components.datasets.images.cifar10 import ARCHIVE, read_cifar10
-from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 
@@ -40,7 +40,7 @@ def test_an_archive_by_hand(tmp_path):
     assert x[3, 2, 4, 5] == records[1][0, 1 + 2 * 1024 + 4 * 32 + 5]  # blue, row 4, column 5
     list(archive(tmp_path / "b.tar.gz", NAMES[:5]))
     with pytest.raises(
-        DamagedFile, match=r"test_batch\.bin is not in it.*runner data fetch cifar10"
+        DamagedFileError, match=r"test_batch\.bin is not in it.*runner data fetch cifar10"
     ):
         read_cifar10(tmp_path / "b.tar.gz")
 
@@ -75,15 +75,15 @@ def test_standardised_pixels_and_their_bounds():
 def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     setting = Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
-    with pytest.warns(SimulatedData, match="dataset=cifar10 cannot be had.*cifar10-sim"):
+    with pytest.warns(SimulatedDataWarning, match="dataset=cifar10 cannot be had.*cifar10-sim"):
         assert component("dataset", "cifar10").load(Streams(0), setting).name == "cifar10-sim"
     with pytest.raises(
-        DataUnavailable,
+        DataUnavailableError,
         match=rf"{ARCHIVE}: not in .*runner data fetch cifar10.*dataset\.offline=simulate",
     ):
         component("dataset", "cifar10", offline="error").load(Streams(0), setting)
     other = tmp_path / "other"
     (other / ARCHIVE).parent.mkdir(parents=True)
     (other / ARCHIVE).write_bytes(b"something else")
-    with pytest.raises(DamagedFile, match="not the file it should be"):
+    with pytest.raises(DamagedFileError, match="not the file it should be"):
         component("dataset", "cifar10").load(Streams(0), replace(setting, data_dir=other))

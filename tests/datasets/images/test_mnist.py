@@ -15,7 +15,7 @@ from small_problems import component
 from components.contracts.roles import Setting
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import enlarge, enlarged_digits
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 FIRST_TEN = {  # labels of the first test images, as anybody who has seen the sets knows them
@@ -56,10 +56,10 @@ def test_test_images_are_the_same_in_every_replicate_and_training_images_are_not
 @both
 def test_missing_files_are_said_and_what_stands_in_is_announced(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(DataUnavailable, match="offline=simulate"):
+    with pytest.raises(DataUnavailableError, match="offline=simulate"):
         loaded(name, tmp_path / "nowhere", offline="error")
     with pytest.warns(
-        SimulatedData, match="cannot be had.*take its place.*digits-enlarged"
+        SimulatedDataWarning, match="cannot be had.*take its place.*digits-enlarged"
     ) as said:
         assert loaded(name, tmp_path / "nowhere").name == "digits-enlarged"
     assert "components" in said[0].filename  # the runner shows what components warn of

@@ -17,7 +17,7 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import overlay, patches, photographs
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 FILES = component("dataset", "mnist_variations").files.paths
@@ -116,7 +116,8 @@ def test_backgrounds_are_what_they_are_called():
 
 
 def test_training_digits_of_the_tasks_differ_and_test_digits_are_the_same():
-    """Recovers the digits where the background is hidden: ink of opacity 1 shows as 1 in every task."""
+    """Recovers the digits where the background is hidden: ink of opacity 1 shows as 1 in every
+    task."""
     problem = dataset(n_train=400, n_test=60).load(Streams(0), setting("nowhere"))
     test, labels = problem.test.x.reshape(3, 60, 784), problem.test.y.reshape(3, 60, 3)
     ink = test[0] == 1
@@ -142,7 +143,7 @@ def test_replicates_share_the_test_set_and_nothing_else():
 
 def test_stand_in_is_announced_named_and_capped(tmp_path):
     with pytest.warns(
-        SimulatedData, match=r"scikit-learn's 8 × 8 digits take its place.*digits-variations"
+        SimulatedDataWarning, match=r"scikit-learn's 8 × 8 digits take its place.*digits-variations"
     ):
         problem = dataset(n_train=1000, n_test=10_000, offline="simulate").load(
             Streams(0), setting(tmp_path)
@@ -168,7 +169,7 @@ def test_error_names_the_mend(tmp_path):
         lambda d: d.identity(tmp_path, True),
     ):
         with pytest.raises(
-            DataUnavailable, match=r"runner data fetch mnist.*dataset\.offline=simulate"
+            DataUnavailableError, match=r"runner data fetch mnist.*dataset\.offline=simulate"
         ):
             ask(dataset(offline="error"))
 

@@ -1,4 +1,5 @@
-"""Omniglot: the images of the literature as they lie in their file, and eight alphabets averaged from Lake's scans."""
+"""Omniglot: the images of the literature as they lie in their file, and eight alphabets averaged
+from Lake's scans."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images import omniglot
 from components.datasets.images.omniglot import average_pixels, read_parts, read_whole
-from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 HERE = os.environ.get("RUNNER_DATA_DIR")
@@ -115,30 +116,30 @@ def test_the_whole_set_is_upright_and_has_its_size(tmp_path, monkeypatch):
             {"testdata": np.full((784, 3), 2.0)},
         )
     ):
-        with pytest.raises(DamagedFile, match="chardata"):
+        with pytest.raises(DamagedFileError, match="chardata"):
             read_whole(whole(tmp_path / f"b{i}", {"data": 6, "testdata": 3}, **wrong))
     path.write_text("<html>log in first</html>")
-    with pytest.raises(DamagedFile, match=r"chardata.*yburda"):
+    with pytest.raises(DamagedFileError, match=r"chardata.*yburda"):
         read_whole(path)
 
 
 @pytest.mark.parametrize("chosen", ["omniglot", "omniglot-partial"])
 def test_without_files_the_digits_stand_in_loudly(tmp_path, chosen):
     dataset = component("dataset", "images", set=chosen, n_test=9)
-    with pytest.warns(SimulatedData, match=f"{chosen} cannot be had.*digits-enlarged"):
+    with pytest.warns(SimulatedDataWarning, match=f"{chosen} cannot be had.*digits-enlarged"):
         problem = dataset.load(Streams(0), setting(tmp_path))
     assert problem.name == dataset.identity(tmp_path, True) == "digits-enlarged-dynamic"
     assert (problem.n, problem.test.n_rows, problem.image_shape) == (1200, 9, (28, 28))
     assert 0.1 < float(problem.train.x.mean()) < 0.3
     strict = component("dataset", "images", set=chosen, offline="error")
-    with pytest.raises(DataUnavailable, match=r"omniglot/.*dataset\."):
+    with pytest.raises(DataUnavailableError, match=r"omniglot/.*dataset\."):
         strict.identity(tmp_path, True)
 
 
 @LAKE
 def test_eight_alphabets_under_their_own_name():
     dataset = component("dataset", "images", set="omniglot", binarised="threshold")
-    with pytest.warns(SimulatedData, match=r"omniglot cannot be had.*omniglot-partial"):
+    with pytest.warns(SimulatedDataWarning, match=r"omniglot cannot be had.*omniglot-partial"):
         problem = dataset.load(Streams(0), setting(HERE))
     assert (problem.name, problem.n, problem.test.n_rows) == (
         "omniglot-partial-threshold",

@@ -1,4 +1,5 @@
-"""Densities of posteriordb's posteriors against formulas of torch.distributions, and against the reference draws."""
+"""Densities of posteriordb's posteriors against formulas of torch.distributions, and against the
+reference draws."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ F64, CPU = torch.float64, torch.device("cpu")
 
 
 def in_float64(family):
-    """A family of torch.distributions whose parameters, given as Python numbers, are not rounded to float32."""
+    """A family of torch.distributions whose parameters, given as Python numbers, are not rounded to
+    float32."""
     return lambda *parameters: family(*(torch.as_tensor(p, dtype=F64) for p in parameters))
 
 
@@ -32,7 +34,8 @@ Normal, HalfNormal, HalfCauchy, Gamma, Beta = (
 
 
 def small_data(posterior: str) -> dict:
-    """Data of the right form, a few rows of them, so that formulas can be compared without any file."""
+    """Data of the right form, a few rows of them, so that formulas can be compared without any
+    file."""
     g = torch.Generator().manual_seed(1)
 
     def normal(*shape: int) -> Tensor:
@@ -60,7 +63,8 @@ def small_data(posterior: str) -> dict:
 
 
 def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
-    """log p(parameters, y) of one vector of parameters, word for word as in posteriordb's models."""
+    """log p(parameters, y) of one vector of parameters, word for word as in posteriordb's
+    models."""
     d = {k: torch.tensor(x, dtype=F64) for k, x in data.items()}
     y = d.get("y")
     if posterior == "sblri-blr":
@@ -238,7 +242,8 @@ def reference(posterior: str):
 
 
 def stein_z(density, values: Tensor, lost: Tensor | float = 0.0, power: float = 1.0) -> Tensor:
-    """z-scores of E[∇log p] = 0 and E[(u − ū) ∇log p] = −I, [P + P²]; ∇log p less ``lost`` [P] and times ``power``."""
+    """z-scores of E[∇log p] = 0 and E[(u − ū) ∇log p] = −I, [P + P²]; ∇log p less ``lost`` [P] and
+    times ``power``."""
     theta = density.unconstrain(values.flatten(0, 1)).requires_grad_()
     (gradient,) = torch.autograd.grad(density.log_density(theta).sum(), theta)
     theta, gradient = theta.detach(), power * (gradient - lost)
@@ -269,7 +274,8 @@ WIDE = ["kilpisjarvi_mod-kilpisjarvi", "mesquite-logmesquite", "garch-garch11", 
 @pytest.mark.slow
 @pytest.mark.parametrize("posterior", WIDE)
 def test_stein_identities_fail_without_the_jacobian_of_a_scale(posterior):
-    """∇ log|det J| = 1 shows where the posterior is wide; where many data make it narrow the literal formulas must show it."""
+    """∇ log|det J| = 1 shows where the posterior is wide; where many data make it narrow the
+    literal formulas must show it."""
     density, values, *_ = reference(posterior)
     lost = torch.zeros(density.dim, dtype=F64)
     lost[1 if posterior.startswith("garch") else -1] = 1.0

@@ -1,4 +1,5 @@
-"""Dates as strangers write them: read, filled and drawn by one calendar, or refused with the form that would do."""
+"""Dates as strangers write them: read, filled and drawn by one calendar, or refused with the form
+that would do."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import torch
 from configured import load
 
 from components.figures.sequences.forecast import forecast
-from components.figures.sequences.time_axis import times_of
-from components.trouble import Misfit
+from components.figures.sequences.time_axis import axis_times
+from components.trouble import ConfigMismatchError
 
 BERLIN = "Europe/Berlin"
 
@@ -58,7 +59,7 @@ def test_dates_are_read_and_stand_on_the_axis(tmp_path, dates, steps, first, las
     problem = problem_of(tmp_path, dates)
     assert problem.about["steps"].startswith(steps)
     assert problem.observations[0, :, 0].tolist() == list(range(len(dates)))
-    axis = times_of(problem.dates, 0, len(dates))
+    axis = axis_times(problem.dates, 0, len(dates))
     assert len(np.unique(axis)) == len(dates)
     assert (pd.Timestamp(axis[0]), pd.Timestamp(axis[-1])) == (
         pd.Timestamp(first),
@@ -82,7 +83,7 @@ def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
     problem = problem_of(tmp_path, dates, gaps=gaps)
     assert [date for date in problem.dates if date not in dates] == filled
     assert int(problem.missing.sum()) == len(filled)
-    assert (np.diff(times_of(problem.dates, 0, len(problem.dates))) > np.timedelta64(0)).all()
+    assert (np.diff(axis_times(problem.dates, 0, len(problem.dates))) > np.timedelta64(0)).all()
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_gaps_have_the_names_of_their_neighbours(tmp_path, dates, gaps, filled):
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_what_would_do(tmp_path, dates, keys, said):
-    with pytest.raises(Misfit, match=said) as told:
+    with pytest.raises(ConfigMismatchError, match=said) as told:
         problem_of(tmp_path, dates, **keys)
     assert "\n" not in str(told.value)
 
@@ -167,6 +168,6 @@ def test_dates_of_no_calendar_are_refused_before_any_work(tmp_path):
 
     problem = problem_of(tmp_path, ["1950", "1951", "1952"])
     with pytest.raises(
-        Misfit, match="the date 'soon' is not in ISO 8601; give dates as 2011-01-03"
+        ConfigMismatchError, match="the date 'soon' is not in ISO 8601; give dates as 2011-01-03"
     ):
         replace(problem, dates=("1950", "soon", "1952"))

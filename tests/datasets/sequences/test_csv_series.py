@@ -10,7 +10,7 @@ import torch
 from configured import component, defaults, load
 
 from components.contracts.roles import Setting
-from components.trouble import DamagedFile, DataUnavailable, Misfit
+from components.trouble import ConfigMismatchError, DamagedFileError, DataUnavailableError
 
 FILE = str(Path(__file__).parent.parent.parent / "fixtures" / "series.csv")
 
@@ -55,58 +55,208 @@ def test_the_name_changes_with_the_content(tmp_path):
 @pytest.mark.parametrize(
     ("content", "keys", "error", "said"),
     [
-        ("y\n1\n", {"columns": ["z"]}, Misfit, "dataset.columns=z: .*mine.csv has no such column; there are y"),
-        ("y\n1\n", {"truth": ["z"]}, Misfit, "dataset.truth=z: .*mine.csv has no such column"),
-        ("y\n1\n", {"truth": ["y", "y"]}, Misfit, "dataset.truth: names 2 columns, dataset.columns 1"),
-        ("y\n1\nbad\n", {}, Misfit, "line 3: y is 'bad', no number; mend it, or add it to dataset.missing"),
-        ("y,z\n1,2\n3\n", {}, DamagedFile, "line 3: 1 cells under 2 names"),
-        ("y\n1\ninf\n", {}, Misfit, "line 3: y is 'inf', no number; mend it, or add it to dataset.missing"),
-        ("y\n-Infinity\n", {}, Misfit, "line 2: y is '-Infinity', no number"),
-        ("y\n1e999\n", {}, Misfit, "line 2: y is '1e999', no number"),
-        ("y,z\n1,2\n", {"truth": ["z"], "missing": ["2"], "columns": ["x"]}, Misfit, "dataset.columns=x: "),
-        ("y,z\n1,inf\n", {"truth": ["z"]}, Misfit, "line 2: z is 'inf', no number"),
-        ("", {}, DamagedFile, "dataset.path=.*mine.csv: the file is empty, .* holds nothing; name another"),
-        ("\n\n", {}, DamagedFile, "dataset.path=.*mine.csv: the file is empty, .* holds nothing"),
-        ("y\n", {}, DamagedFile, "dataset.path=.*mine.csv: the file is empty, .* holds no line after its names"),
-        ("y\n1\n", {"skip": 1}, Misfit, "has 0 lines after dataset.skip=1"),
-        ("y\n1\n2\n", {"n_steps": 5}, Misfit, "dataset.n_steps=5: .* has 2 lines"),
-        ('y\n"1\n', {}, DamagedFile, "no CSV file"),
-        (b"y\n\xff\xfe\n", {}, Misfit, "line 2: y is 'ÿþ', no number"),
-        ("y\n1e200\n3e200\n2e200\n", {}, Misfit, "y of dataset.columns has values up to 3e.200, .* give .* larger units"),
-        ("y\n1e-200\n3e-200\n2e-200\n", {}, Misfit, "y of dataset.columns has .* squares are 0; give .* smaller units"),
-        ("y\n1\n2\n", {"columns": ["y", "y"]}, Misfit, "dataset.columns: names y twice; leave one out"),
-        ("y\nNA\n\nNA\n", {}, Misfit, "dataset.columns=y: missing at all of the 2 times that are seen"),
-        ("y\nNA\n1\n", {"n_ahead": 1}, Misfit, "dataset.columns=y: missing at all of the 1 times that are seen"),
-        ("y\n1\n2\n", {"n_ahead": 2}, Misfit, "dataset.n_ahead=2: there are 2 times; leave some to learn from"),
-        ("y\n1\n2\n", {"regressors": ["z"]}, Misfit, "dataset.regressors=z: .* has no such column"),
-        ("y,z\n1,a\n", {"regressors": ["z"]}, Misfit, "line 2: z is 'a', no number"),
-        ("y,z\n1,3\n2,3\n3,4\n", {"regressors": ["z"], "n_ahead": 1}, Misfit,
-         "dataset.regressors=z: always 3 over the 2 times that are seen; leave it out"),
-        ("y,z\n1,0\n2,0\n", {"inputs": ["z"]}, Misfit, "dataset.inputs=z: always 0 over the 2 times that are seen"),
-        ("y,z\n1,0\n2,NA\n3,1\n", {"inputs": ["z"]}, Misfit, "line 3: z of dataset.inputs is missing; nothing spent is 0"),
-        ("y,z\n1,0\n2,1\n3,NA\n", {"regressors": ["z"], "n_ahead": 1}, Misfit,
-         "line 4: z of dataset.regressors is missing; a forecast asks for it"),
-        (WEEKS.replace("2011-01-17,3,1,4", "2011-01-17,3,NA,4"), {**DATED, "regressors": ["x"], "n_ahead": 2}, Misfit,
-         "mine.csv, 2011-01-17: x of dataset.regressors is missing; a forecast asks for it"),
-        (WEEKS, {"date": "day"}, Misfit, "dataset.date=day: .* has no such column; there are week, y, x, u"),
-        (WEEKS.replace("2011-01-17", "17 January"), DATED, Misfit, "line 4: week '17 January' is no date; write 2011-01-03"),
-        (WEEKS.replace("2011-01-17", "2011-01-10"), DATED, Misfit, "line 4: week 2011-01-10 is there twice; keep one"),
-        (WEEKS.replace("2011-01-17", "2011-01-09"), DATED, Misfit,
-         "line 4: week 2011-01-09 comes after 2011-01-10; sort the lines by week"),
-        (WEEKS.replace("2011-01-24", "2011-02-14"), DATED, Misfit,
-         "line 5: 3 missing between 2011-01-17 and 2011-02-14; add lines, or dataset.gaps=allow"),
-        (WEEKS.replace("2011-01-24", "2011-01-26"), {**DATED, "gaps": "allow"}, Misfit,
-         "line 5: week has no equal steps between 2011-01-17 and 2011-01-26; elsewhere 7 days"),
-        (WEEKS, {**DATED, "n_ahead": "2012-01-01"}, Misfit,
-         "dataset.n_ahead=2012-01-01: the series is from 2011-01-03 to 2011-01-24; name a date between them"),
-        (WEEKS, {"n_ahead": "2011-01-17"}, Misfit,
-         "dataset.n_ahead=2011-01-17: a date asks for a column of dates, dataset.date"),
-        (WEEKS, {"inputs": ["u"], "budget": BUDGET | {"total": 2.0}}, Misfit,
-         "dataset.budget.total=2: nothing is to be forecast; give dataset.n_ahead"),
-        (WEEKS, {"inputs": ["u"], "n_ahead": 1, "budget": BUDGET | {"total": 2.0, "weeks": 1, "least": {"u": 3.0}}}, Misfit,
-         r"dataset.budget.total=2: minimum spends \(least.u\) need 3"),
+        (
+            "y\n1\n",
+            {"columns": ["z"]},
+            ConfigMismatchError,
+            "dataset.columns=z: .*mine.csv has no such column; there are y",
+        ),
+        (
+            "y\n1\n",
+            {"truth": ["z"]},
+            ConfigMismatchError,
+            "dataset.truth=z: .*mine.csv has no such column",
+        ),
+        (
+            "y\n1\n",
+            {"truth": ["y", "y"]},
+            ConfigMismatchError,
+            "dataset.truth: names 2 columns, dataset.columns 1",
+        ),
+        (
+            "y\n1\nbad\n",
+            {},
+            ConfigMismatchError,
+            "line 3: y is 'bad', no number; mend it, or add it to dataset.missing",
+        ),
+        ("y,z\n1,2\n3\n", {}, DamagedFileError, "line 3: 1 cells under 2 names"),
+        (
+            "y\n1\ninf\n",
+            {},
+            ConfigMismatchError,
+            "line 3: y is 'inf', no number; mend it, or add it to dataset.missing",
+        ),
+        ("y\n-Infinity\n", {}, ConfigMismatchError, "line 2: y is '-Infinity', no number"),
+        ("y\n1e999\n", {}, ConfigMismatchError, "line 2: y is '1e999', no number"),
+        (
+            "y,z\n1,2\n",
+            {"truth": ["z"], "missing": ["2"], "columns": ["x"]},
+            ConfigMismatchError,
+            "dataset.columns=x: ",
+        ),
+        ("y,z\n1,inf\n", {"truth": ["z"]}, ConfigMismatchError, "line 2: z is 'inf', no number"),
+        (
+            "",
+            {},
+            DamagedFileError,
+            "dataset.path=.*mine.csv: the file is empty, .* holds nothing; name another",
+        ),
+        (
+            "\n\n",
+            {},
+            DamagedFileError,
+            "dataset.path=.*mine.csv: the file is empty, .* holds nothing",
+        ),
+        (
+            "y\n",
+            {},
+            DamagedFileError,
+            "dataset.path=.*mine.csv: the file is empty, .* holds no line after its names",
+        ),
+        ("y\n1\n", {"skip": 1}, ConfigMismatchError, "has 0 lines after dataset.skip=1"),
+        ("y\n1\n2\n", {"n_steps": 5}, ConfigMismatchError, "dataset.n_steps=5: .* has 2 lines"),
+        ('y\n"1\n', {}, DamagedFileError, "no CSV file"),
+        (b"y\n\xff\xfe\n", {}, ConfigMismatchError, "line 2: y is 'ÿþ', no number"),
+        (
+            "y\n1e200\n3e200\n2e200\n",
+            {},
+            ConfigMismatchError,
+            "y of dataset.columns has values up to 3e.200, .* give .* larger units",
+        ),
+        (
+            "y\n1e-200\n3e-200\n2e-200\n",
+            {},
+            ConfigMismatchError,
+            "y of dataset.columns has .* squares are 0; give .* smaller units",
+        ),
+        (
+            "y\n1\n2\n",
+            {"columns": ["y", "y"]},
+            ConfigMismatchError,
+            "dataset.columns: names y twice; leave one out",
+        ),
+        (
+            "y\nNA\n\nNA\n",
+            {},
+            ConfigMismatchError,
+            "dataset.columns=y: missing at all of the 2 times that are seen",
+        ),
+        (
+            "y\nNA\n1\n",
+            {"n_ahead": 1},
+            ConfigMismatchError,
+            "dataset.columns=y: missing at all of the 1 times that are seen",
+        ),
+        (
+            "y\n1\n2\n",
+            {"n_ahead": 2},
+            ConfigMismatchError,
+            "dataset.n_ahead=2: there are 2 times; leave some to learn from",
+        ),
+        (
+            "y\n1\n2\n",
+            {"regressors": ["z"]},
+            ConfigMismatchError,
+            "dataset.regressors=z: .* has no such column",
+        ),
+        ("y,z\n1,a\n", {"regressors": ["z"]}, ConfigMismatchError, "line 2: z is 'a', no number"),
+        (
+            "y,z\n1,3\n2,3\n3,4\n",
+            {"regressors": ["z"], "n_ahead": 1},
+            ConfigMismatchError,
+            "dataset.regressors=z: always 3 over the 2 times that are seen; leave it out",
+        ),
+        (
+            "y,z\n1,0\n2,0\n",
+            {"inputs": ["z"]},
+            ConfigMismatchError,
+            "dataset.inputs=z: always 0 over the 2 times that are seen",
+        ),
+        (
+            "y,z\n1,0\n2,NA\n3,1\n",
+            {"inputs": ["z"]},
+            ConfigMismatchError,
+            "line 3: z of dataset.inputs is missing; nothing spent is 0",
+        ),
+        (
+            "y,z\n1,0\n2,1\n3,NA\n",
+            {"regressors": ["z"], "n_ahead": 1},
+            ConfigMismatchError,
+            "line 4: z of dataset.regressors is missing; a forecast asks for it",
+        ),
+        (
+            WEEKS.replace("2011-01-17,3,1,4", "2011-01-17,3,NA,4"),
+            {**DATED, "regressors": ["x"], "n_ahead": 2},
+            ConfigMismatchError,
+            "mine.csv, 2011-01-17: x of dataset.regressors is missing; a forecast asks for it",
+        ),
+        (
+            WEEKS,
+            {"date": "day"},
+            ConfigMismatchError,
+            "dataset.date=day: .* has no such column; there are week, y, x, u",
+        ),
+        (
+            WEEKS.replace("2011-01-17", "17 January"),
+            DATED,
+            ConfigMismatchError,
+            "line 4: week '17 January' is no date; write 2011-01-03",
+        ),
+        (
+            WEEKS.replace("2011-01-17", "2011-01-10"),
+            DATED,
+            ConfigMismatchError,
+            "line 4: week 2011-01-10 is there twice; keep one",
+        ),
+        (
+            WEEKS.replace("2011-01-17", "2011-01-09"),
+            DATED,
+            ConfigMismatchError,
+            "line 4: week 2011-01-09 comes after 2011-01-10; sort the lines by week",
+        ),
+        (
+            WEEKS.replace("2011-01-24", "2011-02-14"),
+            DATED,
+            ConfigMismatchError,
+            "line 5: 3 missing between 2011-01-17 and 2011-02-14; add lines, or dataset.gaps=allow",
+        ),
+        (
+            WEEKS.replace("2011-01-24", "2011-01-26"),
+            {**DATED, "gaps": "allow"},
+            ConfigMismatchError,
+            "line 5: week has no equal steps between 2011-01-17 and 2011-01-26; elsewhere 7 days",
+        ),
+        (
+            WEEKS,
+            {**DATED, "n_ahead": "2012-01-01"},
+            ConfigMismatchError,
+            "dataset.n_ahead=2012-01-01: the series is from 2011-01-03 to 2011-01-24; name a date "
+            "between them",
+        ),
+        (
+            WEEKS,
+            {"n_ahead": "2011-01-17"},
+            ConfigMismatchError,
+            "dataset.n_ahead=2011-01-17: a date asks for a column of dates, dataset.date",
+        ),
+        (
+            WEEKS,
+            {"inputs": ["u"], "budget": BUDGET | {"total": 2.0}},
+            ConfigMismatchError,
+            "dataset.budget.total=2: nothing is to be forecast; give dataset.n_ahead",
+        ),
+        (
+            WEEKS,
+            {
+                "inputs": ["u"],
+                "n_ahead": 1,
+                "budget": BUDGET | {"total": 2.0, "weeks": 1, "least": {"u": 3.0}},
+            },
+            ConfigMismatchError,
+            r"dataset.budget.total=2: minimum spends \(least.u\) need 3",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_in_one_line(tmp_path, content, keys, error, said):
     path = tmp_path / "mine.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -116,9 +266,9 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, content, keys, error, said)
 
 
 def test_no_file():
-    with pytest.raises(DataUnavailable, match=r"dataset.path=gone.csv: no such file"):
+    with pytest.raises(DataUnavailableError, match=r"dataset.path=gone.csv: no such file"):
         load("csv_series", path="gone.csv")
-    with pytest.raises(DataUnavailable, match=r"dataset.path: not given; name a file"):
+    with pytest.raises(DataUnavailableError, match=r"dataset.path: not given; name a file"):
         load("csv_series")
 
 

@@ -12,7 +12,7 @@ from known_targets import z_score
 from pydantic import ValidationError
 from small_sequences import run
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 X0 = (-7.5e3, 5e3, 1.1e3, 88.15, -60.53, 0.0)
@@ -115,14 +115,14 @@ def test_mistakes_are_named():
         ValidationError, match="scored_on: first is a sequence of realisation: released"
     ):
         component("dataset", "tan", scored_on="first")
-    with pytest.raises(Misfit, match=r"set dataset\.n_steps=2001"):
+    with pytest.raises(ConfigMismatchError, match=r"set dataset\.n_steps=2001"):
         released(n_steps=2002)
 
 
 @pytest.mark.slow
 def test_the_three_maps_give_scores_within_three_per_cent_at_the_size_of_table_d_2():
-    """Of the β-BPF, as released, at p_c = 0.1 and up to two standard errors.  With fewer particles, which lose the track sooner
-    over the released map, they are farther apart: 4 % at 500."""
+    """Of the β-BPF, as released, at p_c = 0.1 and up to two standard errors.  With fewer particles,
+    which lose the track sooner over the released map, they are farther apart: 4 % at 500."""
     scores = {}
     for dem in ("as_released", "as_printed", "matlab"):
         keys = {

@@ -12,7 +12,7 @@ from configured import component, load
 
 from components.contracts.roles import Setting
 from components.datasets.forecasts import co2
-from components.trouble import DataUnavailable, Misfit, SimulatedData
+from components.trouble import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
@@ -31,7 +31,8 @@ def test_alternating():
 
 def test_nothing_is_left_to_learn_from():
     with pytest.raises(
-        Misfit, match=r"dataset\.n_ahead=12: there are 12 observations; leave some to learn from"
+        ConfigMismatchError,
+        match=r"dataset\.n_ahead=12: there are 12 observations; leave some to learn from",
     ):
         load("alternating", n_steps=12, n_ahead=12)
 
@@ -90,7 +91,7 @@ def test_co2_in_units_of_what_it_is_standardised_by(standardise):
 
 def test_co2_has_no_more_months():
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"dataset\.n_train=630: with dataset.n_ahead=24 that is 654 months, the record has 637",
     ):
         load("co2", simulated=True, n_train=630)
@@ -99,10 +100,10 @@ def test_co2_has_no_more_months():
 def test_co2_without_its_file(tmp_path):
     setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
     with pytest.raises(
-        DataUnavailable, match=r"or dataset\.offline=simulate to use a simulated record"
+        DataUnavailableError, match=r"or dataset\.offline=simulate to use a simulated record"
     ):
         component("dataset", "co2", offline="error").identity(tmp_path, True)
-    with pytest.warns(SimulatedData, match="recorded as co2-sim"):
+    with pytest.warns(SimulatedDataWarning, match="recorded as co2-sim"):
         assert component("dataset", "co2").load(Streams(0), setting).name == "co2-sim"
 
 
@@ -122,13 +123,15 @@ def test_co2_is_the_record():
 def test_monthly_records(name, months, dates):
     cls = type(component("dataset", name))
     keys = {"n_train": months - 24, "n_ahead": 24, "log": False}
-    with pytest.warns(SimulatedData, match="a simulated record takes its place"):
+    with pytest.warns(SimulatedDataWarning, match="a simulated record takes its place"):
         problem, _ = load(name, **keys)
     assert problem.name == f"{name}-sim"
     whole = torch.cat([problem.observations, problem.future], 1)[0, :, 0]
     assert len(whole) == months
     assert (problem.dates[:1] + problem.dates[-1:]) == dates
-    with pytest.raises(Misfit, match=rf"that is {months + 1} months, the record has {months}"):
+    with pytest.raises(
+        ConfigMismatchError, match=rf"that is {months + 1} months, the record has {months}"
+    ):
         load(name, simulated=True, **keys | {"n_train": months - 23})
     log, _ = load(name, simulated=True, **keys | {"log": True})
     assert torch.allclose(log.observations.exp(), problem.observations)

@@ -1,4 +1,5 @@
-"""The network of sensors: its rule for contaminated windows by loops, what is missing, and what a user can get wrong."""
+"""The network of sensors: its rule for contaminated windows by loops, what is missing, and what a
+user can get wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ from components.datasets.sequences.air_network import (
     read_network,
     simulated_network,
 )
-from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from components.trouble import (
+    ConfigMismatchError,
+    DamagedFileError,
+    DataUnavailableError,
+    SimulatedDataWarning,
+)
 from runner.execution.rng import Streams
 
 
@@ -114,29 +120,32 @@ def test_the_interval_is_of_new_observations_and_not_of_the_signal():
 def test_what_a_user_can_get_wrong():
     load_ = {"simulated": True, "hours": 20}
     with pytest.raises(
-        Misfit, match=r"dataset.sensor=XX: not a sensor of this species; there are S00, S01"
+        ConfigMismatchError,
+        match=r"dataset.sensor=XX: not a sensor of this species; there are S00, S01",
     ):
         load("london_air", sensor="XX", start=0, **load_)
     with pytest.raises(
-        Misfit, match=r"dataset.start=8750: 20 hours from there are not in the data"
+        ConfigMismatchError, match=r"dataset.start=8750: 20 hours from there are not in the data"
     ):
         load("london_air", sensor="S01", start=8750, **load_)
     with pytest.raises(
-        Misfit, match=r"dataset.start=June: neither the number of an hour nor a date"
+        ConfigMismatchError, match=r"dataset.start=June: neither the number of an hour nor a date"
     ):
         load("london_air", sensor="S01", start="June", **load_)
-    with pytest.raises(Misfit, match=r"dataset.pick=99: the rule finds 24 windows"):
+    with pytest.raises(ConfigMismatchError, match=r"dataset.pick=99: the rule finds 24 windows"):
         load("london_air", pick=99, **load_)
     with pytest.raises(ValueError, match="give both sensor and start, or neither"):
         component("dataset", "london_air", sensor="S01")
 
 
 def test_without_the_file_a_simulated_network_takes_its_place_or_none():
-    with pytest.warns(SimulatedData, match="cannot be had, a simulated network takes its place"):
+    with pytest.warns(
+        SimulatedDataWarning, match="cannot be had, a simulated network takes its place"
+    ):
         problem, _ = load("london_air", hours=20)
     assert problem.name == "london_air-sim"
     dataset = component("dataset", "london_air", offline="error")
-    with pytest.raises(DataUnavailable, match="no address offers it"):
+    with pytest.raises(DataUnavailableError, match="no address offers it"):
         dataset.load(
             Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
         )
@@ -146,5 +155,5 @@ def test_without_the_file_a_simulated_network_takes_its_place_or_none():
 def test_another_file_is_no_network(tmp_path):
     path = tmp_path / "other.npz"
     np.savez(path, data=np.zeros(3))
-    with pytest.raises(DamagedFile, match="no measurements of PM25 in it"):
+    with pytest.raises(DamagedFileError, match="no measurements of PM25 in it"):
         read_network(path, "PM25")

@@ -1,4 +1,5 @@
-"""Simulated sales of a chain that advertises: its equations, what is shown of it, and what is refused."""
+"""Simulated sales of a chain that advertises: its equations, what is shown of it, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ import torch
 from configured import load
 
 from components.datasets.forecasts.retail_world import CHANNELS, REGRESSORS, RetailWorld
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 ALL = list(CHANNELS)
 
 
 def test_the_equations_as_printed():
-    """(1.4), (1.5) week by week, hardly any noise; β and q of all columns, two channels not shown."""
+    """(1.4), (1.5) week by week, hardly any noise; β and q of all columns, two channels not
+    shown."""
     q = dict(zip(ALL, (1.0, 0.5, -0.2, 3.0, 2.0, 4.0, 1.5), strict=True))
     beta = dict(zip(REGRESSORS, (2.0, -10.0, 0.8, 0.1, 0.2, -0.3, 0.4), strict=True))
     problem, _ = load(
@@ -112,5 +114,5 @@ def test_campaigns_fill_their_share_of_the_weeks():
     ],
 )
 def test_what_is_refused(keys, said):
-    with pytest.raises(Misfit, match=said):
+    with pytest.raises(ConfigMismatchError, match=said):
         load("retail_sim", **keys)

@@ -22,7 +22,8 @@ def test_wiener_matrices_are_those_of_d_3_3():
 
 @pytest.mark.parametrize("delta", [0.1, 0.8])
 def test_wiener_noise_is_the_integral_of_what_drives_the_velocity(delta):
-    """Q = ∫₀^Δ e^{Fs} G Gᵀ e^{Fᵀs} ds and A = e^{FΔ} of dx = F x dt + G dW, by the midpoint rule."""
+    """Q = ∫₀^Δ e^{Fs} G Gᵀ e^{Fᵀs} ds and A = e^{FΔ} of dx = F x dt + G dW, by the midpoint
+    rule."""
     system = component("dataset", "wiener_velocity", delta=delta).system()
     F = torch.zeros(4, 4, dtype=torch.float64)
     F[0, 2] = F[1, 3] = 1.0

@@ -1,4 +1,5 @@
-"""Rows of a CSV or Parquet file: what columns are taken for, who is tested, and every way in which the file can be wrong."""
+"""Rows of a CSV or Parquet file: what columns are taken for, who is tested, and every way in which
+the file can be wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from configured import component, load
 
 from components.attackers.input_space import input_space
 from components.contracts.roles import Setting
-from components.trouble import DamagedFile, DataUnavailable, Doubtful, Misfit
+from components.trouble import (
+    ConfigMismatchError,
+    DamagedFileError,
+    DataUnavailableError,
+    QuestionableConfigWarning,
+)
 from runner.execution.rng import Streams
 
 FILE = str(Path(__file__).parent.parent.parent / "fixtures" / "table.csv")
@@ -67,7 +73,7 @@ def test_folds_are_the_replicates():
         held = frame[frame.week == r + 1]
         assert problem.test.y[:, 0].tolist() == (held.kind == "b").astype(int).tolist()
     with pytest.raises(
-        Misfit, match="replicates: week has 3 folds; set replicates to at most that"
+        ConfigMismatchError, match="replicates: week has 3 folds; set replicates to at most that"
     ):
         dataset.load(Streams(0, replicate=3), setting)
 
@@ -125,38 +131,158 @@ def test_classes_are_ordered_by_size_or_by_alphabet(tmp_path):
 @pytest.mark.parametrize(
     ("content", "keys", "error", "said"),
     [
-        ("x,y\n1,2\n2,3\n3,5\n", {"targets": ["z"]}, Misfit, "dataset.targets=z: .*mine.csv has no such column; there are x"),
-        ("x,y\n1,2\n2,3\n3,5\n", {"fold": "z"}, Misfit, "dataset.fold=z: .* has no such column"),
-        ("x,y\n1,2\n2,3\n3,5\n", {"inputs": ["y"]}, Misfit, "dataset.inputs: y has another use"),
-        ("y\n2\n3\n5\n", {}, Misfit, "dataset.inputs: .* has no column left for inputs"),
-        ("x,y\n1,2\n,3\n3,5\n", {}, Misfit, "line 3: x is missing; fill it, or name the column in dataset.exclude"),
-        ("x,y\n" + "1,2\n" * 12 + "1o,3\n", {}, Misfit, "line 14: x is '1o', no number as the others are; mend it"),
-        ("x,y\n1,2\n2,much\n3,5\n", {}, Misfit, "line 3: y is 'much', no number; mend it, add it to dataset.missing, or set"),
-        ("x,y\n1,2\n2,2\n3,2\n", {}, Misfit, "dataset.targets: the labels of task y are all equal"),
-        ("x,y\n1,a\n2,b\n3,c\n", {"labels": "binary"}, Misfit, r"3 classes \(a, b, c\), two are asked for; set dataset.labels"),
-        ("x,y\n1,a\n2,a\n3,a\n", {"labels": "classes"}, Misfit, r"1 classes \(a\), two or more are needed"),
-        ("x,y,s\n1,2,train\n2,3,rest\n", {"split": "s"}, Misfit, "line 3: s is 'rest'; write train or test"),
-        ("x,y,s\n1,2,train\n2,3,test\n", {"split": "s"}, Misfit, "1 rows to learn from and 1 to test on; at least 2 and 1"),
-        ("x,y\n" + "".join(f"t{i},{i}\n" for i in range(40)), {}, Misfit, "x holds 40 different texts, at most 30"),
-        ("x,x,y\n1,2,3\n", {}, Misfit, "two columns are called 'x'; rename one"),
-        ("x,y\n", {}, DamagedFile, "holds no line after its names"),
-        ("x,y\n1,2\n1,2,3\n", {}, DamagedFile, "line 3: 3 cells under 2 names; mend it, or set dataset.delimiter"),
-        ("x,y\n1,2\n1\n", {}, DamagedFile, "line 3: 1 cells under 2 names"),
-        ("x,y\n1,1\n2,2.5\n3,1\n", {"labels": "classes"}, Misfit, "2.5 is a number with a fraction, no class"),
-        ("x,y\n" + "".join(f"{i},{i}\n" for i in range(70)), {"labels": "classes"}, Misfit, "70 classes of 70 labels, most"),
-        ("", {}, DamagedFile, "the file is empty, .* holds nothing"),
+        (
+            "x,y\n1,2\n2,3\n3,5\n",
+            {"targets": ["z"]},
+            ConfigMismatchError,
+            "dataset.targets=z: .*mine.csv has no such column; there are x",
+        ),
+        (
+            "x,y\n1,2\n2,3\n3,5\n",
+            {"fold": "z"},
+            ConfigMismatchError,
+            "dataset.fold=z: .* has no such column",
+        ),
+        (
+            "x,y\n1,2\n2,3\n3,5\n",
+            {"inputs": ["y"]},
+            ConfigMismatchError,
+            "dataset.inputs: y has another use",
+        ),
+        (
+            "y\n2\n3\n5\n",
+            {},
+            ConfigMismatchError,
+            "dataset.inputs: .* has no column left for inputs",
+        ),
+        (
+            "x,y\n1,2\n,3\n3,5\n",
+            {},
+            ConfigMismatchError,
+            "line 3: x is missing; fill it, or name the column in dataset.exclude",
+        ),
+        (
+            "x,y\n" + "1,2\n" * 12 + "1o,3\n",
+            {},
+            ConfigMismatchError,
+            "line 14: x is '1o', no number as the others are; mend it",
+        ),
+        (
+            "x,y\n1,2\n2,much\n3,5\n",
+            {},
+            ConfigMismatchError,
+            "line 3: y is 'much', no number; mend it, add it to dataset.missing, or set",
+        ),
+        (
+            "x,y\n1,2\n2,2\n3,2\n",
+            {},
+            ConfigMismatchError,
+            "dataset.targets: the labels of task y are all equal",
+        ),
+        (
+            "x,y\n1,a\n2,b\n3,c\n",
+            {"labels": "binary"},
+            ConfigMismatchError,
+            r"3 classes \(a, b, c\), two are asked for; set dataset.labels",
+        ),
+        (
+            "x,y\n1,a\n2,a\n3,a\n",
+            {"labels": "classes"},
+            ConfigMismatchError,
+            r"1 classes \(a\), two or more are needed",
+        ),
+        (
+            "x,y,s\n1,2,train\n2,3,rest\n",
+            {"split": "s"},
+            ConfigMismatchError,
+            "line 3: s is 'rest'; write train or test",
+        ),
+        (
+            "x,y,s\n1,2,train\n2,3,test\n",
+            {"split": "s"},
+            ConfigMismatchError,
+            "1 rows to learn from and 1 to test on; at least 2 and 1",
+        ),
+        (
+            "x,y\n" + "".join(f"t{i},{i}\n" for i in range(40)),
+            {},
+            ConfigMismatchError,
+            "x holds 40 different texts, at most 30",
+        ),
+        ("x,x,y\n1,2,3\n", {}, ConfigMismatchError, "two columns are called 'x'; rename one"),
+        ("x,y\n", {}, DamagedFileError, "holds no line after its names"),
+        (
+            "x,y\n1,2\n1,2,3\n",
+            {},
+            DamagedFileError,
+            "line 3: 3 cells under 2 names; mend it, or set dataset.delimiter",
+        ),
+        ("x,y\n1,2\n1\n", {}, DamagedFileError, "line 3: 1 cells under 2 names"),
+        (
+            "x,y\n1,1\n2,2.5\n3,1\n",
+            {"labels": "classes"},
+            ConfigMismatchError,
+            "2.5 is a number with a fraction, no class",
+        ),
+        (
+            "x,y\n" + "".join(f"{i},{i}\n" for i in range(70)),
+            {"labels": "classes"},
+            ConfigMismatchError,
+            "70 classes of 70 labels, most",
+        ),
+        ("", {}, DamagedFileError, "the file is empty, .* holds nothing"),
         # whose sd is 1e-17
-        ("x,y\n1,0.1\n2,0.1\n3,0.1\n4,0.1\n", {}, Misfit, "labels of task y are all equal"),
-        ("x,y\n1,1e-200\n2,2e-200\n3,1e-200\n", {}, Misfit, "the label of task y .* squares are 0; give .* smaller units"),
-        ("x,y\n1,1e200\n2,2e200\n3,1e200\n", {}, Misfit, "the label of task y .* no numbers; give .* larger units"),
-        ("x,y\n1e-200,1\n2e-200,2\n1e-200,3\n3e-200,3\n", {}, Misfit, "input 1 .* squares are 0; give .* smaller units"),
-        ("x,y\n10%,1\n20%,2\n10%,3\n", {}, Misfit, "line 2: x is '10%', no number; .*write numbers as -1.5, without %"),
-        ("x,y\n1,$10\n2,$20\n3,$5\n", {}, Misfit, "line 2: y is .*signs of money"),
-        ("x,y\n1,2\n2,(3)\n3,5\n", {}, Misfit, r"line 3: y is '\(3\)', no number.*brackets"),
-        ("x,y\n1,1\n2,1.0\n3,0\n", {"labels": "binary"}, Misfit, "classes 1 and 1.0 are one number"),
-        (",x,y\n5,1,2\n7,2,2\n3,3,5\n", {}, Misfit, "column 1 has no name; give it one, or leave it out by dataset.exclude"),
+        (
+            "x,y\n1,0.1\n2,0.1\n3,0.1\n4,0.1\n",
+            {},
+            ConfigMismatchError,
+            "labels of task y are all equal",
+        ),
+        (
+            "x,y\n1,1e-200\n2,2e-200\n3,1e-200\n",
+            {},
+            ConfigMismatchError,
+            "the label of task y .* squares are 0; give .* smaller units",
+        ),
+        (
+            "x,y\n1,1e200\n2,2e200\n3,1e200\n",
+            {},
+            ConfigMismatchError,
+            "the label of task y .* no numbers; give .* larger units",
+        ),
+        (
+            "x,y\n1e-200,1\n2e-200,2\n1e-200,3\n3e-200,3\n",
+            {},
+            ConfigMismatchError,
+            "input 1 .* squares are 0; give .* smaller units",
+        ),
+        (
+            "x,y\n10%,1\n20%,2\n10%,3\n",
+            {},
+            ConfigMismatchError,
+            "line 2: x is '10%', no number; .*write numbers as -1.5, without %",
+        ),
+        ("x,y\n1,$10\n2,$20\n3,$5\n", {}, ConfigMismatchError, "line 2: y is .*signs of money"),
+        (
+            "x,y\n1,2\n2,(3)\n3,5\n",
+            {},
+            ConfigMismatchError,
+            r"line 3: y is '\(3\)', no number.*brackets",
+        ),
+        (
+            "x,y\n1,1\n2,1.0\n3,0\n",
+            {"labels": "binary"},
+            ConfigMismatchError,
+            "classes 1 and 1.0 are one number",
+        ),
+        (
+            ",x,y\n5,1,2\n7,2,2\n3,3,5\n",
+            {},
+            ConfigMismatchError,
+            "column 1 has no name; give it one, or leave it out by dataset.exclude",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named_with_its_mend(tmp_path, content, keys, error, said):
     with pytest.raises(error, match=said):
         written(tmp_path, content, **keys)
@@ -175,10 +301,10 @@ def test_an_input_that_varies_by_rounding_alone_is_called_constant(tmp_path):
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_parquet(tmp_path):
-    with pytest.raises(DataUnavailable, match=r"dataset.path=gone.csv: no such file"):
+    with pytest.raises(DataUnavailableError, match=r"dataset.path=gone.csv: no such file"):
         load("csv", path="gone.csv")
     (tmp_path / "a.parquet").write_text("x,y")
-    with pytest.raises(DamagedFile, match="no Parquet file"):
+    with pytest.raises(DamagedFileError, match="no Parquet file"):
         load("csv", path=str(tmp_path / "a.parquet"))
 
 
@@ -253,11 +379,12 @@ def test_sizes_are_in_the_units_of_raw_columns(tmp_path):
     space = input_space(problem)
     space.check_sizes([0, 8, 16], "linf", problem.name)
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"attacker\.eps: 300 leads from any input .* \[0, 255\], .* e\.g\. 8 for 8 of 255",
     ):
         space.check_sizes([0, 300], "linf", problem.name)
     with pytest.warns(
-        Doubtful, match=r"attacker\.eps: at most 0\.0314, and inputs .* 8 of 255 grey levels are 8"
+        QuestionableConfigWarning,
+        match=r"attacker\.eps: at most 0\.0314, and inputs .* 8 of 255 grey levels are 8",
     ):
         space.check_sizes([0, 8 / 255], "linf", problem.name)

@@ -126,7 +126,8 @@ def test_impossible_studies_are_refused(changes, message):
 
 @pytest.mark.slow
 def test_difficulty_for_a_random_forest():
-    """AUC of a forest per run over ten splits, default study: 0.71 as published, within three standard errors."""
+    """AUC of a forest per run over ten splits, default study: 0.71 as published, within three
+    standard errors."""
     aucs = np.empty((10, 3))
     config = component("dataset", "faims_sim")
     for r in range(10):

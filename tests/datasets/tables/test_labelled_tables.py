@@ -1,4 +1,5 @@
-"""titanic, airfoil and logistic_synthetic: what their rows are, how they are split and standardised, and how they are named."""
+"""titanic, airfoil and logistic_synthetic: what their rows are, how they are split and
+standardised, and how they are named."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.tables import airfoil
 from components.datasets.tables.titanic import persons
-from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from components.trouble import (
+    ConfigMismatchError,
+    DamagedFileError,
+    DataUnavailableError,
+    SimulatedDataWarning,
+)
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -77,7 +83,8 @@ def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
     assert not one.test.y.equal(other.test.y)
     assert int(one.train.y.sum() + one.test.y.sum()) == 711
     with pytest.raises(
-        Misfit, match=r"dataset.n_test=2200: leaves 1 of 2201 rows to learn from; lower it"
+        ConfigMismatchError,
+        match=r"dataset.n_test=2200: leaves 1 of 2201 rows to learn from; lower it",
     ):
         loaded("titanic", n_test=2200)
 
@@ -101,11 +108,11 @@ def test_the_real_rows():
 
 
 def test_without_the_file_a_simulation_under_its_own_name_takes_its_place():
-    with pytest.warns(SimulatedData, match="recorded as airfoil-sim"):
+    with pytest.warns(SimulatedDataWarning, match="recorded as airfoil-sim"):
         problem = loaded("airfoil")
     assert (problem.name, tuple(problem.train.x.shape)) == ("airfoil-sim", (1503, 5))
     assert problem.train.x.equal(loaded("airfoil", simulated=True).train.x)
-    with pytest.raises(DataUnavailable, match=r"dataset\.offline=simulate"):
+    with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
         loaded("airfoil", offline="error")
 
 
@@ -113,7 +120,7 @@ def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / airfoil.FILE
     path.parent.mkdir(parents=True)
     path.write_bytes(b"1,2,3,4,5,6\n")
-    with pytest.raises(DamagedFile, match="not the file it should be"):
+    with pytest.raises(DamagedFileError, match="not the file it should be"):
         loaded("airfoil", data_dir=tmp_path)
 
 

@@ -1,4 +1,5 @@
-"""Files as other programs write them: encodings, delimiters and decimal marks, and what a table cannot teach."""
+"""Files as other programs write them: encodings, delimiters and decimal marks, and what a table
+cannot teach."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from configured import component, load
 from components.contracts.roles import Setting
 from components.datasets.own.collinear import collinear
 from components.datasets.own.text_table import read_table
-from components.trouble import DamagedFile, Misfit
-from runner.compose.settings import UNSAID
+from components.trouble import ConfigMismatchError, DamagedFileError
+from runner.compose.settings import LEGACY_DEFAULTS
 from runner.execution.rng import Streams
 
 PLAIN = "größe,y\n1.5,2\n2.25,3\n-3,5\n"
@@ -70,29 +71,34 @@ def test_what_a_file_is_written_in_is_recognised_and_said(tmp_path, content, fac
         (
             "x;y\n1,234;2\n5,678;3\n",
             {},
-            Misfit,
+            ConfigMismatchError,
             "x holds 1,234, a fraction or a thousand; set dataset.decimal to",
         ),
         (
             "x;y\n1,5;2.5\n2,5;3.5\n",
             {},
-            Misfit,
+            ConfigMismatchError,
             r"x holds 1,5, y holds 2.5; set dataset.decimal to .* in dataset.exclude",
         ),
         (
             b"x,y\n\x81,2\n",
             {},
-            DamagedFile,
+            DamagedFileError,
             "no text in utf-8 or windows-1252; set dataset.encoding",
         ),
-        ("x,y\n1,2\n", {"encoding": "klingon"}, Misfit, "dataset.encoding=klingon: no encoding"),
+        (
+            "x,y\n1,2\n",
+            {"encoding": "klingon"},
+            ConfigMismatchError,
+            "dataset.encoding=klingon: no encoding",
+        ),
         (
             "x,y\n1,2\n",
             {"exclude": ["z"]},
-            Misfit,
+            ConfigMismatchError,
             "dataset.exclude=z: .* has no such column; there are x, y",
         ),
-        ('x,y\n"1,2\n', {}, DamagedFile, "no CSV file"),
+        ('x,y\n"1,2\n', {}, DamagedFileError, "no CSV file"),
     ],
 )
 def test_what_can_be_read_in_two_ways_is_asked_about(tmp_path, content, keys, error, said):
@@ -123,11 +129,12 @@ def test_a_number_that_cannot_be_read_is_no_text(tmp_path, cell, decimal, said):
     """Thirty such cells would be taken for thirty texts, an input for each."""
     content = "x;y\n" + "".join(f"{cell};{i}\n" for i in range(5))
     with pytest.raises(
-        Misfit, match=rf"line 2: x is '{cell}', no number; .* in dataset.exclude; {said}"
+        ConfigMismatchError,
+        match=rf"line 2: x is '{cell}', no number; .* in dataset.exclude; {said}",
     ):
         problem_of(tmp_path, content, decimal=decimal)
     with pytest.raises(
-        Misfit, match=rf"line 2: x is '{cell}', no number; .* dataset.missing; {said}"
+        ConfigMismatchError, match=rf"line 2: x is '{cell}', no number; .* dataset.missing; {said}"
     ):
         load("csv_series", path=str(tmp_path / "mine.csv"), columns=["x"], decimal=decimal)
 
@@ -190,7 +197,7 @@ def test_classes_and_texts_that_only_test_rows_have_are_named(tmp_path):
     ).describe()
     assert not {"texts not learnt from", "classes not learnt from"} & set(same)
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"the training labels of task a are all 'no'; leave it out of dataset.targets, or",
     ):
         problem_of(
@@ -206,5 +213,5 @@ def test_new_keys_at_their_defaults_are_not_signed():
     for dataset in ("csv", "csv_series"):
         defaults = component("dataset", dataset, path="a.csv").model_dump()
         assert {key: defaults[key] for key in ("exclude", "decimal", "encoding")} == {
-            key: UNSAID[f"{dataset}.{key}"] for key in ("exclude", "decimal", "encoding")
+            key: LEGACY_DEFAULTS[f"{dataset}.{key}"] for key in ("exclude", "decimal", "encoding")
         }

@@ -1,4 +1,5 @@
-"""UCI sets: splits, standardisation, validation rows, scores in the units of the target, and what replaces absent files."""
+"""UCI sets: splits, standardisation, validation rows, scores in the units of the target, and what
+replaces absent files."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.tables import uci_regression
 from components.datasets.tables.uci_regression import SHAPES, simulated_rows, split_rows
-from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from components.trouble import (
+    ConfigMismatchError,
+    DamagedFileError,
+    DataUnavailableError,
+    SimulatedDataWarning,
+)
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -149,10 +155,10 @@ def test_scores_are_in_the_units_of_the_target():
 
 
 def test_absent_files_are_simulated_loudly_or_an_error(tmp_path):
-    with pytest.warns(SimulatedData, match="SIMULATED DATA"):
+    with pytest.warns(SimulatedDataWarning, match="SIMULATED DATA"):
         problem, _ = loaded(simulated=False, data_dir=tmp_path)
     assert problem.name == "uci-sim"
-    with pytest.raises(DataUnavailable, match="uci_bnn/yacht"):
+    with pytest.raises(DataUnavailableError, match="uci_bnn/yacht"):
         loaded(simulated=False, offline="error", data_dir=tmp_path)
 
 
@@ -175,12 +181,12 @@ def test_files_of_both_forms_are_read_and_verified(tmp_path, monkeypatch, form):
     put(rows + 1)
     os.utime(path, ns=(1, 1))
     files.why_unavailable.cache_clear()
-    with pytest.raises(DamagedFile, match="numbers"):
+    with pytest.raises(DamagedFileError, match="numbers"):
         loaded(simulated=False, data_dir=tmp_path)
 
 
 def test_refusals():
     with pytest.raises(ValidationError, match="splits 0 to 4"):
         component("dataset", "uci_regression", set="protein", split=5)
-    with pytest.raises(Misfit, match="replicates: protein has 5 splits"):
+    with pytest.raises(ConfigMismatchError, match="replicates: protein has 5 splits"):
         loaded(set="protein", replicate=5)

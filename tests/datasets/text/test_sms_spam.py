@@ -13,7 +13,7 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
-from components.trouble import DamagedFile, DataUnavailable, SimulatedData
+from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")
@@ -57,7 +57,8 @@ def test_the_simulated_corpus_has_the_size_of_the_real_one_and_its_own_name():
 
 
 def test_the_vocabulary_is_of_training_messages_alone():
-    """Counted anew from the rows that are trained on: the columns are the words that most of them hold."""
+    """Counted anew from the rows that are trained on: the columns are the words that most of them
+    hold."""
     found, _ = messages(None)
     order = torch.randperm(len(found), generator=Streams(0).data)
     train = [found[i] for i in order[1394 : 1394 + 50].tolist()]
@@ -79,16 +80,18 @@ def test_the_vocabulary_is_of_training_messages_alone():
 
 def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.warns(SimulatedData, match="dataset=sms_spam cannot be had.*sms-sim"):
+    with pytest.warns(SimulatedDataWarning, match="dataset=sms_spam cannot be had.*sms-sim"):
         assert load(data_dir=tmp_path, simulated=False).name == "sms-sim"
-    with pytest.raises(DataUnavailable, match=r"runner data fetch text.*dataset\.offline=simulate"):
+    with pytest.raises(
+        DataUnavailableError, match=r"runner data fetch text.*dataset\.offline=simulate"
+    ):
         load(data_dir=tmp_path, simulated=False, offline="error")
 
 
 def test_a_file_with_other_content_is_refused(tmp_path):
     (tmp_path / "text").mkdir()
     (tmp_path / SmsSpam.packed).write_bytes(gzip.compress(b"ham\thello\n"))
-    with pytest.raises(DamagedFile, match="not the file it should be"):
+    with pytest.raises(DamagedFileError, match="not the file it should be"):
         load(data_dir=tmp_path, simulated=False)
 
 

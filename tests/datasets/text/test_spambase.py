@@ -14,7 +14,7 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
-from components.trouble import DataUnavailable, SimulatedData
+from components.trouble import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -55,9 +55,9 @@ def test_replicates_hold_out_other_mails_and_training_sets_are_nested():
 
 def test_what_cannot_be_had_is_simulated_with_a_warning_or_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.warns(SimulatedData, match="spam-sim"):
+    with pytest.warns(SimulatedDataWarning, match="spam-sim"):
         assert load(data_dir=tmp_path, simulated=False).name == "spam-sim"
-    with pytest.raises(DataUnavailable, match=r"dataset\.offline=simulate"):
+    with pytest.raises(DataUnavailableError, match=r"dataset\.offline=simulate"):
         load(data_dir=tmp_path, simulated=False, offline="error")
 
 

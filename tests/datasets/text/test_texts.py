@@ -6,12 +6,12 @@ import pytest
 import torch
 from configured import component, load
 
-from components.trouble import DataUnavailable, Misfit
+from components.trouble import ConfigMismatchError, DataUnavailableError
 
 LINES = ["Cats purr, cats sleep.", "Engines burn fuel;", "cats purr", "fuel burn engines"] * 5
 
 
-def corpus_of(path, **keys):
+def build_corpus(path, **keys):
     return load("texts", path=str(path), min_documents=1, max_share=1.0, **keys)[0]
 
 
@@ -24,13 +24,13 @@ def test_lines_of_a_file_and_files_of_a_folder_are_the_same_documents(tmp_path):
             line + "\n"
         )
     (folder / "notes.md").write_text("no document")
-    of_lines, of_files = corpus_of(tmp_path / "lines.txt"), corpus_of(folder)
+    of_lines, of_files = build_corpus(tmp_path / "lines.txt"), build_corpus(folder)
     for corpus in (of_lines, of_files):
         assert (corpus.n, corpus.test.n_rows) == (15, 5)
         assert sorted(corpus.vocabulary) == ["burn", "cats", "engines", "fuel", "purr", "sleep"]
     counts = int(of_lines.train.counts.sum() + of_lines.test.counts.sum())
     assert counts == 5 * 12  # 4 + 3 + 2 + 3 words
-    assert corpus_of(tmp_path / "lines.txt", document="line").n == 15
+    assert build_corpus(tmp_path / "lines.txt", document="line").n == 15
 
 
 def test_the_name_changes_with_every_file(tmp_path):
@@ -50,24 +50,24 @@ def test_the_name_changes_with_every_file(tmp_path):
     [
         (
             "only one document",
-            Misfit,
+            ConfigMismatchError,
             "1 documents with a word, at least 2 are needed; name a folder of texts or a file with",
         ),
-        ("a\nb\n", Misfit, "0 documents with a word"),
-        ("cats\ndogs\n", Misfit, "no held-out document .* has a word"),
+        ("a\nb\n", ConfigMismatchError, "0 documents with a word"),
+        ("cats\ndogs\n", ConfigMismatchError, "no held-out document .* has a word"),
     ],
 )
 def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
     (tmp_path / "mine.txt").write_text(content)
     with pytest.raises(error, match=said):
-        corpus_of(tmp_path / "mine.txt")
+        build_corpus(tmp_path / "mine.txt")
 
 
 def test_a_folder_without_texts(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataUnavailable, match=r"dataset.path=.*empty: no file \*.txt in"):
-        corpus_of(tmp_path / "empty")
-    with pytest.raises(DataUnavailable, match="no such file"):  # a table is no folder
+    with pytest.raises(DataUnavailableError, match=r"dataset.path=.*empty: no file \*.txt in"):
+        build_corpus(tmp_path / "empty")
+    with pytest.raises(DataUnavailableError, match="no such file"):  # a table is no folder
         load("csv", path=str(tmp_path / "empty"))
 
 
@@ -95,7 +95,8 @@ def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
         "real",
     )
     with pytest.raises(
-        Misfit, match=r"dataset.targets=y: .* has no such column; .*; of rows without labels set"
+        ConfigMismatchError,
+        match=r"dataset.targets=y: .* has no such column; .*; of rows without labels set",
     ):
         load("csv", path=path)
     with pytest.raises(ValueError, match=r"task: there are no labels in dataset.targets=\[\]"):

@@ -1,4 +1,5 @@
-"""Texts as tokens: the vocabulary of the training texts, lengths and padding, folds, an archive of IMDB, a tokenizer."""
+"""Texts as tokens: the vocabulary of the training texts, lengths and padding, folds, an archive of
+IMDB, a tokenizer."""
 
 from __future__ import annotations
 
@@ -14,15 +15,20 @@ from components.contracts.roles import Setting
 from components.datasets.text import imdb
 from components.datasets.text.imdb import read_imdb, words_of
 from components.datasets.text.review_files import simulated_reviews
-from components.datasets.text.token_rows import pad_rows, subwords, truncate_items, vocabulary_of
-from components.trouble import DamagedFile, DataUnavailable, Misfit, SimulatedData
+from components.datasets.text.token_rows import build_vocabulary, pad_rows, subwords, truncate_items
+from components.trouble import (
+    ConfigMismatchError,
+    DamagedFileError,
+    DataUnavailableError,
+    SimulatedDataWarning,
+)
 from runner.execution.rng import Streams
 
 
 def test_numbers_of_words_by_hand():
     texts = [("a", "b", "a"), ("c", "b", "a"), ("d",)]
-    assert vocabulary_of(texts, None) == {"a": 2, "b": 3, "c": 4, "d": 5}
-    assert vocabulary_of(texts, 2) == {"a": 2, "b": 3}
+    assert build_vocabulary(texts, None) == {"a": 2, "b": 3, "c": 4, "d": 5}
+    assert build_vocabulary(texts, 2) == {"a": 2, "b": 3}
     assert pad_rows([[2, 3, 2], [], [5]], torch.float32).tolist() == [
         [2, 3, 2],
         [0, 0, 0],
@@ -41,7 +47,7 @@ def test_rows_are_the_reviews_words_by_the_vocabulary_of_those_learnt_from():
     train = [w for w, fold in zip(found.words, found.folds, strict=True) if fold != 3]
     labels = [y for y, fold in zip(found.labels, found.folds, strict=True) if fold != 3]
     chosen = torch.randperm(1800, generator=Streams(0).data)[:50].tolist()
-    number = vocabulary_of([train[i] for i in chosen], 30)
+    number = build_vocabulary([train[i] for i in chosen], 30)
     for row, i in zip(problem.train.x.tolist(), chosen, strict=True):
         assert row == [number.get(word, 1) for word in train[i][-12:]]
     assert problem.train.y[:, 0].tolist() == [labels[i] for i in chosen]
@@ -59,7 +65,7 @@ def test_replicate_r_is_tested_on_fold_r():
     )
     assert torch.equal(by_replicate.test.x, by_key.test.x)
     assert int(by_replicate.test.y.sum()) == 100
-    with pytest.raises(Misfit, match=r"replicates: reviews has 10 folds, one to each"):
+    with pytest.raises(ConfigMismatchError, match=r"replicates: reviews has 10 folds, one to each"):
         dataset.load(Streams(0, replicate=10), setting)
     with pytest.raises(ValueError, match=r"fold: there are 0 to 9, not 10; lower dataset\.fold"):
         component("dataset", "reviews", fold=10)
@@ -97,7 +103,7 @@ def test_an_archive_of_imdb_by_hand(tmp_path, monkeypatch):
     assert read_imdb(path, False)[0][0][3] == ("Good.",)
     monkeypatch.setattr(imdb, "EACH", 3)
     read_imdb.cache_clear()
-    with pytest.raises(DamagedFile, match="3 reviews are expected in train/neg, 2 are there"):
+    with pytest.raises(DamagedFileError, match="3 reviews are expected in train/neg, 2 are there"):
         read_imdb(path, True)
 
 
@@ -117,16 +123,16 @@ def test_files_that_are_not_there_are_named_in_one_line(tmp_path, monkeypatch):
         ("reviews", "text/review_polarity.tar.gz"),
     ):
         with pytest.raises(
-            DataUnavailable, match=rf"{file}: not in .*dataset\.offline=simulate"
+            DataUnavailableError, match=rf"{file}: not in .*dataset\.offline=simulate"
         ) as refusal:
             component("dataset", name, offline="error").identity(tmp_path, True)
         assert "\n" not in str(refusal.value)
-        with pytest.warns(SimulatedData, match=f"{name}-sim"):
+        with pytest.warns(SimulatedDataWarning, match=f"{name}-sim"):
             component("dataset", name, length=5, n_train=20).load(
                 Streams(0), Setting(tmp_path, torch.device("cpu"), torch.float32, 1, offline=True)
             )
     with pytest.raises(
-        DataUnavailable,
+        DataUnavailableError,
         match=r"dataset\.tokenizer: .*tokenizer\.json is not there; put the tokenizer",
     ):
         component("dataset", "reviews", simulated=True, tokenizer=str(tmp_path)).identity(

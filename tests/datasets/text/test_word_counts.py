@@ -10,28 +10,28 @@ import torch
 from configured import component, load
 
 from components.contracts.roles import Setting
-from components.datasets.text.counted_corpus import counts_of, vocabulary_of
+from components.datasets.text.counted_corpus import build_vocabulary, to_word_counts
 from components.datasets.text.review_files import simulated_reviews
-from components.trouble import SimulatedData
+from components.trouble import SimulatedDataWarning
 from runner.execution.rng import Streams
 
 TEXTS = [["a", "b", "b"], ["b", "c"], ["b"], ["d", "d", "c"]]
 
 
 def test_vocabulary_by_hand():
-    assert vocabulary_of(TEXTS, None, 1, 1.0, frozenset()) == ["b", "c", "a", "d"]
-    assert vocabulary_of(TEXTS, None, 2, 1.0, frozenset()) == ["b", "c"]
-    assert vocabulary_of(TEXTS, None, 1, 0.5, frozenset("a")) == ["c", "d"]
-    assert vocabulary_of(TEXTS, 1, 1, 1.0, frozenset()) == ["b"]
+    assert build_vocabulary(TEXTS, None, 1, 1.0, frozenset()) == ["b", "c", "a", "d"]
+    assert build_vocabulary(TEXTS, None, 2, 1.0, frozenset()) == ["b", "c"]
+    assert build_vocabulary(TEXTS, None, 1, 0.5, frozenset("a")) == ["c", "d"]
+    assert build_vocabulary(TEXTS, 1, 1, 1.0, frozenset()) == ["b"]
 
 
 def test_counts_by_hand():
-    counts = counts_of(TEXTS, ["b", "d"])
+    counts = to_word_counts(TEXTS, ["b", "d"])
     assert counts.words.tolist() == [0, 0, 0, 1]
     assert counts.counts.tolist() == [2, 1, 1, 2]
     assert counts.lengths.tolist() == [1, 1, 1, 1]
     # a document of which nothing is left stays
-    assert counts_of([["z"], ["b"]], ["b"]).lengths.tolist() == [0, 1]
+    assert to_word_counts([["z"], ["b"]], ["b"]).lengths.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,5 @@ def test_the_vocabulary_is_of_training_texts_alone():
 def test_what_cannot_be_had_is_simulated_with_a_warning(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     setting = Setting(tmp_path, torch.device("cpu"), torch.float64, 1, offline=True)
-    with pytest.warns(SimulatedData, match="dataset=reviews cannot be had.*reviews-sim"):
+    with pytest.warns(SimulatedDataWarning, match="dataset=reviews cannot be had.*reviews-sim"):
         assert component("dataset", "word_counts").load(Streams(0), setting).name == "reviews-sim"

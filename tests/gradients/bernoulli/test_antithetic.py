@@ -1,4 +1,5 @@
-"""ARM, DisARM and ARMS against an enumerated gradient, against each other, and where they are refused."""
+"""ARM, DisARM and ARMS against an enumerated gradient, against each other, and where they are
+refused."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from small_bernoulli import binary_rows, enumerated_elbo, flat, holm_p, small_dv
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
-from components.gradients.bernoulli.arms import both_below, dirichlet, gaussian
+from components.gradients.bernoulli.arms import dirichlet, gaussian, joint_lower_probability
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -84,13 +85,14 @@ def test_disarm_is_the_mean_of_arm_given_the_pair():
 
 
 def test_arms_of_two_draws_is_disarm():
-    """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1 / max(σ(α), σ(−α))."""
+    """The same draws and log ratios into both: d_2 = 1 − d_1, so that u_2 = 1 − u_1, and 1 − ρ = 1
+    / max(σ(α), σ(−α))."""
     arms, disarm = (
         component("gradient", "arms", n_samples=2),
         component("gradient", "disarm", n_samples=1),
     )
     alpha = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(1, 4, 3)
-    u, z = arms.couple(alpha, Streams(0))
+    u, z = arms.draw_coupled(alpha, Streams(0))
     torch.testing.assert_close(u.sum(0), torch.ones_like(alpha))
     f = torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     torch.testing.assert_close(
@@ -107,7 +109,7 @@ def test_uniform_numbers_of_arms_are_uniform_and_any_two_as_it_counts_them(copul
         below = (u < m).double()
         rate, both = below.mean(1), (below[0] * below[-1]).mean()
         assert float((rate - m).abs().max()) < 4 * (m * (1 - m) / 1e5) ** 0.5
-        expected = float(both_below(copula, torch.tensor(m, dtype=torch.float64), n))
+        expected = float(joint_lower_probability(copula, torch.tensor(m, dtype=torch.float64), n))
         assert float(both) == pytest.approx(
             expected, abs=4 * (max(expected, 1e-5) / 1e5) ** 0.5 + 2e-4 * (n == 2)
         )
@@ -118,9 +120,9 @@ def test_probabilities_of_two_correlated_normals_by_scipy():
     for n, m in ((3, 0.5), (3, 0.1), (4, 0.02), (8, 0.3)):
         h, r = norm.ppf(m), -1 / (n - 1)
         exact = multivariate_normal.cdf([h, h], mean=[0, 0], cov=[[1, r], [r, 1]])
-        assert float(both_below("gaussian", torch.tensor(m).double(), n)) == pytest.approx(
-            exact, abs=1e-7
-        )
+        assert float(
+            joint_lower_probability("gaussian", torch.tensor(m).double(), n)
+        ) == pytest.approx(exact, abs=1e-7)
 
 
 def test_arms_varies_less_than_leave_one_out_of_as_many_draws():
@@ -130,7 +132,7 @@ def test_arms_varies_less_than_leave_one_out_of_as_many_draws():
     for copula in ("dirichlet", "gaussian"):
         estimator = component("gradient", "arms", copula=copula)
         alpha = torch.tensor([-120.0, -40.0, 0.0, 40.0, 120.0]).reshape(1, 1, 5)
-        u, z = estimator.couple(alpha, Streams(0))
+        u, z = estimator.draw_coupled(alpha, Streams(0))
         assert bool(estimator.slope(u, z, torch.randn(4, 1, 1), alpha).isfinite().all())
 
 

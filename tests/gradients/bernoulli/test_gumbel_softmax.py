@@ -1,4 +1,5 @@
-"""The Gumbel-softmax gradient: biased and said to be, its formula literally, the less biased the colder."""
+"""The Gumbel-softmax gradient: biased and said to be, its formula literally, the less biased the
+colder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""double_cv and rodeo: against an enumerated gradient, their formulas literally, and what they learn."""
+"""double_cv and rodeo: against an enumerated gradient, their formulas literally, and what they
+learn."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
-from components.gradients.bernoulli.leave_one_out import SlopedDraws
+from components.gradients.bernoulli.leave_one_out import DrawsWithSlope
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
@@ -57,7 +58,7 @@ def test_what_is_learnt_knows_nothing_of_the_noise_that_it_corrects(name, keys):
     assert holm_p(z, 120) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
 
 
-def draws_of(module, batch, S: int, seed: int = 0) -> SlopedDraws:
+def draws_of(module, batch, S: int, seed: int = 0) -> DrawsWithSlope:
     """S draws, and f and its slopes by a backward pass for each."""
     z = module.sample(batch, S, Streams(seed).noise)
     at = tuple(layer.clone().requires_grad_() for layer in z)
@@ -65,10 +66,10 @@ def draws_of(module, batch, S: int, seed: int = 0) -> SlopedDraws:
     p = [
         module.logits(batch, z[:i]).sigmoid().expand_as(layer).detach() for i, layer in enumerate(z)
     ]
-    return SlopedDraws(list(z), p, list(torch.autograd.grad(f.sum(), at)), f.detach())
+    return DrawsWithSlope(list(z), p, list(torch.autograd.grad(f.sum(), at)), f.detach())
 
 
-def to_parameters(module, batch, draws: SlopedDraws, by_alpha: list[Tensor]) -> Tensor:
+def to_parameters(module, batch, draws: DrawsWithSlope, by_alpha: list[Tensor]) -> Tensor:
     """Σ_l ∂ℒ/∂α_l ∂α_l/∂φ + ∂ E log p, of draws of all layers."""
     S, z = len(draws.f), tuple(draws.z)
     total = module.log_joint(batch, z).mean(0).sum()
@@ -153,7 +154,8 @@ def test_rodeo_by_hand():
 
 
 def test_the_stein_operator_has_mean_0():
-    """E_q A h = 0 over all values of a layer, of any surrogate; here of a draw compared with one that stands still."""
+    """E_q A h = 0 over all values of a layer, of any surrogate; here of a draw compared with one
+    that stands still."""
     estimator = component("gradient", "rodeo", n_samples=2, widths=[4])
     module, g = small_dvae(binary_rows(n=1), 1), torch.Generator().manual_seed(0)
     control = estimator.init(module, Streams(0)).control
@@ -171,7 +173,7 @@ def test_the_stein_operator_has_mean_0():
     )
     total, size = torch.zeros(4, dtype=F64), 0.0
     for z in values:
-        draws = SlopedDraws([torch.stack([z, still])], [mu.expand(2, 1, 3)], [slope], f)
+        draws = DrawsWithSlope([torch.stack([z, still])], [mu.expand(2, 1, 3)], [slope], f)
         scalar, vector = estimator._stein(control, draws, 0)
         found = torch.cat([scalar[0], vector[0, 0]]).detach()
         weight = float(torch.where(z > 0, mu[0], 1 - mu[0]).prod())

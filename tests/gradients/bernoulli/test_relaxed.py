@@ -1,4 +1,5 @@
-"""REBAR, RELAX and both at once against an enumerated gradient, their formula literally, and what they learn."""
+"""REBAR, RELAX and both at once against an enumerated gradient, their formula literally, and what
+they learn."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_logistic_noise_keeps_from_the_ends():
 
 
 def test_the_formula_by_hand():
-    """RELAX on REBAR, layer by layer: (f − c(ζ̃)) (z − σ(α)) + ∂/∂α (c(ζ) − c(ζ̃)), c by loops of its own."""
+    """RELAX on REBAR, layer by layer: (f − c(ζ̃)) (z − σ(α)) + ∂/∂α (c(ζ) − c(ζ̃)), c by loops of
+    its own."""
     problem = binary_rows(n=3)
     module, x = small_dvae(problem), problem.train.x
     estimator = component("gradient", "relax_rebar", widths=[4], temperature=0.7, coefficient=0.8)

@@ -1,4 +1,5 @@
-"""Control variates as parts of runs: killed and resumed, on q(θ) of a log joint, and refused where they do not fit."""
+"""Control variates as parts of runs: killed and resumed, on q(θ) of a log joint, and refused where
+they do not fit."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from unlabelled_problems import real_rows
 
 from runner import CONF
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.mistakes import ConfigError
 
 VAE = component("model", "vae", latent_dim=2, widths=[3])
@@ -28,7 +29,9 @@ TABLES = {"name": "joint_cv"}
 
 def inference(name, **changes):
     values = OmegaConf.to_container(OmegaConf.load(CONF / f"inference/{name}.yaml")) | changes
-    return build_component("inference", fill_in("inference", values, "inference"), "inference")
+    return build_component(
+        "inference", expand_component("inference", values, "inference"), "inference"
+    )
 
 
 @pytest.mark.parametrize("gradient", [*LEARNING, TABLES])

@@ -1,4 +1,5 @@
-"""Control variates of the reparameterisation gradient: equations as printed, their mean, and what they leave of the noise."""
+"""Control variates of the reparameterisation gradient: equations as printed, their mean, and what
+they leave of the noise."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from unlabelled_problems import exact_elbo, ppca, real_rows
 from components.contracts.problems import Rows
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import Told, control_variates, moment, spread
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -105,7 +106,8 @@ def test_powers_less_their_means():
 
 @pytest.mark.parametrize(("n_samples", "centred"), [(1, False), (3, False), (2, True)])
 def test_the_estimate_is_the_one_printed(n_samples, centred):
-    """(4.5) and (4.7) by loops over rows and parameters, with N/B and the KL that rows share, before any update."""
+    """(4.5) and (4.7) by loops over rows and parameters, with N/B and the KL that rows share,
+    before any update."""
     module, batch = Location(0.05), rows(scale=3.0)
     for unit, factor in (("scale", 3.0), ("one", 1.0)):
         estimator = gradient(
@@ -142,7 +144,8 @@ def test_objectives_as_printed():
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
-    """Ṽ of h_b = d_b + c_bᵀ w in print, its slope in c at d = E ĝ_b: the same mean as at d = 0, of less variance."""
+    """Ṽ of h_b = d_b + c_bᵀ w in print, its slope in c at d = E ĝ_b: the same mean as at d = 0, of
+    less variance."""
     module, batch = Location(), rows()
     a, scale = module.a.detach(), module.s.detach().exp()
     noise = module.draw_noise(batch, 600, torch.Generator().manual_seed(2))
@@ -167,7 +170,8 @@ def test_what_is_learnt_of_a_mean_frees_the_slope_of_its_noise(objective):
 
 
 def test_centred_coefficients_are_learnt_of_what_is_left():
-    """The network's slope is that of Ṽ(d_b + c_bᵀ w), by hand, and moves the outputs of d as well."""
+    """The network's slope is that of Ṽ(d_b + c_bᵀ w), by hand, and moves the outputs of d as
+    well."""
     module, batch = Location(0.05), rows(scale=3.0)
     estimator = gradient("amortised_cv", objective="partial_gradients", centred=True, lr=1e-3)
     state = estimator.init(module, Streams(0))
@@ -184,7 +188,8 @@ def test_centred_coefficients_are_learnt_of_what_is_left():
 
 
 def test_the_three_objectives_are_equal_in_mean_but_for_the_second_moment():
-    """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are compared with below."""
+    """E Ṽ^SD − E‖Ĝ‖² = E Ṽ^GS = E Ṽ: gradients of rows by hand, which vectorised passes are
+    compared with below."""
     module, batch, c = (
         Location(),
         rows(),
@@ -223,7 +228,8 @@ def test_gradients_of_rows_are_those_of_batches_of_one(make):
 
 # ---- mean and variance -----------------------------------------------------------------------------------------------
 def largest_z(name, changes, module, exact, batch, steps):
-    """Largest |mean − exact| in standard errors while the coefficients are learnt (martingale differences)."""
+    """Largest |mean − exact| in standard errors while the coefficients are learnt (martingale
+    differences)."""
     estimator = gradient(name, **changes)
     _, _, draws = trained(estimator, module, batch, steps)
     return float(((draws.mean(0) - exact) / (draws.std(0) / steps**0.5)).abs().max())
@@ -252,7 +258,8 @@ def test_unbiased_while_it_learns(which, number, steps):
 
 @pytest.mark.parametrize("name", ["amortised_cv", "context_free_cv"])
 def test_no_coefficient_knows_the_noise_that_it_corrects(name):
-    """Always the first step, where Adam moves every coefficient by its whole rate: what it learns from itself would show."""
+    """Always the first step, where Adam moves every coefficient by its whole rate: what it learns
+    from itself would show."""
     module, batch, rng = Location(), rows(), Streams(0)
     estimator = gradient(name, lr=1.0, **({"widths": []} if name == "amortised_cv" else {}))
     state = estimator.init(module, rng)
@@ -275,7 +282,8 @@ def test_unbiased_in_many_draws(which, name, changes):
 
 
 def best_possible(module, batch, draws=4000):
-    """Tr Cov of the gradient, and of what the best linear coefficients of each row leave, by least squares."""
+    """Tr Cov of the gradient, and of what the best linear coefficients of each row leave, by least
+    squares."""
     g, found, noises = torch.Generator().manual_seed(5), [], []
     for _ in range(draws):
         noise = module.draw_noise(batch, 1, g)
@@ -291,7 +299,8 @@ LINEAR_IN_NOISE = [("amortised_cv", {"widths": []}), ("context_free_cv", {})]
 
 
 def left_of_linear(name, changes, objective, steps, lr=0.03):
-    """Variance of the gradient in a, linear in the noise, over its own without a control variate: (N/B)² B e^{2s}, exact."""
+    """Variance of the gradient in a, linear in the noise, over its own without a control variate:
+    (N/B)² B e^{2s}, exact."""
     module, batch = Location(), rows(scale=2.0)
     _, _, draws = trained(
         gradient(name, objective=objective, lr=lr, **changes), module, batch, steps
@@ -341,7 +350,8 @@ def test_the_moving_average_finds_the_best_coefficient():
 
 
 def test_moments_row_by_row_have_the_same_mean_and_vary_less():
-    """B⁻¹ Σ_b (ĝ_b − ḡ/B) w_bᵀ against (Ĝ − ḡ) Wᵀ/B by 4,000 noises, within their Monte-Carlo errors; order 2, S = 2."""
+    """B⁻¹ Σ_b (ĝ_b − ḡ/B) w_bᵀ against (Ĝ − ḡ) Wᵀ/B by 4,000 noises, within their Monte-Carlo
+    errors; order 2, S = 2."""
     module, batch = Location(0.02), rows(scale=2.0)
     by_row, by_sum = (gradient("context_free_cv", solver="moving_average", order=2, n_samples=2, objective=objective)
                       for objective in ("partial_gradients", "squared_difference"))  # fmt: skip
@@ -386,7 +396,7 @@ def test_rows_that_share_their_noise_have_no_sum_of_variances():
     ).expand(-1, 5, -1)
     for objective in ("gradient_sum", "partial_gradients"):
         with pytest.raises(
-            Misfit, match=r"set inference.noise=rows, or objective=squared_difference"
+            ConfigMismatchError, match=r"set inference.noise=rows, or objective=squared_difference"
         ):
             trained(gradient("amortised_cv", objective=objective), module, batch, 1)
     trained(gradient("amortised_cv"), module, batch, 1)
@@ -406,7 +416,7 @@ def test_shared_noise_has_the_covariance_of_its_sum():
 def test_a_model_without_rows():
     module = Location()
     module.context_dim = 0
-    with pytest.raises(Misfit, match="choose gradient=context_free_cv"):
+    with pytest.raises(ConfigMismatchError, match="choose gradient=context_free_cv"):
         gradient("amortised_cv").init(module, Streams(0))
 
     class Bare:
@@ -416,10 +426,10 @@ def test_a_model_without_rows():
             module.parameters, module.draw_noise, module.elbo_rows, module.kl, 2,
         )  # fmt: skip
 
-    with pytest.raises(Misfit, match="needs rows to differentiate one by one"):
+    with pytest.raises(ConfigMismatchError, match="needs rows to differentiate one by one"):
         trained(gradient("context_free_cv", objective="partial_gradients"), Bare(), rows(), 1)
 
 
 def test_a_network_beyond_memory():
-    with pytest.raises(Misfit, match=r"lower gradient.widths"):
+    with pytest.raises(ConfigMismatchError, match=r"lower gradient.widths"):
         component("gradient", "amortised_cv", widths=[2**26]).init(Location(), Streams(0))

@@ -1,4 +1,5 @@
-"""Control variates that are gradients of quadratic surrogates: equations as printed, their mean, and what they leave."""
+"""Control variates that are gradients of quadratic surrogates: equations as printed, their mean,
+and what they leave."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from unlabelled_problems import exact_elbo, ppca, real_rows
 from components.contracts.problems import Batch, Rows
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import Derivatives, apply_affine, mean_path, path
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
-from components.trouble import Misfit
+from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -43,7 +44,11 @@ def logistic(noise="rows", full=True, n=6, n_inputs=1):
         problem, Streams(0)
     )
     q = GlobalGaussian(
-        JointByRows(model, n_inputs + 1, n), torch.zeros(n_inputs + 1, dtype=F64), 0.8, full, noise
+        RowwiseLogJoint(model, n_inputs + 1, n),
+        torch.zeros(n_inputs + 1, dtype=F64),
+        0.8,
+        full,
+        noise,
     )
     return problem, spread_out(q)
 
@@ -53,13 +58,14 @@ def regression(noise="rows", full=True):
     problem = real(n=8, n_inputs=2, n_tasks=1, missing=0.0)
     model = component("model", "linear_regression", noise=0.25).build(problem, Streams(0))
     q = GlobalGaussian(
-        JointByRows(model, 3, 8), torch.zeros(model.dim, dtype=F64), 0.5, full, noise
+        RowwiseLogJoint(model, 3, 8), torch.zeros(model.dim, dtype=F64), 0.5, full, noise
     )
     return problem, spread_out(q, 1)
 
 
 def nodes(dimensions, points=12):
-    """Gauss-Hermite points ε [K, D] and weights [K]: exact for polynomials up to degree 2·points − 1."""
+    """Gauss-Hermite points ε [K, D] and weights [K]: exact for polynomials up to degree 2·points −
+    1."""
     at, weight = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(points))
     grid = torch.cartesian_prod(*[at] * dimensions).reshape(-1, dimensions)
     products = (
@@ -132,7 +138,8 @@ def test_derivatives_are_those_of_torch():
 
 
 def by_hand(q, batch, noise, slopes, full):
-    """Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]} for slopes r_b of (b, ε), the mean by quadrature, in loops."""
+    """Σ_b S⁻¹ Σ_s {∂θ(ε_sb)ᵀ r_b(ε_sb) − E[∂θ(ε)ᵀ r_b(ε)]} for slopes r_b of (b, ε), the mean by
+    quadrature, in loops."""
     parameters = list(q.parameters())
     total = torch.zeros(sum(p.numel() for p in parameters), dtype=F64)
     at, weight = nodes(q.noise_dim, 4)
@@ -284,7 +291,8 @@ def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
 
 @pytest.mark.parametrize("noise", ["rows", "shared"])
 def test_of_a_quadratic_log_joint_one_pass_leaves_neither_noise(noise):
-    """Whatever the draws and the rows, the gradient of all rows: of q as it is now, and not where the rows were seen."""
+    """Whatever the draws and the rows, the gradient of all rows: of q as it is now, and not where
+    the rows were seen."""
     problem, q = regression(noise)
     estimator, rng = component("gradient", "joint_cv"), Streams(0)
     state = estimator.init(q, rng)
@@ -366,7 +374,8 @@ def test_unbiased_in_many_draws(which, name, changes):
 
 
 def shuffled(repeats, steps, seed=0):
-    """Estimates at each of the first steps, over fresh tables and fresh orders of 6 rows, two a step."""
+    """Estimates at each of the first steps, over fresh tables and fresh orders of 6 rows, two a
+    step."""
     problem, q = logistic("shared")
     estimator, rng, g = (
         component("gradient", "joint_cv"),
@@ -396,7 +405,8 @@ def shuffled(repeats, steps, seed=0):
 
 
 def test_tables_are_unbiased_in_shuffled_passes():
-    """Within the first pass, where a sum that ran along would count rows twice, and within the second."""
+    """Within the first pass, where a sum that ran along would count rows twice, and within the
+    second."""
     assert component("gradient", "joint_cv").unbiased
     draws, expected = shuffled(60, 6)
     for step, known in enumerate(expected):
@@ -411,7 +421,8 @@ def test_tables_are_unbiased_in_many_shuffled_passes():
 
 
 def test_no_surrogate_knows_the_noise_that_it_corrects():
-    """Always the first step, from which Adam moves v by its whole rate: what it learns from itself would show."""
+    """Always the first step, from which Adam moves v by its whole rate: what it learns from itself
+    would show."""
     problem, q = logistic()
     estimator, rng = component("gradient", "quadratic_cv", lr=1.0), Streams(0)
     state = estimator.init(q, rng)
@@ -427,13 +438,13 @@ def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
     estimator = component("gradient", "joint_cv")
     state = estimator.init(q, Streams(0))
     for batch in (problem.train.part(torch.tensor([1]), 6.0), Rows(torch.zeros(1, 0), 1.0)):
-        with pytest.raises(Misfit, match="nothing says so; choose gradient=taylor_cv"):
+        with pytest.raises(ConfigMismatchError, match="nothing says so; choose gradient=taylor_cv"):
             estimator.estimate(q, batch, Streams(0), state)
-    q.target = JointByRows(q.target.model)
-    with pytest.raises(Misfit, match="here are no rows; choose gradient=taylor_cv"):
+    q.target = RowwiseLogJoint(q.target.model)
+    with pytest.raises(ConfigMismatchError, match="here are no rows; choose gradient=taylor_cv"):
         estimator.init(q, Streams(0))
-    q.target = JointByRows(q.target.model, 2, 10**9)
-    with pytest.raises(Misfit, match="would have 4000000000 numbers"):
+    q.target = RowwiseLogJoint(q.target.model, 2, 10**9)
+    with pytest.raises(ConfigMismatchError, match="would have 4000000000 numbers"):
         estimator.init(q, Streams(0))
 
 

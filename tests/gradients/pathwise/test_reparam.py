@@ -1,4 +1,5 @@
-"""The reparameterisation gradient against an exact one, and broken ones that the same test catches."""
+"""The reparameterisation gradient against an exact one, and broken ones that the same test
+catches."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ DRAWS = 1500
 
 
 def largest_z(spoil=None, scaled=True) -> float:
-    """Largest |mean − exact| in standard errors over all parameters, of gradients of random minibatches."""
+    """Largest |mean − exact| in standard errors over all parameters, of gradients of random
+    minibatches."""
     problem = real_rows(n=20)
     module = ppca(problem, exact_guide=False)
     module.generative.log_noise = torch.nn.Parameter(module.generative.log_noise)
@@ -80,7 +82,8 @@ def test_more_samples_less_variance():
 
 
 def test_what_rows_share_is_counted_once():
-    """q(θ) = N(m, s²) of one mean that all rows share: E ℒ = −½ N (s² + Σ (x − m)²/N) − KL, whatever the batch."""
+    """q(θ) = N(m, s²) of one mean that all rows share: E ℒ = −½ N (s² + Σ (x − m)²/N) − KL,
+    whatever the batch."""
 
     class SharedMean(torch.nn.Module):
         def __init__(self):

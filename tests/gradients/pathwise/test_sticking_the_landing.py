@@ -8,7 +8,7 @@ from configured import component
 from small_problems import real
 from unlabelled_problems import exact_elbo, ppca, real_rows
 
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from runner.execution.rng import Streams
 
 STICKING = component("gradient", "sticking_the_landing")
@@ -26,7 +26,7 @@ def linear_regression(at_posterior: bool, noise="shared"):
     )
     known = model.coefficients(problem.train)
     L = torch.linalg.cholesky(model.noise * known.covariance)
-    q = GlobalGaussian(JointByRows(model), known.m, 1.0, True, noise)
+    q = GlobalGaussian(RowwiseLogJoint(model), known.m, 1.0, True, noise)
     with torch.no_grad():
         q.log_std.copy_(L.diagonal().log())
         q.lower.copy_(L[tuple(torch.tril_indices(*L.shape, -1))])

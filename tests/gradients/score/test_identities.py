@@ -10,7 +10,7 @@ from torch import Tensor
 from unlabelled_problems import ppca, real_rows
 
 from components.gradients.score.log_ratio import sample_guide
-from components.gradients.score.reinforce_cv import by_draw, coefficient
+from components.gradients.score.reinforce_cv import coefficient, per_draw_scores
 from runner.execution.rng import Streams
 
 S = 4
@@ -39,7 +39,8 @@ def module() -> SmallBernoulli:
 
 
 def test_the_gradient_of_the_log_variance_loss_at_r_equal_to_q_is_that_of_kl(module):
-    """Proposition 5.3.2, eq. (5.7); and Remark 5.3.3: not where r = q is set before differentiating."""
+    """Proposition 5.3.2, eq. (5.7); and Remark 5.3.3: not where r = q is set before
+    differentiating."""
     batch = rows()
     log_q, f = log_ratio(module, batch)
 
@@ -88,7 +89,8 @@ def test_reinforce_is_5_2_row_by_row(module):
 
 @pytest.mark.parametrize("name", ["reinforce", "vargrad"])
 def test_f_summed_over_the_batch_multiplies_every_score_as_released(module, name):
-    """S⁻¹ Σ_s (Σ_b f_sb) Σ_b ∇ log q_sb, and for VarGrad the covariance of the two sums over the draws."""
+    """S⁻¹ Σ_s (Σ_b f_sb) Σ_b ∇ log q_sb, and for VarGrad the covariance of the two sums over the
+    draws."""
     batch = rows(n=3, scale=2.0)
     estimator = component("gradient", name, n_samples=S, product="batch_sum")
     gradients, _, _ = estimator.estimate(module, batch, Streams(0), None)
@@ -131,7 +133,7 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
     assert float(delta.abs().max()) > 0.1
 
     many = rows(copies=1)
-    X, H = by_draw(module, many, sample_guide(module, many, 1000, Streams(0).noise))
+    X, H = per_draw_scores(module, many, sample_guide(module, many, 1000, Streams(0).noise))
     found = coefficient((X * H).sum(0), H.square().sum(0))
     names = [name for name, _ in module.named_parameters()]
     sizes = [p.numel() for p in module.parameters()]
@@ -150,7 +152,8 @@ def test_the_best_coefficient_is_minus_elbo_plus_delta(module):
 
 
 class Moments:
-    """A = f less a constant and B = ∂_i log q of every state, and their means under q; B [64, P]."""
+    """A = f less a constant and B = ∂_i log q of every state, and their means under q; B [64,
+    P]."""
 
     def __init__(self, module: SmallBernoulli, shift: float = 0.0):
         log_q, f = log_ratio(module, rows())
@@ -186,7 +189,8 @@ class Moments:
 
 
 def test_what_vargrad_gains_on_reinforce(module):
-    """Proposition 5.4.2 and (C.19a-h): (a, b) is exact, (g) its leading term, (5.15) the sign of that."""
+    """Proposition 5.4.2 and (C.19a-h): (a, b) is exact, (g) its leading term, (5.15) the sign of
+    that."""
     m = Moments(module)
     torch.testing.assert_close(m.gain(2), m.enumerated_gain(), **EXACT)
     E, B2 = m.mean(m.A), m.mean(m.B.square())
@@ -206,7 +210,8 @@ def test_what_vargrad_gains_on_reinforce(module):
 
 
 def test_where_the_bound_is_0_vargrad_loses_at_every_number_of_draws(module):
-    """E A = 0, which a constant in log p brings about: (5.15) promises nothing, and (C.19a-b) is below 0."""
+    """E A = 0, which a constant in log p brings about: (5.15) promises nothing, and (C.19a-b) is
+    below 0."""
     plain = Moments(module)
     m = Moments(module, shift=float(plain.mean(plain.A)))
     assert float(m.mean(m.A).abs()) < 1e-12
@@ -244,7 +249,7 @@ def test_a_running_coefficient_is_of_earlier_estimates(module):
     first, _, state = estimator.estimate(module, batch, rng, state)
     torch.testing.assert_close(flat(first), flat(plain), **EXACT)  # nothing is known yet
     draws = sample_guide(module, batch, 2, Streams(0).noise)
-    X, H = by_draw(module, batch, draws)
+    X, H = per_draw_scores(module, batch, draws)
     torch.testing.assert_close(state.product, 0.5 * (X * H).mean(0), **EXACT)
     torch.testing.assert_close(state.square, 0.5 * H.square().mean(0), **EXACT)
 

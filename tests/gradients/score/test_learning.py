@@ -1,4 +1,5 @@
-"""What score-function gradients learn on the way, what they refuse, and that a run that was killed goes on as it would have."""
+"""What score-function gradients learn on the way, what they refuse, and that a run that was killed
+goes on as it would have."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from small_problems import resumed, tensors, train
 from unlabelled_problems import real_rows
 
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
@@ -152,7 +153,7 @@ def test_killed_and_resumed_to_the_bit(name):
 @pytest.mark.parametrize("name", LEARNING)
 def test_inference_killed_and_resumed_from_disk_to_the_bit(name, tmp_path):
     values = {"gradient": {"name": name, **LEARNING[name]}, "n_samples": 2}
-    full = fill_in("inference", defaults("inference", "vi") | values, "inference")
+    full = expand_component("inference", defaults("inference", "vi") | values, "inference")
     inference, model = (
         build_component("inference", full, "inference"),
         component("model", "vae", latent_dim=2, widths=[4]),

@@ -1,4 +1,5 @@
-"""Score-function gradients against enumerated and closed-form ones: z-tests of means over 10⁵ draws."""
+"""Score-function gradients against enumerated and closed-form ones: z-tests of means over 10⁵
+draws."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def gradient(key: str, **changes) -> Gradient:
 
 
 def largest_z(estimator: Gradient, module, batch, exact, estimates=ESTIMATES) -> float:
-    """Largest |mean − exact| in standard errors over all parameters; the estimator learns as it goes."""
+    """Largest |mean − exact| in standard errors over all parameters; the estimator learns as it
+    goes."""
     rng = Streams(0)
     state, found = estimator.init(module, rng), []
     for _ in range(estimates):
@@ -132,13 +134,15 @@ def test_vimco_is_of_the_multi_sample_bound_and_of_no_other():
 
 
 def test_vimco_takes_the_geometric_mean_of_the_others():
-    from components.gradients.score.vimco import without_each
+    from components.gradients.score.vimco import leave_one_out_log_mean
 
     log_w = torch.randn(4, 3, dtype=torch.float64)
     for s, b in itertools.product(range(4), range(3)):
         others = torch.cat([log_w[:s, b], log_w[s + 1 :, b]]).exp()
         literal = ((others.sum() + others.prod() ** (1 / 3)) / 4).log()
-        torch.testing.assert_close(without_each(log_w)[s, b], literal, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(
+            leave_one_out_log_mean(log_w)[s, b], literal, rtol=1e-12, atol=1e-12
+        )
 
 
 def test_the_terms_are_the_bound():

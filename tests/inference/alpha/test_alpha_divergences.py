@@ -1,4 +1,5 @@
-"""bb_alpha, renyi_vi and mc_dropout_alpha: their objectives written out, their limits, and a resumed run."""
+"""bb_alpha, renyi_vi and mc_dropout_alpha: their objectives written out, their limits, and a
+resumed run."""
 
 import math
 
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.inference.variational.mean_field_vi import MeanField
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -33,7 +34,8 @@ def ell_of(q, theta, batch):
     "problem", [real(batch_size=10), classes(batch_size=10)], ids=["real", "classes"]
 )
 def test_the_energy_of_bb_alpha_is_equation_22_written_out(problem, alpha):
-    """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and factor defined."""
+    """log Z_q − log Z_p + N/(B α) Σ_b log K⁻¹ Σ_k (p(y_b|θ_k)/f̃(θ_k))^α of the normalisers and
+    factor defined."""
     q = some_q(problem)
     _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
     inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3)
@@ -79,7 +81,8 @@ def test_the_bound_of_renyi_is_written_out(alpha):
 
 
 def test_renyi_at_1_follows_mean_field_vi_in_the_mean():
-    """Its gradient is an unbiased one of mean_field_vi's bound, whose divergence is in closed form."""
+    """Its gradient is an unbiased one of mean_field_vi's bound, whose divergence is in closed
+    form."""
     problem = real(n=12, n_tasks=1, missing=0.0)
     q = MeanField(LINEAR.build(problem, Streams(0)), 0.3)
     inference = component("inference", "renyi_vi", alpha=1.0, n_samples=2)
@@ -104,7 +107,8 @@ def test_renyi_at_1_follows_mean_field_vi_in_the_mean():
 
 
 def test_the_bound_of_renyi_rises_to_the_evidence():
-    """α = 0: E L_K ≤ log p(y), from K = 1 (the evidence lower bound) upwards (conjugate regression)."""
+    """α = 0: E L_K ≤ log p(y), from K = 1 (the evidence lower bound) upwards (conjugate
+    regression)."""
     problem = real(n=12, n_tasks=1, missing=0.0)
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
     y = problem.train.y[:, 0]
@@ -182,7 +186,7 @@ def test_refusals():
                 component("inference", name, alpha=alpha)
     with pytest.raises(ValidationError, match="alpha"):
         component("inference", "renyi_vi", alpha=-1.0)
-    with pytest.raises(Misfit, match=r"model\.dropout: 0"):
+    with pytest.raises(ConfigMismatchError, match=r"model\.dropout: 0"):
         train(component("inference", "mc_dropout_alpha"), component("model", "mlp"), real(), 0)
 
 

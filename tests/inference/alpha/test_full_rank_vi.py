@@ -6,17 +6,19 @@ from configured import defaults
 from small_problems import component, real, train
 
 from components.inference.alpha.row_scaled_gaussian import RowScaledGaussian
-from components.inference.variational.global_gaussian import JointByRows
+from components.inference.variational.global_gaussian import RowwiseLogJoint
 from components.maths.gaussian_kl import kl_gaussian
 from components.maths.optimizers import Adam
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.mistakes import ConfigError
 
 
 def full_rank(**changes):
     values = defaults("inference", "full_rank_vi") | changes
-    return build_component("inference", fill_in("inference", values, "inference"), "inference")
+    return build_component(
+        "inference", expand_component("inference", values, "inference"), "inference"
+    )
 
 
 def test_it_finds_all_covariances_of_a_conjugate_regression():
@@ -72,7 +74,7 @@ def family(P=5, prior=None):
     g = torch.Generator().manual_seed(1)
     std = 0.5 + torch.rand(P, generator=g, dtype=torch.float64) if prior is None else prior
     q = RowScaledGaussian(
-        JointByRows(Independent(std)),
+        RowwiseLogJoint(Independent(std)),
         torch.randn(P, generator=g, dtype=torch.float64),
         0.3,
         "shared",

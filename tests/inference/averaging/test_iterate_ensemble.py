@@ -1,4 +1,5 @@
-"""Ensemble of iterates: predictions are averaged, not weights; each iterate as it was; resumed bit by bit."""
+"""Ensemble of iterates: predictions are averaged, not weights; each iterate as it was; resumed bit
+by bit."""
 
 import copy
 
@@ -7,7 +8,7 @@ import torch
 from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
 from small_problems import component, real, resumed, tensors, train
 
-from components.inference.point.descent import descend, optimizer_of
+from components.inference.point.descent import build_optimizer, descend
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[4], activation="tanh")
@@ -22,7 +23,7 @@ def iterates(model, problem, steps, chosen):
     """Networks as they predict after the steps chosen of a descent of the same rates."""
     rng, method = Streams(0), ensemble()
     network = model.build(problem, rng)
-    optimizer, out = optimizer_of(network.parameters(), "sgd", 1.0, 0.9), []
+    optimizer, out = build_optimizer(network.parameters(), "sgd", 1.0, 0.9), []
     for t, batch in problem.batches("minibatch", rng, 0, steps):
         optimizer.settings["lr"] = method.rate_at(t - 1)
         descend(network, optimizer, batch, rng.noise)

@@ -1,4 +1,5 @@
-"""SWA: the mean of the weights of a plain descent, one network, its batch normalisation gathered anew, resumed bit by bit."""
+"""SWA: the mean of the weights of a plain descent, one network, its batch normalisation gathered
+anew, resumed bit by bit."""
 
 import copy
 import math
@@ -10,8 +11,8 @@ from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
 from small_problems import classes, component, real, resumed, tensors, train
 from torch.nn import functional as F
 
-from components.inference.averaging.path import batches_shown
-from components.trouble import NumericalTrouble
+from components.inference.averaging.path import training_input_batches
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[4], activation="tanh")
@@ -87,7 +88,8 @@ def test_one_network_predicts_without_dropout_and_training_goes_on_as_it_was():
 
 
 def test_batch_normalisation_is_gathered_anew_at_the_mean():
-    """Mean and variance of the first convolution's output, by hand, over the batches that are shown."""
+    """Mean and variance of the first convolution's output, by hand, over the batches that are
+    shown."""
     problem = images(n=20)
     state, _ = train(swa(), SMALL_VGG, problem, 16)
     network = swa().posterior(state).network
@@ -107,14 +109,14 @@ def test_batch_normalisation_is_gathered_anew_at_the_mean():
 
 
 def test_rows_are_shown_in_batches_of_training():
-    assert [len(x) for x in batches_shown(images(n=20), None)] == [8, 8]
-    assert [len(x) for x in batches_shown(images(n=20), 5)] == [5]
-    assert [len(x) for x in batches_shown(images(n=20, batch_size=None), None)] == [20]
+    assert [len(x) for x in training_input_batches(images(n=20), None)] == [8, 8]
+    assert [len(x) for x in training_input_batches(images(n=20), 5)] == [5]
+    assert [len(x) for x in training_input_batches(images(n=20, batch_size=None), None)] == [20]
 
 
 def test_a_descent_that_diverges_says_so():
     with pytest.raises(
-        NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"
+        NumericalError, match=r"descent left the finite numbers.*inference\.collect_lr"
     ):
         train(swa(lr=1e200), MLP, real(), 9)
 

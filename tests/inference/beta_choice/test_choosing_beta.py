@@ -1,4 +1,5 @@
-"""Choosing β: the criterion as D.3.2 has it, on another realisation, by the mode of the replicates; runs that are resumed."""
+"""Choosing β: the criterion as D.3.2 has it, on another realisation, by the mode of the replicates;
+runs that are resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from small_sequences import run
 
 from components.metrics.predictive_loss import modal, predictive_loss, smallest, weights
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
@@ -68,7 +69,7 @@ def test_the_loss_is_that_of_d_3_2_of_observations_and_predictions():
 def test_a_median_of_zero_is_named():
     y = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [3.0, 5.0]]])
     told = "inference.standardised=inverse_median: the median of observation dimension 2 is 0; set inference.standardised=none"
-    with pytest.raises(Misfit, match=told):
+    with pytest.raises(ConfigMismatchError, match=told):
         weights(y, "inverse_median", "inference.standardised")
 
 
@@ -98,12 +99,15 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
         for g in range(4):
             states[1][g], _ = inference.filters[g].step(states[1][g], elsewhere, rng)
     losses = torch.stack(
-        [predictive_loss(other.observations, s.filtered.so_far().predicted, w) for s in states[1]]
+        [
+            predictive_loss(other.observations, s.filtered.current_posterior().predicted, w)
+            for s in states[1]
+        ]
     )
     torch.testing.assert_close(found.losses, losses, rtol=0, atol=0)
     assert found.chosen == statistics.mode(sorted(losses.argmin(0).tolist()))
     torch.testing.assert_close(
-        found.mean, states[0][found.chosen].filtered.so_far().mean, rtol=0, atol=0
+        found.mean, states[0][found.chosen].filtered.current_posterior().mean, rtol=0, atol=0
     )
     assert found.scores()["beta_selected"].tolist() == [BETAS[found.chosen]] * 4
     assert found.scored_on == "an alternative realisation"
@@ -128,7 +132,8 @@ def test_what_cannot_be_simulated_again_is_used_itself_and_said():
     problem, model, rng = contaminated()
     alone = replace(problem, redraw=None)
     with pytest.warns(
-        Shortfall, match="no other realisation can be simulated; β is chosen on the observations"
+        IncompleteResultWarning,
+        match="no other realisation can be simulated; β is chosen on the observations",
     ):
         found = run(select(), model, alone, rng)
     assert found.scored_on == "the observations themselves"
@@ -180,7 +185,10 @@ def test_online_choice_looks_back_over_the_window_alone():
     state = inference.init(model, problem, rng)
     for _, batch in problem.batches("observation", rng, 0, 30):
         state, _ = inference.step(state, batch, rng)
-    found, every = inference.posterior(state), [f.filtered.so_far() for f in state.filters]
+    found, every = (
+        inference.posterior(state),
+        [f.filtered.current_posterior() for f in state.filters],
+    )
     y = problem.observations
     for t in range(30):
         if t < window:

@@ -28,7 +28,8 @@ def least(base, x, most, direction):
 
 
 def cheapest(base, x, most, direction, insertion=1.0, removal=1.0):
-    """a(x) of (3.4): the cheapest z that passes, of equals the least malicious; x where there is none or none is needed."""
+    """a(x) of (3.4): the cheapest z that passes, of equals the least malicious; x where there is
+    none or none is needed."""
     passing = [z for z in neighbours(x, most, direction) if log_odds(base, z) <= 0]
     if log_odds(base, x) <= 0 or not passing:
         return x
@@ -40,7 +41,8 @@ def cheapest(base, x, most, direction, insertion=1.0, removal=1.0):
 
 
 def brute(base, seen, p, most, direction, u=((1, 0), (0, 1))):
-    """(3.9) summed over all 2^D mails: the two terms of the expected utility of saying 1, and of saying 0."""
+    """(3.9) summed over all 2^D mails: the two terms of the expected utility of saying 1, and of
+    saying 0."""
     total = 0.0
     every = neighbours((0,) * len(seen), len(seen), "insertion")
     for x in every:

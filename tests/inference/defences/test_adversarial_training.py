@@ -5,7 +5,7 @@ from small_problems import classes, component, resumed, tensors, train
 
 from components.inference.defences.training_threat import TrainingThreat, mixed
 from components.posteriors.point_estimate import PointEstimate
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[6], activation="tanh")
@@ -25,7 +25,8 @@ def defence(**settings):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_attacks_of_size_zero_are_map(optimizer):
-    """Only attacked rows: bit for bit; clean ones and copies of them: the same numbers but for rounding."""
+    """Only attacked rows: bit for bit; clean ones and copies of them: the same numbers but for
+    rounding."""
     settings = {"optimizer": optimizer, "lr": 0.05}
     plain = train(component("inference", "map", **settings), MLP, threatened(), 12)[0].network.theta
     alone = train(defence(**settings, train_eps=0.0, mixture="attacked"), MLP, threatened(), 12)[
@@ -39,8 +40,8 @@ def test_attacks_of_size_zero_are_map(optimizer):
 
 
 def test_two_steps_literally():
-    """θ := θ − η ∇[−½ (mean log p(y|x) + mean log p(y|x')) − log p(θ)/N], x' = clip(x − ε sign ∇_x log p(y|x)) at the
-    θ of that very step."""
+    """θ := θ − η ∇[−½ (mean log p(y|x) + mean log p(y|x')) − log p(θ)/N], x' = clip(x − ε sign ∇_x
+    log p(y|x)) at the θ of that very step."""
     problem = threatened()
     inference = defence(momentum=0.0, train_eps=0.15)
     state, rng = train(inference, MLP, problem, 0)
@@ -70,7 +71,8 @@ def test_attack_gives_parameters_no_gradient():
 
 
 def test_an_attack_that_may_stop_early_goes_on_while_training():
-    """A defence wants the largest loss; PGD that stops leaves rows which already err where they are."""
+    """A defence wants the largest loss; PGD that stops leaves rows which already err where they
+    are."""
     problem = threatened("pgd", steps=5, random_start=False)
     network = MLP.build(problem, Streams(0))
     threat = TrainingThreat(problem, 0.2)
@@ -111,20 +113,25 @@ def test_resumed_run_is_bit_identical(tmp_path, attacker):
 
 def test_mistakes_are_one_clear_line():
     problem = classes()
-    with pytest.raises(Misfit, match="attacker=none: a defence trains against an evasion attack"):
+    with pytest.raises(
+        ConfigMismatchError, match="attacker=none: a defence trains against an evasion attack"
+    ):
         TrainingThreat(problem, 0.1)
     problem.attacker = component("attacker", "gaussian_contamination")
-    with pytest.raises(Misfit, match="attacker=gaussian_contamination"):
+    with pytest.raises(ConfigMismatchError, match="attacker=gaussian_contamination"):
         TrainingThreat(problem, 0.1)
     problem = threatened()
-    with pytest.raises(Misfit, match=r"inference.train_eps: 30 exceeds the range \[0.0, 1.0\]"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference.train_eps: 30 exceeds the range \[0.0, 1.0\]"
+    ):
         TrainingThreat(problem, 30.0)
     with pytest.raises(ValidationError):
         defence(train_eps=-0.1)
 
 
 def test_another_attacker_to_train_against():
-    """The step is the one that an experiment with that attacker would take; the evaluation keeps its own."""
+    """The step is the one that an experiment with that attacker would take; the evaluation keeps
+    its own."""
     pgd = component("attacker", "pgd", steps=3)
     own = threatened("pgd", steps=3)
     other = threatened("fgsm")
@@ -140,7 +147,7 @@ def test_another_attacker_to_train_against():
         train(defence(train_eps=0.2, training_attacker=pgd), MLP, other, 6)[0].network.theta, moved
     )
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"inference.training_attacker=gaussian_contamination: a defence trains against",
     ):
         TrainingThreat(

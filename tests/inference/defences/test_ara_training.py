@@ -8,10 +8,10 @@ from small_problems import classes, component, resumed, tensors, train
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.contracts.problems import Batch
-from components.inference.defences.particle_dynamics import own_gradient
+from components.inference.defences.particle_dynamics import per_particle_gradient
 from components.inference.log_joint import value_and_gradient
-from components.posteriors.particles import OwnRows, Particles
-from components.trouble import Misfit
+from components.posteriors.particles import BlockwiseParticles, Particles
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -149,7 +149,8 @@ def test_without_an_attack_it_is_sgld(defender):
 
 
 def test_momentum_keeps_the_stationary_variance():
-    """On N(0, I) (no data seen: τ = 1) v, θ with μ has variance 1 + O(η), as SGLD has; noise without (1 − μ) has not."""
+    """On N(0, I) (no data seen: τ = 1) v, θ with μ has variance 1 + O(η), as SGLD has; noise
+    without (1 − μ) has not."""
     eta, mu, n = 0.02, 0.5, 4000
     g = torch.Generator().manual_seed(0)
 
@@ -186,8 +187,8 @@ def test_particles_with_inputs_of_their_own(model):
     theta = built.sample_prior(3, rng.init)
     x = torch.rand(3, 7, 4, generator=rng.data, dtype=F64)
     batch = Batch(x, problem.train.y[:7], problem.train.mask[:7], 2.0)
-    value, gradient = own_gradient(built, theta, batch)
-    victim, y = Attacked(OwnRows(built, theta)), problem.train.y[:7]
+    value, gradient = per_particle_gradient(built, theta, batch)
+    victim, y = Attacked(BlockwiseParticles(built, theta)), problem.train.y[:7]
     slopes = victim.input_gradient(x.flatten(0, 1), y.repeat(3, 1), rng.attack).unflatten(0, (3, 7))
     for k in range(3):
         own = Batch(x[k], batch.y, batch.mask, 2.0)
@@ -210,7 +211,8 @@ def test_each_particle_is_attacked_for_what_it_says_itself():
 
 
 def test_attack_draws():
-    """ε of mean half the largest, T of mean and variance λ; a row without label stays, and so does one with T = 0."""
+    """ε of mean half the largest, T of mean and variance λ; a row without label stays, and so does
+    one with T = 0."""
     g, rows = torch.Generator().manual_seed(0), torch.zeros(20_000, 1, dtype=F64)
     eps = beta_sizes(rows, 0.4, [2.0, 2.0], g)[:, 0]
     assert abs(float(eps.mean()) - 0.2) < 4 * float(eps.std()) / len(eps) ** 0.5
@@ -253,17 +255,21 @@ def test_resumed_run_is_bit_identical_and_gives_no_gradient_away(tmp_path, defen
 
 
 def test_binary_inputs_are_attacked_by_the_experiments_attacker_alone():
-    """Gallego (2021), section 3.6.1: no uncertainty of (3.14) for discrete attacks; sizes count changed words."""
+    """Gallego (2021), section 3.6.1: no uncertainty of (3.14) for discrete attacks; sizes count
+    changed words."""
     problem = dataclasses.replace(
         classes(n_classes=2), domain="binary", attacker=component("attacker", "word_flip")
     )
     problem.train = dataclasses.replace(problem.train, x=problem.train.x.round())
     model = MLP.build(problem, Streams(0))
     with pytest.raises(
-        Misfit, match=r"inference.defender_uncertainty: draws of \(3.14\) are continuous"
+        ConfigMismatchError,
+        match=r"inference.defender_uncertainty: draws of \(3.14\) are continuous",
     ):
         ara(train_eps=1.0).init(model, problem, Streams(0))
-    with pytest.raises(Misfit, match=r"inference.train_eps: 0.3 is not a number of changed inputs"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference.train_eps: 0.3 is not a number of changed inputs"
+    ):
         ara(train_eps=0.3, defender_uncertainty=False).init(model, problem, Streams(0))
     inference = ara(train_eps=2.0, defender_uncertainty=False)
     attacked = inference.attack(

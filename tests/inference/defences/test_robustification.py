@@ -1,4 +1,5 @@
-"""Robustification step by step in loops, its limits, and what it is worth against which attacker."""
+"""Robustification step by step in loops, its limits, and what it is worth against which
+attacker."""
 
 import itertools
 import warnings
@@ -10,7 +11,7 @@ from small_spam import words
 
 from components.attackers.attacked import Attacked
 from components.posteriors.particles import Particles
-from components.trouble import Misfit, Shortfall
+from components.trouble import ConfigMismatchError, IncompleteResultWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -42,7 +43,8 @@ def slope(theta, x, y, scale):
 
 
 def least(theta, x, label, most):
-    """(3.11) by trying every mail with at most ``most`` words more; innocent mails are left alone."""
+    """(3.11) by trying every mail with at most ``most`` words more; innocent mails are left
+    alone."""
     if not label:
         return x
     spots = [j for j in range(len(x)) if x[j] == 0]
@@ -153,7 +155,7 @@ def test_interrupted_runs_are_the_same(tmp_path):
 def test_a_run_that_ends_before_the_defence_says_so():
     method, problem = robustified(undefended_steps=5), spam()
     with pytest.warns(
-        Shortfall,
+        IncompleteResultWarning,
         match=r"there is no defence yet.*lower inference\.undefended_steps or raise steps",
     ):
         method.posterior(train(method, LOGISTIC, problem, 5)[0])
@@ -166,9 +168,9 @@ def test_a_run_that_ends_before_the_defence_says_so():
 def test_what_it_cannot_train_against_is_refused_in_one_line():
     problem = spam()
     with pytest.raises(
-        Misfit, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"
+        ConfigMismatchError, match=r"inference\.train_eps: 1\.5 is not a number of changed inputs"
     ):
         train(robustified(train_eps=1.5), LOGISTIC, problem, 1)
     problem.attacker = None
-    with pytest.raises(Misfit, match="a defence trains against an evasion attack"):
+    with pytest.raises(ConfigMismatchError, match="a defence trains against an evasion attack"):
         train(robustified(), LOGISTIC, problem, 1)

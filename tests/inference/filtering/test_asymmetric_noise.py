@@ -1,4 +1,5 @@
-"""Fig 6.4 in small: where the noise is long on one side, no symmetric filter takes the place of the asymmetric β-likelihood."""
+"""Fig 6.4 in small: where the noise is long on one side, no symmetric filter takes the place of the
+asymmetric β-likelihood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Auxiliary filters: Algorithm 8 written out, the evidence they estimate, and what their predictions have seen."""
+"""Auxiliary filters: Algorithm 8 written out, the evidence they estimate, and what their
+predictions have seen."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
 
 @pytest.mark.slow
 def test_published_picture():
-    """Boustati Fig. 6.1 and Table D.1 at p_c = 0.1: NMSE about 10 and 100 times smaller than BPF and Kalman filter, and
-    coverage near 0.9 for β in [0.01, 0.2]."""
+    """Boustati Fig. 6.1 and Table D.1 at p_c = 0.1: NMSE about 10 and 100 times smaller than BPF
+    and Kalman filter, and coverage near 0.9 for β in [0.01, 0.2]."""
     problem, rng = load("wiener_velocity", replicates=20)
     problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
     model = component("model", "linear_gaussian_ssm").build(problem, rng)

@@ -10,7 +10,7 @@ from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 
@@ -61,7 +61,8 @@ def test_filtering_distributions_are_those_of_kalman(resample_below):
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_one_step_predictions_are_means_under_the_weights_of_before(missing):
-    """Σ_n w_{t−1}^n E[y_t | x_t^n] where nothing was resampled, which the same draws without weights do not give."""
+    """Σ_n w_{t−1}^n E[y_t | x_t^n] where nothing was resampled, which the same draws without
+    weights do not give."""
     problem = sequence(system(), 3, replicates=4)
     if missing:
         problem.observations[1, 1] = float("nan")
@@ -97,7 +98,7 @@ def test_impossible_observations_are_named():
     problem.observations[1, 2] = float("inf")  # NaN would be a missing one
     inference = component("inference", "bootstrap_filter", particles=20)
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"t = 3 in replicates \[1\], where y = \(inf, inf\).*; raise inference.particles",
     ):
         run(inference, LinearGaussianModule(problem.system), problem, Streams(0))

@@ -1,4 +1,5 @@
-"""Theorem 6.4.1: errors of a particle filter's means shrink as 1/√N, for the likelihood and for that of the β-divergence."""
+"""Theorem 6.4.1: errors of a particle filter's means shrink as 1/√N, for the likelihood and for
+that of the β-divergence."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ T = 5
 
 
 def means_by_quadrature(y: torch.Tensor, beta: float) -> torch.Tensor:
-    """E[x_t] of the generalised filtering distributions, (6.4) and (6.6), step by step on a grid; [T]."""
+    """E[x_t] of the generalised filtering distributions, (6.4) and (6.6), step by step on a grid;
+    [T]."""
     x = torch.linspace(-9, 9, 1801, dtype=torch.float64)
     moves = torch.exp(-0.5 * (x[:, None] - 0.9 * x) ** 2 / 0.5)  # f(x_t | x_{t−1}) up to a constant
     density, means = torch.exp(-0.5 * x**2), []
@@ -33,7 +35,8 @@ def means_by_quadrature(y: torch.Tensor, beta: float) -> torch.Tensor:
 
 
 def slope(name: str, keys: dict[str, float | str], beta: float, sizes: dict[int, int]) -> float:
-    """Of log root-mean-square error of the means of x_1 … x_T against log N; ``sizes``: N -> replicates."""
+    """Of log root-mean-square error of the means of x_1 … x_T against log N; ``sizes``: N ->
+    replicates."""
     errors = []
     for n, replicates in sizes.items():
         problem = sequence(SCALAR, T, replicates)

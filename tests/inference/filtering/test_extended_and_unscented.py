@@ -1,4 +1,5 @@
-"""Extended and unscented Kalman filters: linear models, a nonlinear one against a grid, their algorithms literally."""
+"""Extended and unscented Kalman filters: linear models, a nonlinear one against a grid, their
+algorithms literally."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from components.contracts.sequences import Observation
 from components.inference.gaussian_filtering.linearisation import tangent
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import Sequence
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 NAMES = ("extended_kalman", "unscented_kalman")
 
 
 class Opaque:
-    """``AdditiveGaussian`` and nothing more: a linear model whose matrices A and H cannot be asked."""
+    """``AdditiveGaussian`` and nothing more: a linear model whose matrices A and H cannot be
+    asked."""
 
     def __init__(self, s):
         self._A, self._H, self.Q, self.Sigma, self.m0, self.P0 = s.A, s.H, s.Q, s.Sigma, s.m0, s.P0
@@ -33,7 +35,8 @@ class Opaque:
 
 
 class Sine:
-    """x_t = x_{t−1} + 0.4 sin x_{t−1} + N(0, q), y_t = sin x_t + x_t/2 + N(0, s); nothing in it is steep."""
+    """x_t = x_{t−1} + 0.4 sin x_{t−1} + N(0, q), y_t = sin x_t + x_t/2 + N(0, s); nothing in it is
+    steep."""
 
     Q = torch.tensor([[0.02]], dtype=torch.float64)
     Sigma = torch.tensor([[0.05]], dtype=torch.float64)
@@ -245,15 +248,17 @@ def test_a_step_can_be_differentiated_with_respect_to_the_observation(name):
 
 def test_bad_settings_are_named():
     problem = gappy(5, 1, False)
-    with pytest.raises(Misfit, match=r"inference\.kappa = -3"):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.kappa = -3"):
         component("inference", "unscented_kalman", kappa=-3.0).init(
             Opaque(system()), problem, Streams(0)
         )
     other = Sequence("one", None, problem.observations[..., :1], None, ["x"])
     for name in (*NAMES, "kalman", "wolf_filter", "rts_smoother", "extended_rts_smoother"):
-        with pytest.raises(Misfit, match="model: observes 2 numbers at a time, dataset=one has 1"):
+        with pytest.raises(
+            ConfigMismatchError, match="model: observes 2 numbers at a time, dataset=one has 1"
+        ):
             component("inference", name).init(LinearGaussianModule(system()), other, Streams(0))
     broken = Opaque(system())
     broken.Sigma = -broken.Sigma
-    with pytest.raises(NumericalTrouble, match="Σ is not positive definite"):
+    with pytest.raises(NumericalError, match="Σ is not positive definite"):
         component("inference", "extended_kalman").init(broken, problem, Streams(0))

@@ -1,4 +1,5 @@
-"""Guided, generalised and oracle filters: Algorithm 6 with every loss and proposal against exact answers."""
+"""Guided, generalised and oracle filters: Algorithm 6 with every loss and proposal against exact
+answers."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from components.inference.filtering.student_t_filter import log_student_t
 from components.models.state_space.lgssm import NoiseScales
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.models.state_space.stochastic_volatility import VolatilityModule
-from components.trouble import Doubtful, Misfit
+from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -114,7 +115,8 @@ def test_linearised_proposals_of_a_curved_observation_are_unbiased_and_better_th
 
 
 def test_losses_are_their_equations_term_by_term():
-    """(6.11), (2.96), the γ-divergence and Huber's function, with integrals by quadrature, for two variances."""
+    """(6.11), (2.96), the γ-divergence and Huber's function, with integrals by quadrature, for two
+    variances."""
     model = VolatilityModule(0.0, 0.9, 0.3, torch.zeros(1, dtype=torch.float64))
     x = torch.tensor([[[-0.7], [0.0], [1.3]]], dtype=torch.float64)
     batch = Observation(1, torch.tensor([[1.7]], dtype=torch.float64))
@@ -292,7 +294,8 @@ def test_oracle_weighs_by_the_density_of_t_mixtures():
 
 
 def test_oracle_of_lost_observations_is_the_bootstrap_filter():
-    """Where they are lost whatever they are, nothing is known from that they are: the clean law is exact."""
+    """Where they are lost whatever they are, nothing is known from that they are: the clean law is
+    exact."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=20)
     lost = problem.attack(component("attacker", "missing", probability=0.4, run_length=2.0), rng)
     assert lost.missing.any()
@@ -309,7 +312,9 @@ def test_oracle_of_lost_observations_is_the_bootstrap_filter():
 def test_oracle_refuses_a_model_whose_clean_noise_is_not_gaussian():
     problem, rng = load("asymmetric_wiener", replicates=2, n_steps=8)
     model = component("model", "asymmetric_wiener").build(problem, rng)
-    with pytest.raises(Misfit, match=r"inference=oracle: the model's own noise is not N\(0, Σ\)"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference=oracle: the model's own noise is not N\(0, Σ\)"
+    ):
         component("inference", "oracle").init(model, problem, rng)
 
 
@@ -327,7 +332,9 @@ def test_a_proposal_that_follows_what_the_loss_forgives_is_doubtful():
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 ess[proposal, loss] = run(inference, model, problem, Streams(3)).ess[:, 2]
-            expected = [] if "transition" in proposal or loss == "kl" else [Doubtful]
+            expected = (
+                [] if "transition" in proposal or loss == "kl" else [QuestionableConfigWarning]
+            )
             assert [w.category for w in told] == expected
             if told:
                 assert (
@@ -349,7 +356,7 @@ def test_oracle_refuses_an_attacker_without_a_law():
     problem, rng = load("wiener_velocity", replicates=2, n_steps=8)
     attacked = problem.attack(component("attacker", "sensor_stuck"), rng)
     model = component("model", "linear_gaussian_ssm").build(attacked, rng)
-    with pytest.raises(Misfit, match="attacker=sensor_stuck does not say by what law"):
+    with pytest.raises(ConfigMismatchError, match="attacker=sensor_stuck does not say by what law"):
         component("inference", "oracle").init(model, attacked, rng)
 
 
@@ -394,7 +401,8 @@ def test_parameter_sets_at_once_weigh_as_one_by_one(name):
 
 
 def test_proposals_of_parameter_sets_at_once_are_the_same_by_both_ways():
-    """The linearised proposal is the optimal one where h is linear, with Q and Σ of each set too."""
+    """The linearised proposal is the optimal one where h is linear, with Q and Σ of each set
+    too."""
     problem, rng = load("wiener_velocity", replicates=3, n_steps=5)
     law = {"law": "log_normal", "median": 1.0, "spread": 0.5}
     built = component(

@@ -13,7 +13,8 @@ from runner.execution.rng import Streams
 
 
 def joint(s: LinearGaussianSystem, length: int):
-    """Mean and covariance of (x_1, …, x_T, y_1, …, y_T), built block by block from eqs. (6.16), (6.17)."""
+    """Mean and covariance of (x_1, …, x_T, y_1, …, y_T), built block by block from eqs. (6.16),
+    (6.17)."""
     dx, dy = len(s.m0), len(s.Sigma)
     mean_x, cov_x = (
         torch.zeros(length * dx, dtype=torch.float64),

@@ -18,7 +18,8 @@ T = 6
 
 
 def gappy(apart: bool, replicates: int = 3):
-    """A sequence some of whose observations are missing, the same in all replicates or not; one coordinate is enough."""
+    """A sequence some of whose observations are missing, the same in all replicates or not; one
+    coordinate is enough."""
     problem = sequence(system(), T, replicates)
     problem.observations[:, 3] = math.nan
     problem.observations[:, 0, 1] = math.nan
@@ -29,7 +30,8 @@ def gappy(apart: bool, replicates: int = 3):
 
 
 def conditioned(problem, r: int):
-    """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, and log p of these, from the joint Gaussian."""
+    """E and Var of each x_t given the y_s, s ≤ t, that replicate r has seen, and log p of these,
+    from the joint Gaussian."""
     s, dx, dy = problem.system, 3, 2
     blocks = [torch.linalg.matrix_power(s.A, t) for t in range(T + 1)]
     spread = torch.zeros(T * dx, T * dx, dtype=torch.float64)
@@ -97,7 +99,8 @@ def test_particle_filters_agree_with_kalman(name):
 
 
 def test_weighing_by_a_stand_in_for_what_is_missing_is_wrong():
-    """The mutant: an observation that is not there is replaced by its own prediction, and then used."""
+    """The mutant: an observation that is not there is replaced by its own prediction, and then
+    used."""
     problem = sequence(system(), T, 400)
     exact_problem = replace(problem, observations=problem.observations.clone())
     exact_problem.observations[:, 2] = math.nan

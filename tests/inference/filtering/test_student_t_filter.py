@@ -27,7 +27,8 @@ def drawn(s):
 
 @pytest.mark.parametrize("df", [1.0, 1.01, 7.0])
 def test_densities_are_scipys(df):
-    """One t for each coordinate of y where Σ is diagonal; the multivariate t; and a scale of its own."""
+    """One t for each coordinate of y where Σ is diagonal; the multivariate t; and a scale of its
+    own."""
     diagonal = torch.diag(torch.tensor([4.0, 0.25], dtype=torch.float64))
     for s in (replace(system(), Sigma=diagonal), system()):
         model, x, batch = drawn(s)

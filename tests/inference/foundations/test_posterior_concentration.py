@@ -1,4 +1,5 @@
-"""Contraction rates: smoothers against closed forms, simulated radii against their expectations, slopes against theory."""
+"""Contraction rates: smoothers against closed forms, simulated radii against their expectations,
+slopes against theory."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from configured import component, load
 from small_problems import real
 
 from components.problems.known_function import KnownFunction
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 NUMBERS = [64, 128, 256, 512]
 
@@ -70,7 +71,8 @@ def test_radii_are_averages_of_squared_distances_over_the_posterior():
      ("matern52", 1.0, 10.0, 0.01)],
 )  # fmt: skip
 def test_processes_contract_at_the_rate_of_theory(shape, smoothness, scale, noise):
-    """Slopes of the posterior sd, −α/(2α + 1), and of the radius; where the truth is rougher, it is the error that stays."""
+    """Slopes of the posterior sd, −α/(2α + 1), and of the radius; where the truth is rougher, it is
+    the error that stays."""
     data = {"smoothness": smoothness, "scale": scale, "noise": noise, "terms": 2000}
     found, *_ = measured(data, "matern_regression", shape=shape, noise=noise)
     alpha = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[shape]
@@ -113,6 +115,6 @@ def test_mistakes():
         component("inference", "posterior_concentration", numbers=[64, 64, 128])
     problem = real(n_inputs=1, n_tasks=1)
     model = component("model", "matern_regression").build(problem, None)
-    with pytest.raises(Misfit, match="use dataset=smooth_function"):
+    with pytest.raises(ConfigMismatchError, match="use dataset=smooth_function"):
         component("inference", "posterior_concentration").init(model, problem, None)
     assert "linear_smoother" not in component("model", "linear_regression").capabilities()

@@ -1,4 +1,5 @@
-"""Stopping rules: paths counted against enumeration, simulated coverage and errors against exact ones, the two p-values."""
+"""Stopping rules: paths counted against enumeration, simulated coverage and errors against exact
+ones, the two p-values."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from configured import component, load
 
 from components.inference.foundations import rules
 from components.inference.foundations.rules import Stopped
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 RULES = ["fixed", "until_significant", "until_short", "negative_binomial"]
 
@@ -107,7 +108,7 @@ def test_credible_intervals_keep_their_meaning_and_the_others_lose_theirs():
     assert level["fixed"] >= 0.95
     assert level["until_significant"] < 0.75
     assert found.exact_error("fixed") <= 0.05
-    wrong, exact = found.error_by_most()
+    wrong, exact = found.error_by_n_max()
     assert exact[-1] == pytest.approx(found.exact_error("until_significant"))
     assert exact[-1] > 0.25
     assert abs(wrong[-1] - exact[-1]) < 4 * (exact[-1] * (1 - exact[-1]) / found.n) ** 0.5
@@ -126,7 +127,7 @@ def test_predictions_and_mistakes():
     found, problem = reported(1, simulations=1)
     density = found.log_predictive(problem.test)
     assert float(density[problem.test.x[:, 0] == 1][0].exp()) == pytest.approx(10 / 14)
-    with pytest.raises(Misfit, match="there is no toss"):
+    with pytest.raises(ConfigMismatchError, match="there is no toss"):
         load("tosses", heads=0, tails=0)
     for keys, words in [
         (
@@ -142,5 +143,5 @@ def test_predictions_and_mistakes():
             "no test is significant within inference.n_max=4",
         ),
     ]:
-        with pytest.raises(Misfit, match=words):
+        with pytest.raises(ConfigMismatchError, match=words):
             reported(1, simulations=1, **keys)

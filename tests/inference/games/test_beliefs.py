@@ -1,4 +1,5 @@
-"""Mixtures of Markov chains and counting Bloom filters: against a plain twin, and against one Dirichlet for each state."""
+"""Mixtures of Markov chains and counting Bloom filters: against a plain twin, and against one
+Dirichlet for each state."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def test_the_mixture_is_that_of_section_4_3_1(learn):
                     seen.s.tolist(),
                     seen.a.tolist(),
                     seen.b.tolist(),
-                    self.foresee(mind, seen.s, episode),
+                    self.forecast_opponent(mind, seen.s, episode),
                 ]
             )
             super().learn(mind, seen, episode)

@@ -12,7 +12,7 @@ from components.contracts.roles import Setting
 from components.inference.games.beliefs.bloom_counts import BloomCounts
 from components.inference.games.compiled import arithmetic, table, uniforms
 from components.maths.compiled import loops
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
@@ -193,7 +193,8 @@ def test_the_streams_stand_where_the_tensors_left_them():
 
 @needs_numba
 def test_streams_are_pytorchs_own_where_few_numbers_are_looked_at(monkeypatch):
-    """Those looked at, of rows of numbers that cross the twister's blocks, and where the stream then stands."""
+    """Those looked at, of rows of numbers that cross the twister's blocks, and where the stream
+    then stands."""
     assert uniforms.streams_known()
     generator, twin = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
     room, order = torch.empty(2 * 300 * 2, dtype=torch.float64), np.zeros(300, np.int64)
@@ -213,8 +214,8 @@ def test_streams_are_pytorchs_own_where_few_numbers_are_looked_at(monkeypatch):
 
 @needs_numba
 def test_pytorch_rounds_as_the_loops_do():
-    assert arithmetic.rounds_alike(torch.float64)
-    assert arithmetic.rounds_alike(torch.float32)
+    assert arithmetic.is_rounding_identical(torch.float64)
+    assert arithmetic.is_rounding_identical(torch.float32)
 
 
 def opening(problem, **keys):
@@ -226,7 +227,7 @@ def opening(problem, **keys):
 def test_without_numba_one_line_names_the_key_and_the_extra(monkeypatch):
     monkeypatch.setattr(loops, "available", lambda: False)
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"inference\.engine=compiled.*needs numba.*bayes-runner\[fast\].*engine=tensors",
     ):
         opening(game())
@@ -249,7 +250,7 @@ def test_without_numba_one_line_names_the_key_and_the_extra(monkeypatch):
     ],
 )
 def test_keys_without_a_loop_are_named(keys, told):
-    with pytest.raises(Misfit, match=f"has no loop with {told}"):
+    with pytest.raises(ConfigMismatchError, match=f"has no loop with {told}"):
         opening(game(), **keys)
 
 
@@ -258,11 +259,12 @@ def test_opponents_and_games_without_a_loop_are_named():
     problem = game()
     problem.attacker = component("attacker", "oracle")
     with pytest.raises(
-        Misfit, match="exponential_smoother, fixed_policy and tit_for_tat, here attacker=oracle"
+        ConfigMismatchError,
+        match="exponential_smoother, fixed_policy and tit_for_tat, here attacker=oracle",
     ):
         opening(problem)
     setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
     problem = component("dataset", "friend_or_foe", targets=6).load(Streams(0), setting)
     problem.attacker = component("attacker", "exponential_smoother")
-    with pytest.raises(Misfit, match="at most 5 actions"):
+    with pytest.raises(ConfigMismatchError, match="at most 5 actions"):
         opening(problem)

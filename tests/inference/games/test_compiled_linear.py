@@ -1,4 +1,5 @@
-"""The coin game by compiled loops against the tensors: the same numbers, bit by bit, from the same seed."""
+"""The coin game by compiled loops against the tensors: the same numbers, bit by bit, from the same
+seed."""
 
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from small_games import same, stepped
 
 from components.contracts.roles import Setting
 from components.maths.compiled import loops
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
@@ -124,12 +125,14 @@ def test_a_checkpoint_of_one_engine_goes_on_in_the_other(before, after, hers, hi
 
 @needs_numba
 def test_who_has_no_loop_is_named():
-    with pytest.raises(Misfit, match="has no loop with forecast=sampled; use engine=tensors"):
+    with pytest.raises(
+        ConfigMismatchError, match="has no loop with forecast=sampled; use engine=tensors"
+    ):
         opened(game("random", "q"), maker("level 2", "compiled", forecast="sampled"))
     problem = game("random", "q")
     problem.attacker = component("attacker", "fixed_policy", plays="random")
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"against attacker=learner of q_learning, .* here attacker=fixed_policy; engine",
     ):
         opened(problem, maker("level 2", "compiled"))
@@ -137,19 +140,23 @@ def test_who_has_no_loop_is_named():
         "attacker", "learner", agent=component("inference", "model_averaging")
     )
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"here attacker=learner attacker\.agent=model_averaging; engine=tensors plays all",
     ):
         opened(problem, maker("level 2", "compiled"))
     problem.attacker = component(
         "attacker", "learner", agent=component("inference", "level_k", **BOTH, forecast="sampled")
     )
-    with pytest.raises(Misfit, match=r"no loop with attacker\.agent of forecast=sampled"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"no loop with attacker\.agent of forecast=sampled"
+    ):
         opened(problem, maker("level 2", "compiled"))
     setting = Setting(Path(), torch.device("cpu"), torch.float64, 3)
     problem = component("dataset", "friend_or_foe").load(Streams(0), setting)
     problem.attacker = component("attacker", "exponential_smoother")
-    with pytest.raises(Misfit, match="of linear action values it plays dataset=coin_game alone"):
+    with pytest.raises(
+        ConfigMismatchError, match="of linear action values it plays dataset=coin_game alone"
+    ):
         opened(problem, maker("level 2", "compiled"))
 
 

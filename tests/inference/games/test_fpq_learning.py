@@ -50,7 +50,8 @@ def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
 
 
 def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior():
-    """Dirichlet(2, 3) prior and 7 observed threats against ∫ p · p^h (1 − p)^(n − h) Dir(p) dp, by quadrature."""
+    """Dirichlet(2, 3) prior and 7 observed threats against ∫ p · p^h (1 − p)^(n − h) Dir(p) dp, by
+    quadrature."""
     counts, s = torch.tensor([[[2.0, 3.0]]], dtype=torch.float64), torch.zeros(1, dtype=torch.long)
     seen = [0, 1, 1, 0, 0, 0, 1]
     for b in seen:
@@ -102,7 +103,8 @@ def test_expected_values_are_a_sum_over_threats():
 
 
 def test_a_stationary_opponent_is_best_responded():
-    """He hides the reward in box 1 with probability 0.8: she ends with box 1, up to ε, and knows his probabilities."""
+    """He hides the reward in box 1 with probability 0.8: she ends with box 1, up to ε, and knows
+    his probabilities."""
     game = friend_or_foe(replicates=40, episodes=1500)
     game.attacker = Stationary(p=[0.8, 0.2])
     _, posterior = play(game, component("inference", "fpq_learning", forget=1.0))
@@ -124,7 +126,8 @@ def test_without_future_the_table_learns_the_payoffs():
 
 
 def test_forgetting_reaches_the_stationary_value_and_counting_everything_does_not():
-    """Gallego 4.4.1: the level-1 defender with forget learns to get 0 from the adaptive adversary."""
+    """Gallego 4.4.1: the level-1 defender with forget learns to get 0 from the adaptive
+    adversary."""
     game = friend_or_foe(replicates=50, episodes=2000)
     with_forget, without = (
         mean_and_se(

@@ -1,4 +1,5 @@
-"""Friends and foes: minimax-Q and joint Q-learning at the ends, both at once in between, literally."""
+"""Friends and foes: minimax-Q and joint Q-learning at the ends, both at once in between,
+literally."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from small_games import draws, invert, play, programme, seated, three_states
 from components.contracts.games import Seat
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -105,7 +106,9 @@ def test_a_friend_is_helped_where_a_foe_is_feared():
 
 
 def test_each_must_be_declared():
-    with pytest.raises(Misfit, match=r"inference\.opponents: 1 declared, here there are 2"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference\.opponents: 1 declared, here there are 2"
+    ):
         play(
             two_opponents(torch.zeros(2, 2, 3).double()),
             component("inference", "friend_or_foe_q", opponents=["foe"]),

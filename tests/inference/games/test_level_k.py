@@ -77,8 +77,8 @@ def test_players_alternate_down_the_hierarchy(level):
 
 
 def test_level_2_exploits_the_adaptive_adversary():
-    """Gallego 4.4.1: rewards around 40, close to the bound of 50 (45 with ε = 0.1); the modelled opponent is wrong, yet
-    good enough."""
+    """Gallego 4.4.1: rewards around 40, close to the bound of 50 (45 with ε = 0.1); the modelled
+    opponent is wrong, yet good enough."""
     game = friend_or_foe(replicates=50, episodes=2500)
     _, posterior = play(game, component("inference", "level_k"))
     mean, _ = mean_and_se(game.score(posterior, None)["reward"])
@@ -94,7 +94,8 @@ def test_level_2_with_softmax_does_not_do_worse():
 
 
 def test_a_modelled_opponent_who_acts_at_random_teaches_nothing():
-    """With ε = 1 in the model of him the forecast is uniform: she is no better than chance would be."""
+    """With ε = 1 in the model of him the forecast is uniform: she is no better than chance would
+    be."""
     game = friend_or_foe(replicates=50, episodes=1000)
     _, posterior = play(game, component("inference", "level_k", epsilon_opponent=1.0))
     assert torch.equal(posterior.forecast, torch.full((50, 2), 0.5, dtype=torch.float64))

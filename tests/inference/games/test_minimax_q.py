@@ -1,4 +1,5 @@
-"""Minimax-Q literally, by a linear programme each move; values of matrix games and of Markov games."""
+"""Minimax-Q literally, by a linear programme each move; values of matrix games and of Markov
+games."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from configured import component
 from small_games import draws, invert, matrix_game, play, programme, seated, three_states
 
 from components.contracts.roles import Setting
-from components.inference.games.solved import Solved
+from components.inference.games.solved import StageGameSolutions
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
 from runner.execution.rng import Streams
@@ -135,7 +136,7 @@ def test_only_what_has_changed_is_solved():
         told.append(len(games))
         return games.sum(1, keepdim=True)
 
-    solved = Solved(torch.full((3, 2, 2), torch.nan), torch.zeros(3, 2, 1))
+    solved = StageGameSolutions(torch.full((3, 2, 2), torch.nan), torch.zeros(3, 2, 1))
     rows, games = torch.tensor([0, 1, 0]), torch.arange(6.0).view(3, 2)
     for _ in range(2):
         assert solved.at(rows, games, solve).tolist() == [[1], [5], [9]]

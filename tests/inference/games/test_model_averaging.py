@@ -11,7 +11,7 @@ from small_games import friend_or_foe, mean_and_se, play, three_states
 
 from components.contracts.roles import Setting
 from components.inference.games.model_averaging import ModelAveraging
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -57,9 +57,9 @@ def test_predictions_are_draws_from_each_model():
     s = state.standing.s
     found = averaging().predict_actions(state.mind, s, 2)
     for i, (thinker, held) in enumerate(
-        zip(averaging()._thinkers(), state.mind.types, strict=True)
+        zip(averaging()._build_thinkers(), state.mind.types, strict=True)
     ):
-        p = thinker.foresee(held, s, 2)
+        p = thinker.forecast_opponent(held, s, 2)
         shares = torch.nn.functional.one_hot(found[:, i], 3).double() - p
         assert bool((shares.mean(0).abs() < 4 * shares.std(0) / 2000**0.5 + 1e-9).all())
 
@@ -69,7 +69,8 @@ def test_values_are_averages_of_what_each_type_is_worth():
     s = state.standing.s
     p = ModelAveraging.belief(state.mind)
     each = [
-        t.think(m, s, 29) for t, m in zip(averaging()._thinkers(), state.mind.types, strict=True)
+        t.think(m, s, 29)
+        for t, m in zip(averaging()._build_thinkers(), state.mind.types, strict=True)
     ]
     for r in range(3):
         exact = [sum(float(p[r, i] * each[i][r, a]) for i in range(2)) for a in range(2)]
@@ -89,5 +90,5 @@ def test_several_opponents_are_too_many():
         Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 2)
     )
     loaded.attacker = component("attacker", "exponential_smoother")
-    with pytest.raises(Misfit, match="one opponent thinks, here there are 2"):
+    with pytest.raises(ConfigMismatchError, match="one opponent thinks, here there are 2"):
         play(loaded, averaging())

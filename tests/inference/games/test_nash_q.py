@@ -12,7 +12,7 @@ from small_games import draws, invert, matrix_game, play, programme, three_state
 
 from components.contracts.roles import Setting
 from components.maths.matrix_games import equilibria
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 COORDINATION = ([[1.0, 0.0], [0.0, 3.0]], [[1.0, 0.0], [0.0, 3.0]])
@@ -112,7 +112,11 @@ def test_what_it_does_not_play():
         loaded.attacker = component("attacker", "exponential_smoother")
         return loaded
 
-    with pytest.raises(Misfit, match="plays one opponent, here there are 2; use minimax_q"):
+    with pytest.raises(
+        ConfigMismatchError, match="plays one opponent, here there are 2; use minimax_q"
+    ):
         play(blotto(), component("inference", "nash_q"))
-    with pytest.raises(Misfit, match=r"a game of 15 × 3 actions has .* pairs of mixtures"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"a game of 15 × 3 actions has .* pairs of mixtures"
+    ):
         play(blotto(attackers=1, resources=4), component("inference", "nash_q"))

@@ -1,4 +1,5 @@
-"""One-shot equilibria against deviations tried one by one, and against what the appendices say, where they are right."""
+"""One-shot equilibria against deviations tried one by one, and against what the appendices say,
+where they are right."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from configured import component
 from small_games import play
 
 from components.contracts.roles import Setting
-from components.inference.games.one_shot import OneShot, Settled
+from components.inference.games.one_shot import OneShot, OneShotState
 from components.maths.matrix_games import equilibria
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -32,12 +33,13 @@ def market(replicates: int = 1, attacker=None, **changes):
 def solved(tax: float = 0.0, **changes) -> dict[str, float]:
     game = market(**changes)
     values = component("model", "q_table").build(game, Streams(0))
-    mind: Settled = one_shot(tax=tax).sit(values, game.seat(None, values), Streams(0))
+    mind: OneShotState = one_shot(tax=tax).sit(values, game.seat(None, values), Streams(0))
     return {name.split("/")[1]: float(score[0]) for name, score in mind.scores.items()}
 
 
 def by_deviation(r_a: np.ndarray, r_b: np.ndarray) -> list[tuple[float, float]]:
-    """P(first action) of both in every equilibrium of a 2 × 2 game: each pair tried, and who is indifferent to what."""
+    """P(first action) of both in every equilibrium of a 2 × 2 game: each pair tried, and who is
+    indifferent to what."""
     found = []
     for a, b in itertools.product(range(2), repeat=2):
         if r_a[a, b] >= r_a[1 - a, b] and r_b[a, b] >= r_b[a, 1 - b]:
@@ -57,7 +59,8 @@ def games(n: int, seed: int = 0):
 
 
 def paid(T, R, P, S, x, incentive, on) -> np.ndarray:
-    """Her rewards after the tax, written out: section 4.5.4 and 4.C (all), 4.B (defectors); his are the transpose."""
+    """Her rewards after the tax, written out: section 4.5.4 and 4.C (all), 4.B (defectors); his are
+    the transpose."""
 
     def after(a, b):
         hers, his = {(0, 0): (R + incentive,) * 2, (0, 1): (S, T), (1, 0): (T, S), (1, 1): (P, P)}[
@@ -70,7 +73,8 @@ def paid(T, R, P, S, x, incentive, on) -> np.ndarray:
 
 
 def check(n: int, on: str) -> None:
-    """The enumeration of supports finds what trying deviations does, and 4.C's condition says when (C, C) is among them."""
+    """The enumeration of supports finds what trying deviations does, and 4.C's condition says when
+    (C, C) is among them."""
     for T, R, P, S, x, incentive in games(n):
         hers = paid(T, R, P, S, x, incentive, on)
         found = sorted((float(e.x[0]), float(e.y[0])) for e in equilibria(hers, hers.T))
@@ -118,7 +122,8 @@ def test_thresholds_of_the_appendices(on, payoffs):
 
 
 def test_the_stag_hunt_that_4_b_leaves_out():
-    """2(1 − R/T) = 1/6 < x < 2(P − S)/T = 2/3: three equilibria; a dilemma below, one equilibrium of cooperation above."""
+    """2(1 − R/T) = 1/6 < x < 2(P − S)/T = 2/3: three equilibria; a dilemma below, one equilibrium
+    of cooperation above."""
     keys = {"R": 5.5, "P": 2.0, "tax_on": "defectors"}
     below, between, above = (solved(x, **keys) for x in (0.1, 0.4, 0.7))
     kinds = ("number", "both_first", "both_last", "mixed")
@@ -164,9 +169,11 @@ def test_games_that_it_does_not_solve():
     for name in ("friend_or_foe_grid", "blotto"):
         game = component("dataset", name).load(Streams(0), setting)
         game.attacker = component("attacker", "fixed_policy", plays="random")
-        with pytest.raises(Misfit, match="games in tables of two players and one move"):
+        with pytest.raises(
+            ConfigMismatchError, match="games in tables of two players and one move"
+        ):
             play(game, one_shot())
     game = component("dataset", "iterated_matrix", memory=0).load(Streams(0), setting)
     game.attacker = component("attacker", "fixed_policy", plays="random")
-    with pytest.raises(Misfit, match=r"inference.tax=0.2 .*no taxes"):
+    with pytest.raises(ConfigMismatchError, match=r"inference.tax=0.2 .*no taxes"):
         play(game, one_shot(tax=0.2))

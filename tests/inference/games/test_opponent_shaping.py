@@ -1,4 +1,5 @@
-"""LOLA: the gradient against differences of what it is the gradient of, what she makes of him, and where she gets to."""
+"""LOLA: the gradient against differences of what it is the gradient of, what she makes of him, and
+where she gets to."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from small_games import play
 from components.contracts.roles import Setting
 from components.inference.games.policy_gradients.opponent_shaping import OpponentShaping
 from components.inference.games.policy_gradients.repeated import Repeated
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) seen from the other side
@@ -79,7 +80,8 @@ def test_the_gradient_is_that_of_the_value_after_his_step(form, lookahead):
 
 
 def test_both_look_before_either_learns():
-    """From equal logits in a game that is the same from both sides: whoever saw the other's step first would be ahead."""
+    """From equal logits in a game that is the same from both sides: whoever saw the other's step
+    first would be ahead."""
     state, _ = in_self_play(2, 6, init_sd=0.0)
     hers, his = state.mind.theta, state.standing.adversary.mind.theta
     assert float((hers - 0.0).abs().max()) > 0.1
@@ -140,7 +142,8 @@ def test_his_policy_is_counted():
 
 
 def test_shapers_cooperate_and_naive_learners_defect():
-    """(1 − γ) V near R = 5, and near P = 1; tit for tat cooperates after (·, C) and defects after (·, D)."""
+    """(1 − γ) V near R = 5, and near P = 1; tit for tat cooperates after (·, C) and defects after
+    (·, D)."""
     state, posterior = in_self_play(20, 100)
     assert float((posterior.beliefs["belief/value"] > 4.5).double().mean()) >= 0.8
     assert float((posterior.rewards[:, -50:].mean(1) > 4).double().mean()) >= 0.6
@@ -160,7 +163,8 @@ def test_in_matching_pennies_they_go_to_a_half_and_naive_learners_do_not():
 
 @pytest.mark.slow
 def test_the_game_of_the_paper():
-    """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al., exact LOLA) is ours ± 4 SE."""
+    """T, R, P, S = 0, −1, −2, −3 and the printed form: a mean of −1.06 a round (Foerster et al.,
+    exact LOLA) is ours ± 4 SE."""
     agent = shaping(opponent="known", form="taylor", lr=0.1, lookahead=1.0)
     game = game_of(
         100, 300, component("attacker", "learner", agent=agent), T=0.0, R=-1.0, P=-2.0, S=-3.0
@@ -173,14 +177,15 @@ def test_the_game_of_the_paper():
 def test_games_that_she_cannot_solve_and_opponents_who_do_not_tell():
     random = component("attacker", "fixed_policy", plays="random")
     for name in ("friend_or_foe_grid", "coin_game", "blotto"):
-        with pytest.raises(Misfit, match="asks for a game in tables of two players"):
+        with pytest.raises(ConfigMismatchError, match="asks for a game in tables of two players"):
             play(
                 game_of(2, 2, random, name),
                 shaping(),
                 model=component("model", "q_linear").build(game_of(2, 2, random, name), Streams(0)),
             )
     with pytest.raises(
-        Misfit, match=r"inference.opponent=known .*does not tell his policy; use estimated"
+        ConfigMismatchError,
+        match=r"inference.opponent=known .*does not tell his policy; use estimated",
     ):
         play(game_of(2, 2, component("attacker", "tit_for_tat")), shaping(opponent="known"))
     play(game_of(2, 2, random), shaping(opponent="known"))

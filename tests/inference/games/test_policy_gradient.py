@@ -1,4 +1,5 @@
-"""REINFORCE: its estimate against the exact gradient, and literally, in games with and without an end."""
+"""REINFORCE: its estimate against the exact gradient, and literally, in games with and without an
+end."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def exact(game: Game, theta: Tensor, gamma: float, rounds: int) -> Tensor:
 
 @pytest.mark.parametrize("baseline", ["none", "mean", "by_state"])
 def test_the_estimate_is_unbiased(baseline):
-    """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted reward is told apart."""
+    """z of each component over 40,000 episodes of three rounds; the gradient of the undiscounted
+    reward is told apart."""
     R, rounds, gamma = 40_000, 3, 0.7
     game = game_of(
         "iterated_matrix", R, component("attacker", "fixed_policy", plays=HIS), episodes=rounds
@@ -83,7 +85,8 @@ NOTED: list = []
 
 
 def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
-    """θ [F, A] of one replicate from the moves that were noted: episode after episode, the sum of every later reward."""
+    """θ [F, A] of one replicate from the moves that were noted: episode after episode, the sum of
+    every later reward."""
     rules, A = game.environment, game.n_actions
     features = game.n_states if game.numbered else rules.features(NOTED[0][1].s).shape[1]
     theta, mean = torch.zeros(features, A, dtype=torch.float64), 0.0
@@ -118,7 +121,8 @@ def literal(game: Game, her: PolicyGradient, replicate: int) -> Tensor:
     ],
 )
 def test_whole_episodes_literally(name, changes):
-    """The grid ends in some replicates before others; the coin game has no numbers of states, and features."""
+    """The grid ends in some replicates before others; the coin game has no numbers of states, and
+    features."""
     model = "q_table" if name == "friend_or_foe_grid" else "q_linear"
     opponent = component("attacker", "fixed_policy", plays="random")
     game, her = game_of(name, 3, opponent, **changes), gradient(baseline="mean", baseline_rate=0.5)
@@ -134,7 +138,8 @@ def test_whole_episodes_literally(name, changes):
 
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_rounds_without_end_literally(rounds):
-    """One round and no baseline: r ∇ log π of the move, as the released code of the data sharing games."""
+    """One round and no baseline: r ∇ log π of the move, as the released code of the data sharing
+    games."""
     game = game_of(
         "iterated_matrix", 3, component("attacker", "tit_for_tat", errs=0.2), episodes=12
     )

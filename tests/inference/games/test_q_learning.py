@@ -37,7 +37,8 @@ def test_without_future_and_with_rate_one_the_table_holds_the_last_reward():
 
 
 def test_the_unaware_learner_is_exploited():
-    """A learner that ignores him fails what those who model him reach (Gallego 4.4.1: about −20 against 0)."""
+    """A learner that ignores him fails what those who model him reach (Gallego 4.4.1: about −20
+    against 0)."""
     game = friend_or_foe(replicates=50, episodes=2000)
     _, posterior = play(game, component("inference", "q_learning"))
     mean, se = mean_and_se(game.score(posterior, None)["reward"])

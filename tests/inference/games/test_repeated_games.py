@@ -47,7 +47,8 @@ def test_values_are_sums_over_time():
 
 
 def test_values_are_what_is_earned():
-    """60 rounds of the iterated prisoner's dilemma by its own rules, 4,000 times: z < 4; his and hers told apart."""
+    """60 rounds of the iterated prisoner's dilemma by its own rules, 4,000 times: z < 4; his and
+    hers told apart."""
     R, T = 4_000, 60
     setting = Setting(Path(), torch.device("cpu"), torch.float64, R)
     rules = component("dataset", "iterated_matrix").load(Streams(0), setting).environment

@@ -1,4 +1,5 @@
-"""Players who follow gradients, on both sides, stopped inside an episode of theirs and taken up again: bit for bit the same."""
+"""Players who follow gradients, on both sides, stopped inside an episode of theirs and taken up
+again: bit for bit the same."""
 
 from __future__ import annotations
 

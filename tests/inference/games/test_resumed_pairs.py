@@ -1,4 +1,5 @@
-"""Two of those who solve games or climb, stopped half-way and taken up again: bit for bit what goes through."""
+"""Two of those who solve games or climb, stopped half-way and taken up again: bit for bit what goes
+through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Level-k players who answer draws, forecasts made at s, and an uncertain exploration, one number at a time."""
+"""Level-k players who answer draws, forecasts made at s, and an uncertain exploration, one number
+at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from configured import component
 from small_games import expectation, friend_or_foe, greedy, invert, mean_and_se, play, three_states
 
 from components.contracts.games import Turn
-from components.inference.games.exploration import ByLevel, exploration_rate
+from components.inference.games.exploration import ModelledPlayerExploration, exploration_rate
 from components.maths.policies import probabilities
 from runner.execution.rng import Streams
 
@@ -105,7 +106,7 @@ def test_an_uncertain_epsilon_counts_by_its_mean():
     torch.testing.assert_close(
         each.mean(0, keepdim=True), probabilities(psi, "epsilon_greedy", 0.3, 1.0)
     )
-    rising = ByLevel(mean=0.1, rise=0.4)
+    rising = ModelledPlayerExploration(mean=0.1, rise=0.4)
     assert [exploration_rate(rising, 7, level) for level in (1, 2, 3, 4)] == pytest.approx(
         [0.1, 0.5, 0.9, 1.0]
     )
@@ -123,15 +124,16 @@ def test_modelled_players_have_a_temperature_of_their_own():
 
 
 def test_averaging_answers_draws_of_every_model():
-    """Her policy is E over b¹ ~ p_1, b² ~ p_2 of the ε-greedy policy of Σ_i p(M_i) Q_i(s, ·, bⁱ)."""
+    """Her policy is E over b¹ ~ p_1, b² ~ p_2 of the ε-greedy policy of Σ_i p(M_i) Q_i(s, ·,
+    bⁱ)."""
     method = component("inference", "model_averaging", forecast="sampled")
     state, _ = play(three_states(5, 40), method)
     s, mind = state.standing.s, state.mind
     found = method.policy_at(mind, s, 39)
     for r in range(5):
         p = [
-            t.foresee(held, s, 39)[r].tolist()
-            for t, held in zip(method._thinkers(), mind.types, strict=True)
+            t.forecast_opponent(held, s, 39)[r].tolist()
+            for t, held in zip(method._build_thinkers(), mind.types, strict=True)
         ]
         q = [held.q[-1].q(s)[r].tolist() for held in mind.types]
         belief = method.belief(mind)[r].tolist()

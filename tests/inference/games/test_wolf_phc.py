@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from small_games import draws, invert, matrix_game, play, three_states
 
 from components.contracts.roles import Setting
-from components.trouble import Doubtful, Misfit
+from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 
 PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
@@ -75,7 +75,7 @@ def test_who_wins_slowly_stays_nearer_to_a_half_than_who_does_not():
     """Policies themselves, which circle at one step size (Bowling and Veloso 2002)."""
     away = {}
     for win in (0.002, 0.02):
-        with pytest.warns(Doubtful) if win == 0.02 else torch.no_grad():
+        with pytest.warns(QuestionableConfigWarning) if win == 0.02 else torch.no_grad():
             mind, _ = self_play(4000, alpha=0.3, delta_win=win, delta_lose=0.02)
         away[win] = float((mind.pi[:, 0, 0] - 0.5).abs().mean())
     assert away[0.002] < 0.6 * away[0.02]
@@ -84,13 +84,13 @@ def test_who_wins_slowly_stays_nearer_to_a_half_than_who_does_not():
 def test_steps_in_the_wrong_order_and_states_without_numbers_are_refused():
     with pytest.raises(ValidationError, match=r"delta_win: 0\.5 must not exceed delta_lose, 0\.01"):
         component("inference", "wolf_phc", delta_win=0.5)
-    with pytest.warns(Doubtful, match="plain policy hill-climbing"):
+    with pytest.warns(QuestionableConfigWarning, match="plain policy hill-climbing"):
         play(three_states(1, 1), component("inference", "wolf_phc", delta_win=0.01))
     coins = component("dataset", "coin_game", size=3, moves=4, episodes=2).load(
         Streams(0), Setting(None, torch.device("cpu"), torch.float64, 2)
     )
     coins.attacker = component("attacker", "fixed_policy", plays="random")
-    with pytest.raises(Misfit, match="states have no numbers here"):
+    with pytest.raises(ConfigMismatchError, match="states have no numbers here"):
         play(
             coins,
             component("inference", "wolf_phc"),

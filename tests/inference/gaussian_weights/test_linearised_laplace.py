@@ -8,7 +8,7 @@ from small_problems import classes, component, real, resumed, tensors, train
 from torch import nn
 
 from components.inference.gaussian_weights.linearised import gauss_newton, jacobian
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -31,7 +31,8 @@ def at(problem, model, theta=None, **changes):
 
 
 def exact(problem, s2=0.64, v=0.09):
-    """Mean, covariance and log evidence of the conjugate regression of one task: the prior predictive of y is a Gaussian."""
+    """Mean, covariance and log evidence of the conjugate regression of one task: the prior
+    predictive of y is a Gaussian."""
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=F64)], 1)
     y = problem.train.y[:, 0]
     covariance = torch.linalg.inv(x.T @ x / v + torch.eye(x.shape[1], dtype=F64) / s2)
@@ -211,12 +212,12 @@ def test_predictions_are_differentiable_in_x():
 
 def test_refusals():
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"inference\.structure=full: holds the covariances of .*use diagonal or last_layer",
     ):
         train(laplace(), component("model", "mlp", widths=[2600]), real(), 0)
     problem = real()
-    with pytest.raises(NumericalTrouble, match=r"lower inference\.lr"):
+    with pytest.raises(NumericalError, match=r"lower inference\.lr"):
         at(problem, TANH, torch.nan)
 
 

@@ -1,4 +1,5 @@
-"""SWAG: its moments are those of the points that a plain descent passes, its draws have the covariance that is printed."""
+"""SWAG: its moments are those of the points that a plain descent passes, its draws have the
+covariance that is printed."""
 
 import pytest
 import torch
@@ -7,7 +8,7 @@ from small_problems import classes, component, real, resumed, tensors, train
 
 from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior
 from components.inference.log_joint import value_and_gradient
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -106,7 +107,7 @@ def test_on_a_linear_network_the_mean_is_near_the_posterior_mean():
 
 def test_a_descent_that_diverges_says_so():
     with pytest.raises(
-        NumericalTrouble, match=r"descent left the finite numbers.*inference\.collect_lr"
+        NumericalError, match=r"descent left the finite numbers.*inference\.collect_lr"
     ):
         train(swag(lr=1e200), MLP, real(), 8)
 
@@ -122,7 +123,8 @@ def annealed(**changes):
 
 
 def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
-    """Moments are those of ``swa`` on the same way; every draw has statistics of its own, and stays what it is."""
+    """Moments are those of ``swa`` on the same way; every draw has statistics of its own, and stays
+    what it is."""
     problem, method = images(), annealed()
     state, rng = train(method, SMALL_VGG, problem, 16)
     path = component("inference", "swa", lr=0.1, momentum=0.9, collect_lr=0.01, burn_in=5, every=3)

@@ -1,4 +1,5 @@
-"""Trajectories of what a model does not integrate out, and the rest drawn: draws of the same posterior."""
+"""Trajectories of what a model does not integrate out, and the rest drawn: draws of the same
+posterior."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def drawn(name: str, collapse: str, steps: int = 260, chains: int = 60, seed: in
 
 
 def what_is_asked(problem, draws):
-    """Means over the draws of each chain [C, Q]: f and f² at test inputs, log σ² and its square, |w|² of the last layer."""
+    """Means over the draws of each chain [C, Q]: f and f² at test inputs, log σ² and its square,
+    |w|² of the last layer."""
     f = draws.predictive(draws.flat, problem.test.x[:4]).mu[..., 0]
     noise, w = draws.flat[:, -1:], draws.flat[:, 6:10]
     asked = torch.cat(
@@ -77,7 +79,7 @@ def test_a_last_layer_at_its_mean_is_noticed(plain, monkeypatch):
         fit = self._regression(self.network.features(rest[:, : self.below], batch.x), rest, batch)
         return torch.cat([rest[:, : self.below], fit.mean.to(rest), rest[:, self.below :]], 1)
 
-    monkeypatch.setattr(module.LastLayerOut, "complete", at_its_mean)
+    monkeypatch.setattr(module.LastLayerMarginal, "complete", at_its_mean)
     assert largest_z(problem, drawn("hmc", "last_layer", seed=1)[2], others) > 6
 
 
@@ -93,7 +95,7 @@ def test_a_density_without_its_determinant_is_noticed(plain, monkeypatch):
         )
         return -0.5 * (square + len(batch.y) * fit.variance.log())
 
-    monkeypatch.setattr(module.LastLayerOut, "_evidence", of_squares_alone)
+    monkeypatch.setattr(module.LastLayerMarginal, "_evidence", of_squares_alone)
     assert largest_z(problem, drawn("hmc", "last_layer", seed=1)[2], others) > 6
 
 

@@ -12,15 +12,15 @@ from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
     Scatter,
-    reasonable_step,
-    search_end,
+    find_reasonable_step,
+    last_search_step,
     windows,
 )
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
 from components.metrics.diagnostics import split_rhat
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 
@@ -67,7 +67,7 @@ def test_reasonable_step_crosses_a_half():
     theta = target.sample_prior(50, torch.Generator().manual_seed(0))
     z = Phase(theta, theta, *value_and_gradient(target, theta, None))
     found = {
-        e: reasonable_step(target, None, mass, e, z, torch.Generator().manual_seed(1))
+        e: find_reasonable_step(target, None, mass, e, z, torch.Generator().manual_seed(1))
         for e in (1e-4, 30.0)
     }
     assert 0.3 < found[1e-4] < 3
@@ -90,7 +90,7 @@ def test_a_density_that_no_step_size_suits_says_so():
         nuts.init(Cliff(torch.zeros(1, dtype=F64), torch.eye(1, dtype=F64)), None, Streams(0)),
         Streams(0),
     )
-    with pytest.raises(NumericalTrouble, match=r"step size.*start"):
+    with pytest.raises(NumericalError, match=r"step size.*start"):
         nuts.step(state, None, rng)
 
 
@@ -132,7 +132,8 @@ def test_haltons_points():
 
 
 def ends(t: float, eps: float, C: int, seed: int):
-    """Starts and ends of trajectories of N(0, I₃) of length t, with a mass that is not the identity."""
+    """Starts and ends of trajectories of N(0, I₃) of length t, with a mass that is not the
+    identity."""
     target, mass = (
         GaussianTarget(torch.zeros(3, dtype=F64), torch.eye(3, dtype=F64)),
         Mass.of(torch.ones(3, dtype=F64)),
@@ -185,7 +186,8 @@ def test_slope_of_chees_is_free_of_scales_and_of_what_was_rejected():
 
 @pytest.mark.parametrize("t", [0.8, 1.5, 2.2])
 def test_slope_of_chees_is_the_derivative(t):
-    """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, whose derivative in log t is t P sin 2t; E‖θ − θ̄‖² = P."""
+    """For N(0, I_P) and exact dynamics ChEES(t) = P sin² t, whose derivative in log t is t P sin
+    2t; E‖θ − θ̄‖² = P."""
     found = []
     for seed in range(30):
         z, after, mass = ends(t, t / 40, 1000, seed)
@@ -224,7 +226,7 @@ def test_length_is_adam_with_clipped_gradients():
 
 
 def test_steps_are_bounded_while_the_chains_look_for_the_target():
-    assert [search_end(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
+    assert [last_search_step(warmup) for warmup in (19, 100, 500, 1000)] == [0, 15, 250, 450]
     hmc = component("inference", "hmc")  # warm-up 500, length 1.57
     assert [hmc.count_steps(0.2, 0.1, t) for t in (1, 250, 251)] == [16, 16, 2]
     assert [hmc.count_steps(9.0, 0.1, t) for t in (1, 250, 251)] == [90, 90, 90]
@@ -273,7 +275,8 @@ def test_defaults_converge_on_linear_regressions(make_job, name, seed):
 
 
 def test_chees_finds_the_length_of_a_gaussian():
-    """ChEES averaged over h in (0, 1) is largest at tan 2T = 2T, T = 2.25; leapfrog at large steps shifts it down."""
+    """ChEES averaged over h in (0, 1) is largest at tan 2T = 2T, T = 2.25; leapfrog at large steps
+    shifts it down."""
     target, rng = GaussianTarget(torch.zeros(20, dtype=F64), torch.eye(20, dtype=F64)), Streams(0)
     hmc = component("inference", "hmc", chains=100, warmup=300, target_acceptance=0.95)
     state = hmc.init(target, None, rng)

@@ -17,7 +17,8 @@ FIXED = {"warmup": 0, "trajectory": "fixed", "mass": "identity"}
 
 
 def literal(model, steps: int, eps: float, L: int, seed: int) -> torch.Tensor:
-    """One chain of scalar HMC with unit masses, written out, on the random numbers that a batch of one takes."""
+    """One chain of scalar HMC with unit masses, written out, on the random numbers that a batch of
+    one takes."""
     rng = Streams(seed)
     theta, kept = model.sample_prior(1, rng.init)[0].tolist(), []
 

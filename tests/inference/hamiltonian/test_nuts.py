@@ -16,7 +16,8 @@ FIXED = {"warmup": 0, "mass": "identity"}
 
 
 def turning(momenta: list) -> bool:
-    """Whether a trajectory, its halves, their halves … turn, by the criterion with Stan's two extra checks."""
+    """Whether a trajectory, its halves, their halves … turn, by the criterion with Stan's two extra
+    checks."""
     n = len(momenta)
     if n == 1:
         return False
@@ -32,7 +33,8 @@ def turning(momenta: list) -> bool:
 
 
 def literal(model, theta, r, u: list, eps: float, max_depth: int):
-    """One draw of one chain, recursing over lists of states; u[j] holds direction, acceptance and leaves of doubling j."""
+    """One draw of one chain, recursing over lists of states; u[j] holds direction, acceptance and
+    leaves of doubling j."""
 
     def gradient(q):
         t = q[None].clone().requires_grad_()
@@ -132,7 +134,8 @@ def test_mutants_fail_where_the_sampler_passes(monkeypatch):
 
 
 class Joint:
-    """(θ, y) of NormalGamma as one density over six coordinates, of which exact draws are at hand."""
+    """(θ, y) of NormalGamma as one density over six coordinates, of which exact draws are at
+    hand."""
 
     names: list = []
 

@@ -1,4 +1,5 @@
-"""Adversarial posteriors: the objective evaluated literally, its limits, the discriminator against known log ratios."""
+"""Adversarial posteriors: the objective evaluated literally, its limits, the discriminator against
+known log ratios."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from small_problems import component, real
 from torch.distributions import MultivariateNormal, Normal
 
-from components.inference.implicit.contrast import contrast, discrimination, kl
+from components.inference.implicit.contrast import contrast, discrimination_loss, kl
 from components.inference.implicit.generator import leaky_perceptron
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
@@ -116,7 +117,7 @@ def test_the_discriminator_finds_the_log_ratio_of_gaussians(d, least):
     optimizer = Adam(T.parameters(), 1e-3)
     for _ in range(3000 if d == 2 else 8000):
         ours = torch.randn(256, d, generator=g) @ factor.T
-        loss = discrimination(T, ours, torch.randn(256, d, generator=g))
+        loss = discrimination_loss(T, ours, torch.randn(256, d, generator=g))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -8,7 +8,7 @@ from small_problems import classes, component, real
 
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
 
@@ -161,5 +161,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path):
 
 def test_training_sets_of_other_sizes_are_refused():
     problems = [splits(rows=20)[0], splits(rows=21)[1]]
-    with pytest.raises(Misfit, match="differ in their training rows \\(20 × 3 and 21 × 3\\)"):
+    with pytest.raises(
+        ConfigMismatchError, match="differ in their training rows \\(20 × 3 and 21 × 3\\)"
+    ):
         SupervisedReplicates(problems)

@@ -1,4 +1,5 @@
-"""Decoders learnt from refined draws: Fisher's identity on probabilistic PCA, whose likelihood is known."""
+"""Decoders learnt from refined draws: Fisher's identity on probabilistic PCA, whose likelihood is
+known."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from unlabelled_problems import log_evidence, ppca, real_rows
 from components.inference.latent.hmc_dlgm import joint_field
 from components.maths.row_hamiltonian import transition
 from components.models.latent.generative import log_normal
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 N = 12
@@ -52,7 +53,8 @@ def test_fields_are_the_log_joint_and_its_slope(problem):
 
 
 def test_draws_of_the_posterior_stay_so(problem):
-    """With steps so coarse that a tenth and more is refused: means and variances of p(z|x) itself."""
+    """With steps so coarse that a tenth and more is refused: means and variances of p(z|x)
+    itself."""
     module = ppca(problem, exact_guide=True)
     with torch.no_grad():
         m, s = module.encode(problem.train)
@@ -136,7 +138,7 @@ def test_numbers_that_are_not_finite_end_it(problem):
     state = hmc().init(module, problem, Streams(0))
     with torch.no_grad():
         next(module.generative.parameters()).fill_(float("nan"))
-    with pytest.raises(NumericalTrouble, match=r"inference\.lr"):
+    with pytest.raises(NumericalError, match=r"inference\.lr"):
         hmc().step(state, problem.train, Streams(0))
 
 

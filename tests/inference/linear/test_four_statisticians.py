@@ -1,4 +1,5 @@
-"""The four analyses of a linear regression: Bardenet's (1.2) to (1.5), coverage of credible regions, choices of λ."""
+"""The four analyses of a linear regression: Bardenet's (1.2) to (1.5), coverage of credible
+regions, choices of λ."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from components.inference.linear import statistical_risk
 from components.inference.linear.conjugate_bayes import region_radius
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import least_squares
-from components.posteriors.decisions import NormPower, Squared, samples_of
-from components.trouble import Misfit
+from components.posteriors.decisions import NormPower, Squared, to_samples
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -106,9 +107,9 @@ def test_least_squares_has_constant_risk_and_is_dominated():
     exact = NOISE * float(found.data.fit.covariance.trace())
     # (1.3): its worst case is every case
     assert bool(((found.risk[0] - exact).abs() < 4 * found.error[0]).all())
-    assert found.dominating["james_stein"]
-    assert found.dominating["james_stein_plus"]
-    assert not found.dominating["bayes"]  # far from 0 the prior misleads
+    assert found.dominating_estimators["james_stein"]
+    assert found.dominating_estimators["james_stein_plus"]
+    assert not found.dominating_estimators["bayes"]  # far from 0 the prior misleads
 
 
 def test_bayes_rule_has_the_least_integrated_risk_which_is_the_expected_posterior_loss():
@@ -152,7 +153,7 @@ def test_draws_are_from_the_posterior_and_bayes_actions_follow(noise):
     for power, exact in ((1, first), (2, second)):
         error = (values**power).std(0) / len(values) ** 0.5
         assert float(((values**power).mean(0) - exact).div(error).abs().max()) < 4
-    belief = samples_of(found.draws)
+    belief = to_samples(found.draws)
     beta = type(belief)(belief.values[:2000, :4], torch.full((2000,), 1 / 2000, dtype=F64))
     spread = found.scale**0.5 * found.known_coefficients.covariance.diagonal().sqrt() / 2000**0.5
     # symmetric about m: mean (L₂) and generalised median (L₁) estimate the same point
@@ -241,7 +242,7 @@ def test_what_cannot_be_analysed_is_said():
     model = component("model", "linear_regression", noise=1.0, intercept_scale=None).build(
         problem, rng
     )
-    with pytest.raises(Misfit, match="at least 3"):
+    with pytest.raises(ConfigMismatchError, match="at least 3"):
         component("inference", "statistical_risk").init(model, problem, rng)
     with pytest.raises(ValueError, match="below highest"):
         component("inference", "ridge_path", lowest=2.0, highest=1.0)
@@ -259,7 +260,8 @@ def test_the_whole_data_are_seen_whatever_the_batch_size(name):
 
 @pytest.mark.parametrize("shift", [0.0, 10.0])
 def test_the_penalty_of_the_data_does_not_know_the_unit_of_the_labels(shift):
-    """λ = D σ̂²/‖β̂‖² counts slopes alone: labels of another mean get the same λ, the same slopes, another intercept."""
+    """λ = D σ̂²/‖β̂‖² counts slopes alone: labels of another mean get the same λ, the same slopes,
+    another intercept."""
     problem, rng = load("linear_simulation", n_train=30, beta=[1.0, -0.5, 0.3], noise=NOISE)
     moved = replace(problem, train=replace(problem.train, y=problem.train.y + shift), truth={})
     model = component("model", "linear_regression", noise="learned", intercept_scale=10.0).build(

@@ -9,14 +9,15 @@ from rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.contracts.capabilities import CAPABILITIES, Conditionals
 from components.registry import get
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 REVERSED = NormalGamma(("tau", "mu"))
 
 
 class Coordinates(GaussianTarget):
-    """A Gaussian whose blocks are its coordinates: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj, 1/Λ_jj)."""
+    """A Gaussian whose blocks are its coordinates: θ_j | θ_−j ~ N(μ_j − Σ_k Λ_jk (θ_k − μ_k)/Λ_jj,
+    1/Λ_jj)."""
 
     def __init__(self, correlation: float = 0.8, precision_factor: float = 1.0):
         other = correlated(correlation)
@@ -51,7 +52,8 @@ def test_moments_are_those_of_a_gaussian(scan):
 
 
 def test_a_gaussian_chain_has_the_autocorrelation_of_a_sweep():
-    """After a systematic sweep x1 is autoregressive with coefficient ρ² (Robert & Casella, section 9.1)."""
+    """After a systematic sweep x1 is autoregressive with coefficient ρ² (Robert & Casella, section
+    9.1)."""
     model = Coordinates(0.7)
     x = sampled("gibbs", model, 400, chains=500, burn_in=50).draws[..., 1] - model.mean[1]
     lag = (x[:, 1:] * x[:, :-1]).mean(1) / model.covariance[1, 1]  # [C]
@@ -161,7 +163,7 @@ def test_bad_conditionals_are_refused():
         def draw_block(self, block, theta, batch, generator):
             return theta / 0
 
-    with pytest.raises(NumericalTrouble, match="mend the conditionals of the model"):
+    with pytest.raises(NumericalError, match="mend the conditionals of the model"):
         sampled("gibbs", Overflowing(), 3, chains=2)
 
 

@@ -14,7 +14,7 @@ from components.inference.mcmc.t_mixture import TMixture
 from components.inference.mcmc.tails import tail_growth
 from components.metrics.diagnostics import pareto_k, weight_ess
 from components.posteriors.draws import Draws
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 
@@ -33,7 +33,8 @@ def ran(model, steps: int, seed: int = 0, problem=None, **settings):
 
 
 def weighted_moment_z(draws: Draws, model) -> float:
-    """Largest |z| of the moments; errors from the estimates of single chains, each self-normalised."""
+    """Largest |z| of the moments; errors from the estimates of single chains, each
+    self-normalised."""
     worst = 0.0
     weights = draws.log_weights.softmax(1)[..., None]  # [C, N, 1]
     for power, exact in ((1, model.first), (2, model.second)):
@@ -92,7 +93,8 @@ def test_moments_are_those_of_the_target(target, proposal, inflation):
 
 
 def test_tails_that_are_too_thin_show():
-    """log Gamma falls as e^{aθ} on the left, a Gaussian faster: its weights have no variance however it is inflated."""
+    """log Gamma falls as e^{aθ} on the left, a Gaussian faster: its weights have no variance
+    however it is inflated."""
     draws, _ = ran(GammaTarget(), 1000, chains=100, proposal="gaussian", inflation=1.5)
     assert pareto_k(draws.log_weights) > 0.5  # no variance
 
@@ -135,7 +137,8 @@ def test_wrong_weights_are_seen(mutant):
 
 @pytest.mark.parametrize("dim", [1, 4, 16])
 def test_the_variance_of_gaussian_weights_grows_exponentially_with_the_dimension(dim):
-    """Bardenet section 4.1: log σ²_NIS = Θ(d).  E_q[w²]/E_q[w]² = (c²/√(2c² − 1))^d for N(0, I) and q = N(0, c² I)."""
+    """Bardenet section 4.1: log σ²_NIS = Θ(d).  E_q[w²]/E_q[w]² = (c²/√(2c² − 1))^d for N(0, I) and
+    q = N(0, c² I)."""
     c = 1.4
     draws, info = ran(white(dim), 400, chains=100, proposal="gaussian", inflation=c)
     exact = (math.sqrt(2 * c**2 - 1) / c**2) ** dim  # ESS/T
@@ -146,7 +149,8 @@ def test_the_variance_of_gaussian_weights_grows_exponentially_with_the_dimension
 
 
 def test_errors_obey_the_central_limit_theorem():
-    """Proposition 4.1.1 with σ²_NIS(f) = E_q[(w/E_q w)² (f − πf)²], which the notes leave open; f = x, π and q Gaussian."""
+    """Proposition 4.1.1 with σ²_NIS(f) = E_q[(w/E_q w)² (f − πf)²], which the notes leave open; f =
+    x, π and q Gaussian."""
     c, T = 1.5, 400
     draws, _ = ran(white(1), T, chains=3000, proposal="gaussian", inflation=c)
     estimates = (draws.log_weights.softmax(1) * draws.draws[..., 0]).sum(1)  # [C], each of T draws
@@ -223,7 +227,7 @@ def test_derivatives_are_those_of_autograd():
 def test_what_cannot_be_weighed_says_so():
     problem, rng = load("mixture_of_gaussians_2d")
     target = component("model", "target_density").build(problem, rng)
-    with pytest.raises(Misfit, match=r"inference\.proposal: a density has no prior"):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.proposal: a density has no prior"):
         component("inference", "importance_sampling", proposal="prior").init(target, problem, rng)
 
     class Ridge(TwoModes):  # no curvature along x − y: not a density
@@ -234,7 +238,8 @@ def test_what_cannot_be_weighed_says_so():
             return -(theta.sum(1) ** 2)
 
     with pytest.raises(
-        Misfit, match=r"inference\.proposal: .* no maximum with curvature in every direction"
+        ConfigMismatchError,
+        match=r"inference\.proposal: .* no maximum with curvature in every direction",
     ):
         sampled("importance_sampling", Ridge(), 1)
 
@@ -242,7 +247,7 @@ def test_what_cannot_be_weighed_says_so():
         def log_prior(self, theta):
             return super().log_prior(theta) + torch.where(theta[:, 0] > 3, torch.nan, 0.0)
 
-    with pytest.raises(NumericalTrouble, match="an importance weight is not a number at step"):
+    with pytest.raises(NumericalError, match="an importance weight is not a number at step"):
         sampled("importance_sampling", Nan(), 50)
 
     class Nowhere(TwoModes):
@@ -250,7 +255,7 @@ def test_what_cannot_be_weighed_says_so():
             return theta.new_full((len(theta),), -torch.inf)
 
     with pytest.raises(
-        NumericalTrouble, match="log density is not finite at any of 100 draws of the prior"
+        NumericalError, match="log density is not finite at any of 100 draws of the prior"
     ):
         sampled("importance_sampling", Nowhere(), 1)
 
@@ -259,7 +264,7 @@ def test_what_cannot_be_weighed_says_so():
     model.log_likelihood = lambda theta, batch: theta.new_full((len(theta), 1), -torch.inf)
     whole = small_problems.real(n=6, n_inputs=1, n_tasks=1)
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"all weights of the first 100 draws are zero; change inference\.proposal",
     ):
         sampled("importance_sampling", model, 1, problem=whole, batch=whole.train, proposal="prior")

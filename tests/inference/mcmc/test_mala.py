@@ -12,14 +12,15 @@ from torch.distributions import MultivariateNormal
 
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc import mala
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 0.15}
 
 
 class Curved:
-    """A density in the plane whose gradient is not linear, so that no part of the accept ratio cancels."""
+    """A density in the plane whose gradient is not linear, so that no part of the accept ratio
+    cancels."""
 
     dim, names = 2, ["x", "y"]
 
@@ -97,7 +98,8 @@ def test_a_step_is_the_literal_proposal_and_ratio(shape):
 
 @pytest.mark.parametrize("shape", ["identity", "dense"])
 def test_acceptance_is_that_of_abstract_hmc_with_one_leapfrog_step(shape):
-    """Bardenet eq. (4.1): α(x) = 1 ∧ η(Φ(x))/η(x) |Φ'(x)| with η = N(p | 0, M) π(q), Φ a leapfrog step, M = Σ⁻¹."""
+    """Bardenet eq. (4.1): α(x) = 1 ∧ η(Φ(x))/η(x) |Φ'(x)| with η = N(p | 0, M) π(q), Φ a leapfrog
+    step, M = Σ⁻¹."""
     method, state, rng = warmed(shape, chains=1)
     Sigma, h = scale_matrix(method, state), float((2 * state.proposal.log_step.exp()).sqrt())
     L = torch.linalg.cholesky(Sigma)
@@ -189,7 +191,8 @@ def test_warm_up_learns_the_proposal_and_then_lets_it_be():
 
 def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
     class Neck(Curved):
-        """v ~ N(0, 1), x | v ~ N(0, e^{−2v}); one chain starts where x | v is narrow, 160 standard deviations off."""
+        """v ~ N(0, 1), x | v ~ N(0, e^{−2v}); one chain starts where x | v is narrow, 160 standard
+        deviations off."""
 
         def sample_prior(self, n, generator):
             theta = 0.1 * super().sample_prior(n, generator)
@@ -210,7 +213,7 @@ def test_no_density_is_a_rejection_and_nan_is_trouble():
     assert (draws.draws >= 0).all()
     assert (draws.stats["acceptance_rate"] == 0).any()
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"not a number where chains .* at step \d+; lower inference\.step_size",
     ):
         sampled("mala", Broken(), 300, chains=50, warmup=0, step_size=1.0)
@@ -222,5 +225,5 @@ def test_a_gradient_that_is_nan_where_the_density_is_not_is_trouble():
             x = theta[:, 0]
             return super().log_prior(theta) + torch.where(x > 1, 0.0, 0 * (1 - x).sqrt())
 
-    with pytest.raises(NumericalTrouble, match="gradient of the log density is not a number"):
+    with pytest.raises(NumericalError, match="gradient of the log density is not a number"):
         sampled("mala", NoSlope(), 300, chains=1, warmup=0, step_size=1.0, seed=1)

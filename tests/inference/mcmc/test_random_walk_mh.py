@@ -12,7 +12,7 @@ from rank_test import NormalGamma, rank_p, two_sample_p
 from components.inference.mcmc import random_walk_mh
 from components.inference.mcmc.adaptation import factor, updated_moments
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 1.5}
@@ -171,7 +171,7 @@ def test_no_density_is_a_rejection_and_nan_is_trouble():
     assert (draws.draws >= 0).all()
     assert (draws.stats["acceptance_rate"] == 0).any()
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"not a number where chains .* at step \d+; lower inference\.step_size",
     ):
         sampled("random_walk_mh", Broken(), 300, chains=50, warmup=0, step_size=1.0)
@@ -191,5 +191,5 @@ def test_needs_no_gradient():
     [(1e231, "run away .* whose integral is finite"), (1e12, "no Cholesky factor")],
 )
 def test_chains_that_ran_away_are_told_from_rounding(size, said):
-    with pytest.raises(NumericalTrouble, match=said):
+    with pytest.raises(NumericalError, match=said):
         factor(size * torch.tensor([[1.0, 1.0], [1.0, 1.0 - 1e-9]], dtype=torch.float64), 1e-10)

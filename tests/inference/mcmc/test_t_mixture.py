@@ -1,4 +1,5 @@
-"""Mixtures of t distributions, term by term, and what a round of population Monte Carlo makes of one."""
+"""Mixtures of t distributions, term by term, and what a round of population Monte Carlo makes of
+one."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from components.inference.mcmc.t_mixture import (
     truncate_weights,
     update_mixture,
 )
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -111,7 +112,8 @@ def test_a_round_is_the_literal_update():
 
 
 def test_rounds_do_not_raise_the_divergence_from_the_target():
-    """E_π log q, of which a round of exact weights makes the most: here on many draws of a target with two modes."""
+    """E_π log q, of which a round of exact weights makes the most: here on many draws of a target
+    with two modes."""
     target, g = TwoModes(), generator()
     q = spread(
         TMixture(
@@ -179,7 +181,7 @@ def test_no_density_anywhere_is_named():
         torch.ones(1, dtype=F64), torch.zeros(1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64), 5.0
     )
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"not finite at any of 50 draws of the proposal; raise inference\.pilot",
     ):
         fit_mixture(target, None, start, 2, 1, 50, generator())

@@ -12,7 +12,8 @@ from runner.execution.rng import Streams
 
 
 def far_out(name: str, **settings):
-    """Draws for a regression whose prior, where chains start, has a log joint 10⁴ nats below the posterior's.
+    """Draws for a regression whose prior, where chains start, has a log joint 10⁴ nats below the
+    posterior's.
 
     The largest error of a posterior mean in posterior standard deviations, and the draws."""
     problem = small_problems.real(n=300, n_inputs=8, n_tasks=1, missing=0.0)

@@ -1,4 +1,5 @@
-"""Particle marginal Metropolis–Hastings against exact posteriors by the Kalman filter on a grid, however few the particles."""
+"""Particle marginal Metropolis–Hastings against exact posteriors by the Kalman filter on a grid,
+however few the particles."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.evaluation.checks.inner_filters import inner_filter_checks
 from components.inference.parameters.particle_mcmc import ParticleMCMC
 from components.inference.parameters.passes import passing, trajectories
 from components.posteriors.draws import Draws
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -39,7 +40,8 @@ def sampled(problem, inference, steps: int, built=None, seed: int = 2):
 
 
 class MadeAnew(ParticleMCMC):
-    """Broken: Monte Carlo within Metropolis, which estimates the likelihood of where it is anew at every step."""
+    """Broken: Monte Carlo within Metropolis, which estimates the likelihood of where it is anew at
+    every step."""
 
     def step(self, state, batch, rng):
         state.value = self._evaluate_proposal(state.model, state.problem, state.theta, rng).value
@@ -47,14 +49,15 @@ class MadeAnew(ParticleMCMC):
 
 
 def off_by(problem, inference, steps: int) -> torch.Tensor:
-    """z of the means over chains of means and second moments of the parameters of each replicate; chains are independent."""
+    """z of the means over chains of means and second moments of the parameters of each replicate;
+    chains are independent."""
     found = sampled(problem, inference, steps).parameters
     worst = []
     for r in range(problem.replicates):
         problem_r = series(problem.replicates)
         problem_r.observations = problem.observations[r : r + 1]
         mean, sd, _ = exact(problem_r)
-        values = found.of_replicate(r).values  # [C, N, 2]
+        values = found.select_replicate(r).values  # [C, N, 2]
         worst.append(z_score(values.mean(1), mean))
         worst.append(z_score((values - mean).square().mean(1), sd.square()))
     return torch.stack(worst)
@@ -62,7 +65,8 @@ def off_by(problem, inference, steps: int) -> torch.Tensor:
 
 @pytest.mark.parametrize(("kind", "right"), [(ParticleMCMC, True), (MadeAnew, False)])
 def test_posterior_is_exact_with_few_particles(kind, right):
-    """Four particles: the estimates of the likelihood are so noisy that a sampler that is only nearly right is far off."""
+    """Four particles: the estimates of the likelihood are so noisy that a sampler that is only
+    nearly right is far off."""
     problem = series(1)
     z = off_by(problem, method(4, 150, 60, kind), 190 if right else 110)
     assert (z.abs().max() < 4) if right else (z.abs().max() > 7), z
@@ -78,7 +82,8 @@ def test_posterior_is_exact_whatever_the_number_of_particles(particles, target):
 
 
 def test_chains_of_a_replicate_learn_one_step_size():
-    """One for each: a chain that too high an estimate holds fast would make its own small, and the answer wrong."""
+    """One for each: a chain that too high an estimate holds fast would make its own small, and the
+    answer wrong."""
     problem, rng = series(2), Streams(0)
     inference = method(4, 20, 30)
     state = inference.init(model(problem), problem, rng)
@@ -106,7 +111,8 @@ def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
 
 
 def test_trajectories_are_draws_of_the_smoothing_distribution():
-    """Of one θ for all: means and squares of x_t | y_1:T by the Rauch–Tung–Striebel recursions of the Gibbs sampler's test."""
+    """Of one θ for all: means and squares of x_t | y_1:T by the Rauch–Tung–Striebel recursions of
+    the Gibbs sampler's test."""
     problem = series(1, n_steps=6)
     many = repeated(problem, 3000)
     built = model(problem)
@@ -141,7 +147,7 @@ def test_a_step_in_which_a_filter_fails_is_rejected():
         def _evaluate_proposal(self, model, problem, theta, rng):
             if torch.equal(theta, begun):
                 return super()._evaluate_proposal(model, problem, theta, rng)
-            raise NumericalTrouble("weights", "mend")
+            raise NumericalError("weights", "mend")
 
     problem, inference = series(2), method(5, 2, 0, Failing)
     begun = model(problem).draw_prior(4, Streams(2).init)

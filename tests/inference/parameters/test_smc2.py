@@ -1,4 +1,5 @@
-"""SMC² against the evidence and the posterior that the Kalman filter gives on a grid of the parameters."""
+"""SMC² against the evidence and the posterior that the Kalman filter gives on a grid of the
+parameters."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def test_mistakes_are_found(kind):
 
 
 def weighed(rejuvenate_below: float = 0.0):
-    """A method that has seen six observations of two replicates and has not resampled, its state and its streams."""
+    """A method that has seen six observations of two replicates and has not resampled, its state
+    and its streams."""
     problem, rng = series(2), Streams(6)
     inference = method(sets=40, rejuvenate_below=rejuvenate_below)
     state = inference.init(model(problem), problem, rng)
@@ -207,7 +209,7 @@ def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
     assert not {"rhat", "ess"} & set(scores)
     first, _ = moments(found, 0.0)
     torch.testing.assert_close(scores["mean/observation_sd"], first[:, 0])
-    assert found.parameters.of_replicate(1).draws.shape == (1, 30, 2)
+    assert found.parameters.select_replicate(1).draws.shape == (1, 30, 2)
 
 
 @pytest.mark.parametrize(("outlier", "passed"), [(0.0, True), (1e4, False)])
@@ -223,7 +225,7 @@ def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
 
 @pytest.mark.parametrize("stopped", [3, 7])
 def test_resumed_is_bit_identical(tmp_path, monkeypatch, stopped):
-    monkeypatch.setattr(blocks, "FULL", 600)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)
     keys = {
         "sets": 20,
         "rejuvenate_below": 0.9,

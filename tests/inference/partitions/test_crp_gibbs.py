@@ -14,10 +14,10 @@ from components.contracts.problems import Rows
 from components.evaluation.run_checks import run_checks
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.maths.partitions.crp_sweep import CrpNumbers
-from components.posteriors.partitions import by_appearance
+from components.maths.partitions.crp_sweep import CrpSweepData
+from components.posteriors.partitions import relabel_by_appearance
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 ALPHA = 0.8
@@ -30,8 +30,8 @@ class Process:
     concentration, prior = ALPHA, PRIOR
 
 
-def numbers(x: torch.Tensor = X, prior: NormalWishart = PRIOR) -> CrpNumbers:
-    return CrpNumbers.of(
+def numbers(x: torch.Tensor = X, prior: NormalWishart = PRIOR) -> CrpSweepData:
+    return CrpSweepData.of(
         (x - prior.m).numpy(), ALPHA, prior.V.numpy(), float(prior.beta), float(prior.nu)
     )
 
@@ -55,7 +55,7 @@ def frequencies(
     for sweep in range(sweeps):
         known.sweep(z, rng.random((chains, known.uniforms(moves, scans))), moves, scans)
         if sweep >= burn_in:
-            for chain, labels in enumerate(by_appearance(z)):
+            for chain, labels in enumerate(relabel_by_appearance(z)):
                 found[chain, places[tuple(labels.tolist())]] += 1
     return found / (sweeps - burn_in)
 
@@ -76,7 +76,7 @@ def test_partitions_are_drawn_as_often_as_they_are_probable(moves, scans):
 def test_log_joint_and_predictive_densities_literally():
     rng = np.random.default_rng(1)
     z = rng.integers(0, 3, (5, len(X)))
-    z = by_appearance(z)
+    z = relabel_by_appearance(z)
     known = numbers()
     value, _ = known.sweep(z, rng.random((5, known.uniforms(2, 2))), 2, 2)
     for labels, found in zip(z, value, strict=True):
@@ -111,9 +111,9 @@ def test_predictive_density_is_a_ratio_of_evidences():
     _, p, evidence = exact(X[:5])
     more = exact(X)[2]
     distinct, which = np.unique(found.labels, axis=0, return_inverse=True)
-    each = torch.stack([found._log_each(z, problem.test).logsumexp(0) for z in distinct]).exp()[
-        :, 0
-    ]
+    each = torch.stack(
+        [found._log_predictive_by_cluster(z, problem.test).logsumexp(0) for z in distinct]
+    ).exp()[:, 0]
     by_chain = each[torch.as_tensor(which.ravel())].reshape(40, -1).mean(1)
     error = float(by_chain.std() / 40**0.5)
     assert abs(float(by_chain.mean()) - math.exp(more - evidence)) < 4 * error
@@ -155,7 +155,7 @@ def test_before_anything_is_kept_and_one_row_alone():
     state, _ = inference.step(state, alone.train, rng)
     assert inference.posterior(state).sizes.eq(1).all()
     nobody = Unlabelled("nobody", "real", Rows(X[:0], 1.0), Rows(X[1:2], 1.0), None)
-    with pytest.raises(Misfit, match="no training row"):
+    with pytest.raises(ConfigMismatchError, match="no training row"):
         inference.init(Process(), nobody, rng)
 
 

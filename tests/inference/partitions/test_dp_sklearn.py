@@ -1,4 +1,5 @@
-"""A Dirichlet process mixture by scikit-learn: what the library is given, and the density that is made of what it finds."""
+"""A Dirichlet process mixture by scikit-learn: what the library is given, and the density that is
+made of what it finds."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[5], activation="tanh")
@@ -68,7 +68,8 @@ def test_predictive_is_the_mean_of_the_members():
 
 
 def test_what_an_attack_without_expectation_follows():
-    """single_draw: the gradient of the first member; fresh_draws: of members drawn anew; predictive: of their mean."""
+    """single_draw: the gradient of the first member; fresh_draws: of members drawn anew;
+    predictive: of their mean."""
     problem = classes()
     state, _ = train(ensemble(), MLP, problem, 30)
     posterior = ensemble().posterior(state)
@@ -108,11 +109,11 @@ def test_other_models_and_trouble():
         problem = classes(n_classes=2)
         assert train(ensemble(), model, problem, 2)[0].weights["theta"].shape[0] == 3
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"members of the ensemble left the finite numbers.*lower inference\.lr",
     ):
         train(ensemble(optimizer="sgd", lr=1e200), MLP, real(), 5)
-    with pytest.raises((ValueError, Misfit), match="members"):
+    with pytest.raises((ValueError, ConfigMismatchError), match="members"):
         ensemble(members=0)
 
 

@@ -1,4 +1,5 @@
-"""Bounds and draws of the posterior of a series' two standard deviations against their integrals on a grid."""
+"""Bounds and draws of the posterior of a series' two standard deviations against their integrals on
+a grid."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def test_bounds_lie_below_the_evidence_and_near_it(keys):
 
 
 def test_without_the_jacobian_it_is_no_bound():
-    """Refined to the mode, with the entropy of where the draws began: above the evidence, and not called a bound."""
+    """Refined to the mode, with the entropy of where the draws began: above the evidence, and not
+    called a bound."""
     problem, evidence, _, _ = exact()
     inference = vis(
         kernel="sgd", refine_steps=5, eta=0.01, n_samples=4, lr=0.05, draws=100, initial_std=0.5

@@ -1,4 +1,5 @@
-"""Kernels that refine: drifts and repulsion against literal sums, leapfrog against the sampler's."""
+"""Kernels that refine: drifts and repulsion against literal sums, leapfrog against the
+sampler's."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from refined_targets import F64, gaussian, slope_of
 
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
-from components.inference.refined.kernels import KernelStep, minus_score, normal, slope
-from components.trouble import Misfit
+from components.inference.refined.kernels import KernelStep, negative_score, normal, slope
+from components.trouble import ConfigMismatchError
 
 ETA = torch.tensor(0.1, dtype=F64)
 H = 1.3
@@ -70,7 +71,7 @@ def test_the_noise_of_repelling_particles_has_their_kernel_matrix():
 
 def test_the_blob_is_both_sums():
     z = particles()
-    found = minus_score(z, H)
+    found = negative_score(z, H)
     for b in range(3):
         density = [sum(k(z[n, b], z[j, b]) for n in range(5)) for j in range(5)]
         for m in range(5):
@@ -84,7 +85,7 @@ def test_the_blob_is_the_slope_of_the_smoothed_entropy():
     z = particles().requires_grad_()
     K = torch.exp(-(z[:, None] - z[None]).square().sum(-1) / H)  # [S, S, B]
     (known,) = torch.autograd.grad(-K.mean(1).log().mean(0).sum(), z)
-    assert torch.allclose(minus_score(z, H), 5 * known)
+    assert torch.allclose(negative_score(z, H), 5 * known)
 
 
 class Target:
@@ -106,5 +107,5 @@ def test_leapfrog_is_that_of_the_sampler(steps):
 
 
 def test_a_target_without_a_gradient_is_refused():
-    with pytest.raises(Misfit, match="cannot be differentiated"):
+    with pytest.raises(ConfigMismatchError, match="cannot be differentiated"):
         slope(lambda z: gaussian(z).detach(), particles(), False)

@@ -1,4 +1,5 @@
-"""The way of z_0 to z_T and its entropies, against literal recursions and densities that are known."""
+"""The way of z_0 to z_T and its entropies, against literal recursions and densities that are
+known."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.inference.refined.kernels import KernelStep
 from components.inference.refined.path import Begun, Refinement
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 ETA = torch.tensor(0.07, dtype=F64)
 I2 = torch.eye(2, dtype=F64)
@@ -52,7 +53,8 @@ def test_sgd_is_the_recursion_as_printed(steps, full):
 
 
 def test_sgld_is_an_autoregression_with_known_moments():
-    """z_T = A^T z_0 + …, A = I − ηΛ: mean μ + A^T (z_0 − μ), variance Σ_k A^k 2η A^k (a z-test of both)."""
+    """z_T = A^T z_0 + …, A = I − ηΛ: mean μ + A^T (z_0 − μ), variance Σ_k A^k 2η A^k (a z-test of
+    both)."""
     S, steps = 40000, 4
     start = torch.tensor([1.0, 2.0], dtype=F64).expand(S, 1, 2)
     at = Begun(start, torch.zeros(1, dtype=F64), gaussian, 1.0)
@@ -154,7 +156,8 @@ def test_the_jacobian_changes_the_variables_of_a_bent_density():
 
 
 def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
-    """The target is normalised, so that no bound is above 0: what VIS-P takes for the entropy of z_T is too much."""
+    """The target is normalised, so that no bound is above 0: what VIS-P takes for the entropy of
+    z_T is too much."""
     m, s = torch.zeros(2, dtype=F64), torch.tensor([1.0, 1.0], dtype=F64)
     found = {}
     for entropy in ("initial", "jacobian"):
@@ -169,7 +172,7 @@ def test_only_with_the_jacobian_it_stays_below_a_log_normaliser_that_is_known():
 def test_too_large_a_step_is_named():
     m, s = guide()
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"inference\.eta=0\.8 is too large .*; lower inference\.eta \(below 0\.4",
     ):
         refinement("sgd", "jacobian")(

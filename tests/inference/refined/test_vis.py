@@ -1,4 +1,5 @@
-"""Variationally inferred sampling of parameters: T = 0 is variational inference, and what refinement does beyond."""
+"""Variationally inferred sampling of parameters: T = 0 is variational inference, and what
+refinement does beyond."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from refined_targets import F64, TARGET, composed, trained, vis
 from small_problems import classes, resumed, tensors
 from small_problems import train as train_labels
 
-from components.inference.refined.guides import of_parameters
-from components.trouble import Misfit, NumericalTrouble
+from components.inference.refined.guides import sample_parameter_guide
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 LOGISTIC = component("model", "logistic_regression")
@@ -65,7 +66,8 @@ def test_a_small_step_leads_back_to_it():
 
 # ---- the funnel ------------------------------------------------------------------------------------------------------
 def divergence(q, a, s=1.35):
-    """KL(q ‖ p) of q = N(m, diag σ²) from the funnel v ~ N(0, s²), x | v ~ N(0, e^{a v}), in closed form."""
+    """KL(q ‖ p) of q = N(m, diag σ²) from the funnel v ~ N(0, s²), x | v ~ N(0, e^{a v}), in closed
+    form."""
     (m, n), (sv, sx) = q.mean.tolist(), q.log_std.exp().tolist()
     own = -0.5 * (m**2 + sv**2) / s**2 - math.log(s)
     scaled = -0.5 * (n**2 + sx**2) * math.exp(-a * m + 0.5 * a**2 * sv**2) - 0.5 * a * m
@@ -85,7 +87,8 @@ def test_without_steps_the_funnel_has_the_divergence_in_closed_form(spread, kl):
 
 @pytest.mark.slow
 def test_the_divergence_of_refined_draws_is_that_of_their_density():
-    """q_1(z) = E_{z_0}[N(z | z_0 + η∇log p(z_0), 2η I)], by 20,000 z_0, against nearest neighbours of 4,000 draws."""
+    """q_1(z) = E_{z_0}[N(z | z_0 + η∇log p(z_0), 2η I)], by 20,000 z_0, against nearest neighbours
+    of 4,000 draws."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     eta = 0.03
     inference = vis(refine_steps=1, eta=eta, n_samples=10, lr=0.03, draws=2000)
@@ -107,7 +110,8 @@ def test_the_divergence_of_refined_draws_is_that_of_their_density():
 
 
 def test_refined_draws_are_nearer_the_funnel():
-    """Steps of Langevin dynamics from the guide of T = 0: the spread of v, whose exact sd is 1.35, grows towards it."""
+    """Steps of Langevin dynamics from the guide of T = 0: the spread of v, whose exact sd is 1.35,
+    grows towards it."""
     problem, _ = load("funnel", dim=2, scale=1.35, spread="sd")
     spread = []
     for steps in (0, 100):
@@ -122,7 +126,8 @@ def test_refined_draws_are_nearer_the_funnel():
 
 @pytest.mark.parametrize("differentiate", ["full", "fast"])
 def test_the_step_climbs_what_is_asked_for(differentiate):
-    """On N(0, C) the gradient in m is A^T ∇log p(z_T) with A = I − η C⁻¹, or ∇log p(z_T) with the steps held still."""
+    """On N(0, C) the gradient in m is A^T ∇log p(z_T) with A = I − η C⁻¹, or ∇log p(z_T) with the
+    steps held still."""
     problem, rng = load("gaussian")
     still = {
         "optimizer": "sgd",
@@ -161,7 +166,7 @@ def test_the_target_of_a_minibatch_stands_for_all_rows():
     q = torch.nn.Module()
     q.transform, q.entropy = lambda noise: noise, torch.zeros((), dtype=F64)
     batch = problem.train.part(slice(0, 16), 60 / 16)
-    found = of_parameters(q, model, batch, theta).target(theta)
+    found = sample_parameter_guide(q, model, batch, theta).target(theta)
     for i in range(4):
         for b in range(2):
             one = theta[i, b : b + 1]
@@ -277,14 +282,15 @@ def test_a_hessian_of_many_parameters_is_refused():
     problem, rng = load("funnel", dim=101)
     inference = vis(kernel="sgd", entropy="jacobian")
     with pytest.raises(
-        Misfit, match=r"inference\.entropy=jacobian: the Hessian of 101 parameters .*; take another"
+        ConfigMismatchError,
+        match=r"inference\.entropy=jacobian: the Hessian of 101 parameters .*; take another",
     ):
         inference.init(TARGET.build(problem, rng), problem, rng)
 
 
 def test_too_large_a_step_ends_the_run_and_names_it():
     problem, _ = load("gaussian")
-    with pytest.raises(NumericalTrouble, match=r"inference\.eta"):
+    with pytest.raises(NumericalError, match=r"inference\.eta"):
         trained(vis(kernel="sgd", entropy="jacobian", eta=30.0), TARGET, problem, 5)
-    with pytest.raises(NumericalTrouble, match=r"lower inference\.eta"):
+    with pytest.raises(NumericalError, match=r"lower inference\.eta"):
         trained(vis(kernel="sgd", eta=1e200, refine_steps=3), TARGET, problem, 5)

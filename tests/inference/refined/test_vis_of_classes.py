@@ -1,4 +1,5 @@
-"""Variationally inferred sampling of latent variables of labelled rows: training as a literal sum, classes by Bayes' rule."""
+"""Variationally inferred sampling of latent variables of labelled rows: training as a literal sum,
+classes by Bayes' rule."""
 
 from __future__ import annotations
 

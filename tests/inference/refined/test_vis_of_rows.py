@@ -1,4 +1,5 @@
-"""Variationally inferred sampling of the latent variables of rows: probabilistic PCA is the exact case."""
+"""Variationally inferred sampling of the latent variables of rows: probabilistic PCA is the exact
+case."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def test_without_steps_it_is_the_variational_auto_encoder_draw_for_draw(batch_si
 
 @pytest.mark.parametrize("entropy", ["initial", "jacobian"])
 def test_the_objective_of_rows_is_above_their_evidence_unless_the_jacobian_is_there(entropy):
-    """From the exact posterior: z_T is too narrow for it, so that the mean log joint rises and its entropy falls."""
+    """From the exact posterior: z_T is too narrow for it, so that the mean log joint rises and its
+    entropy falls."""
     problem = real_rows(n=30)
     module = ppca(problem, exact_guide=True)
     still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
@@ -101,7 +103,8 @@ def test_a_minibatch_stands_for_all_rows():
 
 
 def test_held_out_rows_are_weighed_by_a_density():
-    """m_T = μ + (I − ηΛ)^T (m_0 − μ), s that of the encoder; weights are unbiased for p(x), their logarithms below it."""
+    """m_T = μ + (I − ηΛ)^T (m_0 − μ), s that of the encoder; weights are unbiased for p(x), their
+    logarithms below it."""
     problem = real_rows(n=25)
     module = ppca(problem, exact_guide=False)
     inference = vis(

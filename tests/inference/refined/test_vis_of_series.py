@@ -1,4 +1,5 @@
-"""Variationally inferred sampling of the parameters of series whose states are summed out, and one step size a coordinate."""
+"""Variationally inferred sampling of the parameters of series whose states are summed out, and one
+step size a coordinate."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.inference.log_joint import value_and_gradient
 from components.inference.refined.guides import StepSize
 from components.inference.refined.kernels import KernelStep
 from components.inference.refined.path import Begun, Refinement
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 SERIES = {
@@ -130,7 +131,7 @@ def test_they_are_learnt_apart():
 
 def test_as_many_as_there_are_coordinates():
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"inference\.eta: 3 step sizes of 2 coordinates; give one, or 2 in their order",
     ):
         StepSize([0.1, 0.2, 0.3], False, torch.zeros(2))

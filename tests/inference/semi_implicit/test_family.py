@@ -1,4 +1,5 @@
-"""The semi-implicit family against the Gaussian that an affine one is, and chains that leave a density as it is."""
+"""The semi-implicit family against the Gaussian that an affine one is, and chains that leave a
+density as it is."""
 
 from __future__ import annotations
 

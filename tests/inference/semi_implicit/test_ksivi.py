@@ -1,4 +1,5 @@
-"""The kernelised Stein discrepancy of a semi-implicit family: literally, against its closed form, and what it learns."""
+"""The kernelised Stein discrepancy of a semi-implicit family: literally, against its closed form,
+and what it learns."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ H = 2.0
 
 
 def closed_form(weight, bias, log_std, model):
-    """KSD² of N(b, C) from N(μ, Σ) with k = exp(−‖z − z′‖²/h): (z, z′) tilted by k is a Gaussian around (b, b)."""
+    """KSD² of N(b, C) from N(μ, Σ) with k = exp(−‖z − z′‖²/h): (z, z′) tilted by k is a Gaussian
+    around (b, b)."""
     C = marginal(weight, log_std)
     A = torch.linalg.inv(C) - model.precision  # ∇log p − ∇log q = A (z − b) − Σ⁻¹(b − μ)
     d = -model.precision @ (bias - model.mean)

@@ -1,4 +1,5 @@
-"""The surrogate bound of semi-implicit variational inference: literally, never above, rising; and what it learns."""
+"""The surrogate bound of semi-implicit variational inference: literally, never above, rising; and
+what it learns."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_the_slope_of_the_marginal():
     centre = torch.linalg.solve(precision, WEIGHT.T @ ((z[0] - BIAS) / STD**2))
     # exact draws of q(ε|z)
     start = centre + torch.randn(3000, 2, generator=rng.noise, dtype=F64) @ factor.T
-    found, rate = inference.own_slope(state.q, z, start, 0.35, rng.noise)
+    found, rate = inference.estimate_score_function(state.q, z, start, 0.35, rng.noise)
     exact = -torch.linalg.solve(COVARIANCE, z[0] - BIAS)
     assert z_score(found, exact).abs().max() < 4
     assert float(rate) > 0.9
@@ -73,7 +73,7 @@ def test_its_average_literally():
     z, epsilon = (torch.randn(4, 2, generator=rng.noise, dtype=F64) for _ in range(2))
     again = Streams(0).noise
     again.set_state(rng.noise.get_state())
-    found, _ = inference.own_slope(state.q, z, epsilon, 0.3, rng.noise)
+    found, _ = inference.estimate_score_function(state.q, z, epsilon, 0.3, rng.noise)
     states, _ = iterate(ReverseConditional(state.q, z), None, epsilon, 5, 2, 0.3, again)
     for s in range(4):
         slopes = [-(z[s] - WEIGHT @ states[j, s] - BIAS) / STD**2 for j in (2, 3, 4)]

@@ -1,4 +1,5 @@
-"""The variational contrastive divergence: its three forms, its gradient against quadrature, and what it learns."""
+"""The variational contrastive divergence: its three forms, its gradient against quadrature, and
+what it learns."""
 
 from __future__ import annotations
 

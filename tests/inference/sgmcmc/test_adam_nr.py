@@ -65,7 +65,8 @@ def test_steps_are_adam_with_noise_and_repulsion():
 
 
 def test_a_step_is_the_recipe_with_the_curl_matrix_of_the_kernel():
-    """One Euler step of size h for (z, r): r by −(D + Q)∇H + Γ and N(0, 2hD), then z by the new r and the old K."""
+    """One Euler step of size h for (z, r): r by −(D + Q)∇H + Γ and N(0, 2hD), then z by the new r
+    and the old K."""
     n, P, eps, b1, h_kernel = 4, 2, 0.1, 0.8, 0.9
     g = torch.Generator().manual_seed(0)
     target = correlated()
@@ -82,7 +83,8 @@ def test_a_step_is_the_recipe_with_the_curl_matrix_of_the_kernel():
 
 
 def systems_z(eta: float = 0.01) -> float:
-    """Largest |z| of the moments of many independent systems whose masses stand still after burn-in."""
+    """Largest |z| of the moments of many independent systems whose masses stand still after
+    burn-in."""
     target = Systems(S, L)
     keys = {
         "chains": S * L,

@@ -1,4 +1,5 @@
-"""Minibatch gradients: unbiased whatever is taken off them, less noisy near the mode, and the bias they leave in chains."""
+"""Minibatch gradients: unbiased whatever is taken off them, less noisy near the mode, and the bias
+they leave in chains."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from components.contracts.problems import Batch
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc import control_variates
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 GRADIENTS = ["plain", "control_variate", "svrg"]
@@ -174,14 +175,16 @@ def test_what_does_not_fit_is_refused():
     target = component("model", "target_density").build(density, Streams(0))
     for name in ("sgld", "sghmc", "psgld", "sgd_momentum", "adam_noise"):
         for gradient in GRADIENTS[1:]:
-            with pytest.raises(Misfit, match=rf"inference\.gradient={gradient}: a density"):
+            with pytest.raises(
+                ConfigMismatchError, match=rf"inference\.gradient={gradient}: a density"
+            ):
                 component("inference", name, gradient=gradient).init(target, density, Streams(0))
-    with pytest.raises(Misfit, match=r"inference\.noise_estimate: a density"):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.noise_estimate: a density"):
         component("inference", "sghmc", noise_estimate=True).init(target, density, Streams(0))
     sghmc, _, state = started(
         regression(6), "linear_regression", "plain", "sghmc", noise_estimate=True
     )
-    with pytest.raises(Misfit, match="batch of 1 row"):
+    with pytest.raises(ConfigMismatchError, match="batch of 1 row"):
         sghmc.step(state, picked(regression(6), [0]), Streams(0))
 
 
@@ -195,7 +198,8 @@ def _setting():
 
 # ---- chains on minibatches -------------------------------------------------------------------------------------------
 class Rows:
-    """y ~ N(x·θ, σ²), θ ~ N(0, I); a batch may hold other rows for each chain, x [B, K, P], so that chains are independent."""
+    """y ~ N(x·θ, σ²), θ ~ N(0, I); a batch may hold other rows for each chain, x [B, K, P], so that
+    chains are independent."""
 
     dim, names, sigma2 = 2, ["a", "b"], 0.5
 
@@ -217,7 +221,8 @@ class Rows:
 def chains_on_minibatches(
     name: str, gradient: str, eps: float, steps: int, n_chains: int = 4000, **keys
 ):
-    """Where chains are that see two rows at a time, each its own; (θ [C, P], the problem, the method's state)."""
+    """Where chains are that see two rows at a time, each its own; (θ [C, P], the problem, the
+    method's state)."""
     problem, model, rng, size = regression(8), Rows(), Streams(0), 4
     inference = component(
         "inference", name, chains=n_chains, gradient=gradient, step_size=eps, thinning=10**6, **keys
@@ -243,7 +248,8 @@ def chains_on_minibatches(
 
 
 def moments(problem: Supervised, eps: float, gradient: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Posterior mean and covariance, and the covariance at which SGLD comes to rest: exact, from every minibatch.
+    """Posterior mean and covariance, and the covariance at which SGLD comes to rest: exact, from
+    every minibatch.
 
     ĝ(θ) = b − A θ for each batch, so that Σ = E[(I − εA) Σ (I − εA)ᵀ] + ε² Cov(b − A m) + 2εI."""
     X, y = problem.train.x, problem.train.y[:, 0]

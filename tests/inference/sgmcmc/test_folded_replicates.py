@@ -1,4 +1,5 @@
-"""All replicates of a density in one go: each is what it would have been alone, and none knows of the others."""
+"""All replicates of a density in one go: each is what it would have been alone, and none knows of
+the others."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Empty:
 
 
 class SideBySide(torch.Generator):
-    """Several generators: what is drawn of it is drawn of each in turn, part by part of the first dimension."""
+    """Several generators: what is drawn of it is drawn of each in turn, part by part of the first
+    dimension."""
 
     parts: list[torch.Generator]
 
@@ -87,13 +89,14 @@ def sampled(name: str, replicates: int, rng: Streams, keys: dict) -> Draws:
 
 
 def largest_difference(name: str, keys: dict) -> float:
-    """Between R replicates in one go, and R runs of the same starts and noise, one after the other."""
+    """Between R replicates in one go, and R runs of the same starts and noise, one after the
+    other."""
     folded = sampled(name, R, together(R), keys)
     assert folded.replicates == R
     assert folded.draws.shape == (4 * R, STEPS - 5, 2)
     worst = 0.0
     for r in range(R):
-        alone, mine = sampled(name, 1, Streams(r), keys), folded.of_replicate(r)
+        alone, mine = sampled(name, 1, Streams(r), keys), folded.select_replicate(r)
         assert torch.equal(mine.start, alone.start)
         assert mine.replicates == 1
         worst = max(worst, float((mine.draws - alone.draws).abs().max()))
@@ -125,7 +128,8 @@ def test_repulsion_across_replicates_is_noticed(name, monkeypatch):
 
 @pytest.mark.usefixtures("_side_by_side")
 def test_a_jitter_that_one_replicate_needs_is_not_the_others(monkeypatch):
-    """The kernel of the second replicate is singular: only that one's factor is of a larger jitter."""
+    """The kernel of the second replicate is singular: only that one's factor is of a larger
+    jitter."""
     theta = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
     theta[1] = theta[1, :1]
     noise, used = repulsion.among(theta.flatten(0, 1), 3, 2.0).noise(together(3).noise, 1e-17)
@@ -184,13 +188,13 @@ def test_scores_figures_and_files(tmp_path):
     posterior = sampler.posterior(state)
     scores = problem.score(posterior, rng)
     for r in range(3):
-        alone = problem.score(posterior.of_replicate(r), rng)
+        alone = problem.score(posterior.select_replicate(r), rng)
         assert alone.keys() == scores.keys()
         for name, value in alone.items():
             assert scores[name].shape == (3,)
             assert float(scores[name][r]) == value, name
     assert len({float(v) for v in scores["error_mean"]}) == 3
-    drawn, first = problem.draw(posterior, rng), problem.draw(posterior.of_replicate(0), rng)
+    drawn, first = problem.draw(posterior, rng), problem.draw(posterior.select_replicate(0), rng)
     assert drawn.keys() == first.keys()
     lines = [figure["trace"].axes[0].get_lines() for figure in (drawn, first)]
     assert [len(some) for some in lines] == [4, 4]

@@ -17,7 +17,7 @@ from components.inference.sgmcmc.repulsion import (
     median_bandwidth,
     square_distances,
 )
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 L, P, H = 4, 3, 1.7
 REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]
@@ -102,7 +102,8 @@ def test_noise_has_the_covariance_of_D_K():
 
 # ---- the target is invariant: E_π[𝓛f] = 0, without any step size ----------------------------------------------------
 def generator_z(bandwidth, systems: int = 1500, sign: float = 1.0, diffusion: str = "K") -> float:
-    """Largest |z| of E_π[b·∇f + tr(D ∇²f)], f = Σ_l ‖z_l‖² and ‖Σ_l z_l‖², over systems of 4 particles of N(0, I₂)."""
+    """Largest |z| of E_π[b·∇f + tr(D ∇²f)], f = Σ_l ‖z_l‖² and ‖Σ_l z_l‖², over systems of 4
+    particles of N(0, I₂)."""
     g, values = torch.Generator().manual_seed(0), []
     for _ in range(systems):
         z = torch.randn(L, 2, generator=g, dtype=F64)
@@ -201,7 +202,7 @@ def test_particles_at_one_place_are_refused_before_the_first_step():
     target = correlated()
     target.spread = 0.0
     for name in [*REPULSIVE, "svgd"]:
-        with pytest.raises(NumericalTrouble, match=r"median distance of the particles is 0"):
+        with pytest.raises(NumericalError, match=r"median distance of the particles is 0"):
             sampled(name, target, steps=1)
 
 

@@ -43,7 +43,8 @@ def test_steps_are_algorithm_2_2_with_its_signs_mended_and_friction():
 
 
 def as_printed(steps: int, eps: float, h: float, particles: int = 6) -> torch.Tensor:
-    """Algorithm 2.2 to the letter, H = −log π, from a start in the stationary law; the particles at its end."""
+    """Algorithm 2.2 to the letter, H = −log π, from a start in the stationary law; the particles at
+    its end."""
     target, rng = correlated(), Streams(0)
     z = target.sample_prior(particles, rng.init)
     m = torch.randn(z.shape, generator=rng.init, dtype=F64)

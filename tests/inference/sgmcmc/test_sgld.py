@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from components.contracts.capabilities import LogJoint
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 SIGMA2 = torch.tensor([1.0, 0.25], dtype=torch.float64)
@@ -59,7 +59,8 @@ def literal_chains(
 
 
 def variance_z(theta: torch.Tensor, eps: float) -> torch.Tensor:
-    """Largest |z| of the variances over chains against σ²/(1 − ε/(2σ²)), the stationary one of the discretised chain."""
+    """Largest |z| of the variances over chains against σ²/(1 − ε/(2σ²)), the stationary one of the
+    discretised chain."""
     exact = SIGMA2 / (1 - eps / (2 * SIGMA2))
     error = exact * math.sqrt(2 / (len(theta) - 1))
     return ((theta.var(0) - exact) / error).abs().max()
@@ -154,7 +155,7 @@ def test_a_step_too_large_says_which_key():
         for _ in range(2000):
             state, _ = sgld.step(state, None, rng)
 
-    with pytest.raises(NumericalTrouble, match=r"lower inference\.step_size"):
+    with pytest.raises(NumericalError, match=r"lower inference\.step_size"):
         many()
 
 

@@ -1,4 +1,5 @@
-"""Samplers with momentum whose step is much too large: the run ends as diverged, and says which key to lower.
+"""Samplers with momentum whose step is much too large: the run ends as diverged, and says which key
+to lower.
 
 (sgld from the command line is in tests/runner.)"""
 
@@ -8,7 +9,7 @@ import json
 
 import pytest
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.execute import Run
 
 
@@ -22,7 +23,7 @@ def test_state_diverged(make_job, name, keys):
     )
     run = Run(job)
     with pytest.raises(
-        NumericalTrouble, match=r"step \d+, replicate 1: .*; lower inference\.step_size"
+        NumericalError, match=r"step \d+, replicate 1: .*; lower inference\.step_size"
     ):
         run.go()
     assert json.loads((run.record.folder / "run.json").read_text())["state"] == "diverged"

@@ -1,4 +1,5 @@
-"""Each SG-MCMC method, step by step, is the recipe of Ma et al. with the matrices that its docstring names."""
+"""Each SG-MCMC method, step by step, is the recipe of Ma et al. with the matrices that its
+docstring names."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ THETA, REST = slice(0, P), slice(P, 2 * P)
 
 
 class Skewed:
-    """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)²: skewed; its Hessian is diagonal where c = 0."""
+    """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)²: skewed; its Hessian is diagonal where c
+    = 0."""
 
     dim, names = P, ["a", "b"]
 

@@ -1,4 +1,5 @@
-"""Where SG-MCMC chains come to rest: exactly known on Gaussians, where a step is linear; and what a mistake does there."""
+"""Where SG-MCMC chains come to rest: exactly known on Gaussians, where a step is linear; and what a
+mistake does there."""
 
 from __future__ import annotations
 
@@ -173,7 +174,8 @@ def test_variances_of_docstrings():
 def skewed(
     cls: type | None = None, eps: float = 0.02, chains: int = 600, **keys
 ) -> tuple[float, float]:
-    """pSGLD on x = exp θ ~ Gamma(3, 2), where scales depend on θ: largest |z| of two moments; relative error of E[x²]."""
+    """pSGLD on x = exp θ ~ Gamma(3, 2), where scales depend on θ: largest |z| of two moments;
+    relative error of E[x²]."""
     values = defaults("inference", "psgld") | {
         "chains": chains, "step_size": eps, "burn_in": int(8 / eps), "thinning": int(0.5 / eps), "damping": 1.0,
     }  # fmt: skip

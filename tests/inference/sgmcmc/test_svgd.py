@@ -56,9 +56,11 @@ def test_a_single_particle_ascends_the_gradient():
 
 
 def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
-    """Its step is 0.01 without the 1/L of (2.4), its h is 2, and its target −Σ‖z‖² is N(0, I/2), not the N(0, I) of the text.
+    """Its step is 0.01 without the 1/L of (2.4), its h is 2, and its target −Σ‖z‖² is N(0, I/2),
+    not the N(0, I) of the text.
 
-    The σ printed beside Figure 2.2, 0.70 and 0.74, are those of all 201 states of the paths, start included."""
+    The σ printed beside Figure 2.2, 0.70 and 0.74, are those of all 201 states of the paths, start
+    included."""
     start = torch.tensor(NOTEBOOK_START, dtype=F64)
     target = GaussianTarget(torch.zeros(2, dtype=F64), 0.5 * torch.eye(2, dtype=F64))
     target.sample_prior = lambda n, generator: start

@@ -1,4 +1,5 @@
-"""Particle smoothers against the joint Gaussian of the whole series, as the Rauch-Tung-Striebel smoother has it."""
+"""Particle smoothers against the joint Gaussian of the whole series, as the Rauch-Tung-Striebel
+smoother has it."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, blo
 
 
 def test_ffbs_weights_are_the_printed_ones():
-    """w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l), by loops."""
+    """w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l), by
+    loops."""
     problem, model, n = sequence(GENTLE, 4, 2), LinearGaussianModule(GENTLE), 9
     inference, rng = smoother("ffbs", n), Streams(1)
     state = inference.init(model, problem, rng)
@@ -211,7 +213,8 @@ def test_only_filters_that_keep_weights_are_taken():
     "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
 )
 def test_on_a_clean_series_ffbsi_is_the_rauch_tung_striebel_smoother(dtype):
-    """Within 5 % NMSE of the signal, as in Table 6.1 (on which the printed gain of the BPF is a failure of Monte Carlo)."""
+    """Within 5 % NMSE of the signal, as in Table 6.1 (on which the printed gain of the BPF is a
+    failure of Monte Carlo)."""
     problem, rng = load("matern_sde", replicates=16, n_steps=60, dtype=dtype)
     model = component("model", "matern_sde").build(problem, rng)
     exact = problem.score(

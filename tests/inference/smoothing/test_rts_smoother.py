@@ -39,7 +39,11 @@ def test_theorem_8_2_literally():
     state = smoother.init(model, problem, Streams(0))
     for _, batch in problem.batches("observation", Streams(0), 0, T):
         state, _ = smoother.step(state, batch, Streams(0))
-    found, m, P = smoother.posterior(state), state.filter.filtered.so_far().mean[0], state.P.rows
+    found, m, P = (
+        smoother.posterior(state),
+        state.filter.filtered.current_posterior().mean[0],
+        state.P.rows,
+    )
     mean, covariance = m[-1], P[-1]
     for k in range(T - 2, -1, -1):
         prior_m, prior_P = s.A @ m[k], s.A @ P[k] @ s.A.T + s.Q
@@ -98,7 +102,7 @@ def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
         state, _ = smoother.step(state, batch, rng)
     found, m, P = (
         smoother.posterior(state),
-        state.filter.filtered.so_far().mean[0, :, 0],
+        state.filter.filtered.current_posterior().mean[0, :, 0],
         state.P.rows[:, 0, 0, 0],
     )
     mean, variance = m[-1], P[-1]

@@ -11,7 +11,7 @@ from known_targets import z_score
 
 from components.contracts.sequences import Series
 from components.models.structural.local_level import LocalLevelConditionals
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 FIXED = (0.8, 0.3)  # σ²_ε, σ²_η
@@ -20,7 +20,8 @@ FIXED = (0.8, 0.3)  # σ²_ε, σ²_η
 def smoother(
     y: list[float], v: float, q: float, m0: float, p0: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, by the recursions of Rauch, Tung and Striebel."""
+    """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, by the recursions of Rauch,
+    Tung and Striebel."""
     m, p, ahead = [m0], [p0], []
     for value in y:
         prior = p[-1] + q
@@ -115,7 +116,8 @@ def swept(problem, conditionals, steps: int, chains: int, burn_in: int = 0, thin
 
 
 def against_smoother(conditionals, problem, model) -> torch.Tensor:
-    """Largest |z| over replicates and times of means, squares and products of neighbours: independent draws, θ fixed."""
+    """Largest |z| over replicates and times of means, squares and products of neighbours:
+    independent draws, θ fixed."""
     state, _ = swept(problem, conditionals(model), steps=10, chains=400)
     draws = state.kept_states.stack_rows(2).flatten(1, 2)[..., 0]  # [R, C·N, T]
     worst = []
@@ -233,7 +235,7 @@ def test_draws_are_kept_after_burn_in_and_before_it_nothing_is_scored():
     torch.testing.assert_close(scores["mean/level_variance"], kept[..., 1].mean((1, 2)))
     assert {"nmse", "coverage90", "ess", "rhat", "missing", "nmse/level"} <= set(scores)
     assert all(value.shape == (3,) for value in scores.values())
-    torch.testing.assert_close(posterior.parameters.of_replicate(1).values, kept[1])
+    torch.testing.assert_close(posterior.parameters.select_replicate(1).values, kept[1])
     assert set(problem.draw(posterior, Streams(0))) == {"states", "coverage"}
 
 
@@ -244,12 +246,13 @@ def test_what_is_not_finite_is_named():
         def draw_parameters(self, series, states, theta, generator):
             return theta * math.inf
 
-    with pytest.raises(NumericalTrouble, match="change the priors"):
+    with pytest.raises(NumericalError, match="change the priors"):
         swept(problem, Lost(model), steps=1, chains=2)
 
 
 def test_nothing_but_the_conditionals_is_asked_of_a_model():
-    """``Fixed`` has the members of the protocol and no more; the intervals of a known model cover what they say."""
+    """``Fixed`` has the members of the protocol and no more; the intervals of a known model cover
+    what they say."""
     problem, rng = load(
         "local_level",
         5,

@@ -21,7 +21,8 @@ THETA = (1.2, 0.5, 0.8, 0.6)
 
 
 def setup(chains):
-    """Sweeps of a level, goodwill of two channels and two regressors, missing weeks among them, and where chains are."""
+    """Sweeps of a level, goodwill of two channels and two regressors, missing weeks among them, and
+    where chains are."""
     data = problem(missing=(3, 8))
     choice = {"expected_size": 1.0, "information": 3.0}
     built = model(

@@ -1,4 +1,5 @@
-"""What one sweep draws, of thousands of chains at one place, against each conditional's exact law."""
+"""What one sweep draws, of thousands of chains at one place, against each conditional's exact
+law."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ BLOCKS = [
 
 @pytest.fixture(scope="module")
 def swept():
-    """A sweep of a trend with seasons and missing observations: where it began, where it ended, and its states."""
+    """A sweep of a trend with seasons and missing observations: where it began, where it ended, and
+    its states."""
     data, rng = problem(missing=(3, 8)), Streams(0)
     built = model(*BLOCKS, of=data, df=4.0)
     gibbs = component("inference", "structural_gibbs", chains=C)
@@ -47,7 +49,8 @@ def test_states_have_the_moments_of_the_smoother(swept):
 
 @pytest.mark.parametrize("j", [0, 1, 2, 3])
 def test_deviations_are_inverse_gamma_given_the_states(swept, j):
-    """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2), whatever the states: r the noise of a state, or of what is seen."""
+    """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2), whatever the states: r the noise of a
+    state, or of what is seen."""
     built, data, _, after, alpha = swept
     structure, design = built.structure, built.design(data.series)
     scale = structure.scales[j]

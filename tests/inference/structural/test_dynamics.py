@@ -1,4 +1,5 @@
-"""Coefficients of a structural series' own dynamics, and heavy tails, against their exact conditionals."""
+"""Coefficients of a structural series' own dynamics, and heavy tails, against their exact
+conditionals."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from scipy import special, stats
 
 from components.contracts.structural import Dynamics, Errors
 from components.inference.structural.dynamics import draw_dynamics, stationary
-from components.inference.structural.heavy_tails import draw_freedom, draw_precisions
+from components.inference.structural.heavy_tails import draw_degrees_of_freedom, draw_precisions
 
 F64 = torch.float64
 
@@ -38,7 +39,8 @@ def path(C, n=30):
 
 @pytest.mark.parametrize(("mean", "sd"), [(0.0, torch.inf), (0.2, 0.3)])
 def test_one_coefficient_has_its_truncated_normal_conditional(mean, sd):
-    """x_{t+1} = φ x_t + 0.5 z_t + N(0, s²) on (0, 1): a normal by least squares and the prior, truncated."""
+    """x_{t+1} = φ x_t + 0.5 z_t + N(0, s²) on (0, 1): a normal by least squares and the prior,
+    truncated."""
     C, s = 3000, 0.6
     alpha = path(C)
     moves = Dynamics(
@@ -118,14 +120,15 @@ def test_precisions_are_gamma_given_their_error_and_the_prior_where_none_is_seen
 
 
 def test_degrees_of_freedom_have_the_conditional_of_student_errors():
-    """Against the posterior on a grid: ν − 2 ~ Gamma(2, 0.1) times the t density of the errors that are seen."""
+    """Against the posterior on a grid: ν − 2 ~ Gamma(2, 0.1) times the t density of the errors that
+    are seen."""
     C, errors = 3000, Errors(True, None, 2.0, 0.1)
     z = torch.as_tensor(stats.t(4).rvs(40, random_state=1)).expand(C, 40)
     seen = torch.ones(40, dtype=torch.bool)
     seen[::5] = False
     nu, g = torch.full((C,), 20.0, dtype=F64), generator(4)
     for _ in range(12):
-        nu = draw_freedom(errors, z, seen, nu, g)
+        nu = draw_degrees_of_freedom(errors, z, seen, nu, g)
     grid = 2 + np.linspace(1e-4, 150, 40_000)
     log = stats.gamma(2, scale=10).logpdf(grid - 2) + stats.t(grid[:, None]).logpdf(
         z[0, seen].numpy()

@@ -1,4 +1,5 @@
-"""How fast goodwill fades: the evidence written out, draws against a grid, compiled ones against those of tensors."""
+"""How fast goodwill fades: the evidence written out, draws against a grid, compiled ones against
+those of tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from components.inference.structural.fading import Fading
+from components.inference.structural.fading import FadingRegression
 from components.maths.compiled import loops
 from components.maths.conditionals.spike_slab import SpikeSlab
 
@@ -16,7 +17,8 @@ N, P = 30, 4
 
 
 def case(C, alike=False, seed=0):
-    """Columns of which two are stocks, and what is to be told by them; ``alike``: the same in every chain."""
+    """Columns of which two are stocks, and what is to be told by them; ``alike``: the same in every
+    chain."""
     g = torch.Generator().manual_seed(seed)
     X, fades = torch.rand(N, P, generator=g, dtype=F64), torch.tensor([-1, 0, 0, 1])
     phi, weights = (
@@ -35,7 +37,9 @@ def case(C, alike=False, seed=0):
         )
     weights = weights * (torch.arange(N) != 4)
     slab = SpikeSlab(torch.full((P,), 0.5, dtype=F64), torch.eye(P, dtype=F64) + 0.2, 1.0, 1.0, 1.0)
-    return Fading(X, fades, 0, phi, left * (torch.arange(N) != 4), weights, slab, gamma, sigma)
+    return FadingRegression(
+        X, fades, 0, phi, left * (torch.arange(N) != 4), weights, slab, gamma, sigma
+    )
 
 
 def literally(fading, c, x):

@@ -20,7 +20,8 @@ needs_numba = pytest.mark.skipif(not loops.available(), reason="numba is not ins
 
 
 def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
-    """σ of the level, that of the observations known: α | σ, then σ | noise in units of it, nothing else."""
+    """σ of the level, that of the observations known: α | σ, then σ | noise in units of it, nothing
+    else."""
     C, data, rng = 800, problem(missing=(3, 8)), Streams(0)
     built = model(block("local_level", df=3.0, guess=0.4, upper=0.7), of=data)
     state = component("inference", "structural_gibbs", chains=C).init(built, data, rng)
@@ -59,7 +60,8 @@ def test_with_the_states_alone_it_has_the_posterior_on_a_grid():
 
 @pytest.mark.parametrize("quick", [False, pytest.param(True, marks=needs_numba)])
 def test_noise_in_units_of_its_deviation_stays_as_it_was(quick, monkeypatch):
-    """α moves with every σ that is taken, up to the sign of all of its noise; several σ, of several states."""
+    """α moves with every σ that is taken, up to the sign of all of its noise; several σ, of several
+    states."""
     monkeypatch.setattr(loops, "serve", lambda x: quick)
     data, C = problem(missing=(3, 8)), 40
     blocks = ["local_linear_trend", block("seasonal", period=4)]

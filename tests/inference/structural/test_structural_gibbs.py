@@ -1,4 +1,5 @@
-"""The Gibbs sampler of structural series: compiled sweeps are those of the tensors, and it ends where it would have ended."""
+"""The Gibbs sampler of structural series: compiled sweeps are those of the tensors, and it ends
+where it would have ended."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from configured import component
 from components.inference.structural.sweep import Sweep
 from components.maths.compiled import loops
 from components.posteriors.inference_data import write
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution import blocks, checkpoint
 from runner.execution.rng import Streams
 from tests.structural_series import F64, block, model, problem
@@ -81,7 +82,7 @@ def test_many_sweeps_at_once_are_as_many_one_by_one():
 def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path, monkeypatch):
     whole = setup(name)
     expected = whole[2].posterior(go(*whole, 0, 12))
-    monkeypatch.setattr(blocks, "FULL", 600)  # bytes: what is kept fills several
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: what is kept fills several
     data, rng, gibbs, state = setup(name)
     held = blocks.RowBlocks()
     for start, stop in ((0, 5), (5, 7)):
@@ -103,7 +104,8 @@ def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path, monkeypatch):
 
 
 def test_what_blocks_add_is_the_series_less_its_noise():
-    """Parts of a kept draw: states and columns by block; what is left has the size of the observations' σ."""
+    """Parts of a kept draw: states and columns by block; what is left has the size of the
+    observations' σ."""
     data, rng, gibbs, state = setup("goodwill", burn_in=50, thinning=1)
     posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 250))
     assert posterior.contributions.shape == (3, 200, 24, 3)
@@ -153,5 +155,5 @@ def test_what_is_not_finite_is_trouble(monkeypatch):
     data, rng, gibbs, state = setup("level and regression")
     wrong = (vars(state.place) | {"sigma": state.place.sigma * torch.nan}).values()
     monkeypatch.setattr(Sweep, "sweep", lambda self, place, generator: (type(place)(*wrong), None))
-    with pytest.raises(NumericalTrouble, match=r"model\.blocks"):
+    with pytest.raises(NumericalError, match=r"model\.blocks"):
         go(data, rng, gibbs, state, 0, 1)

@@ -10,7 +10,7 @@ import torch
 from components.evaluation.stability import approximation_checks
 from components.inference.structural.coordinates import Coordinates
 from components.maths.series.time_varying import filter_system, smooth_system
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import AHEAD, F64, block, model, problem
@@ -107,7 +107,8 @@ def test_derivatives_are_those_of_the_likelihood():
 
 
 def test_parts_are_drawn_given_the_best_parameters():
-    """The mean of the drawn level is the smoothed one, within 4.5 standard errors, and the parts add up with the forecast."""
+    """The mean of the drawn level is the smoothed one, within 4.5 standard errors, and the parts
+    add up with the forecast."""
     data = problem(missing=(5,))
     built = model("local_level", block("regression", expected_size=None), of=data)
 
@@ -127,7 +128,8 @@ def test_parts_are_drawn_given_the_best_parameters():
 
 
 def test_what_an_intervention_did_is_what_the_forecast_lacks():
-    """A lift of 5 at each of the times after it is found again, whatever the series would have done."""
+    """A lift of 5 at each of the times after it is found again, whatever the series would have
+    done."""
     data = replace(problem(times=40, seed=5), intervention=True)
     built = model("local_level", block("regression", expected_size=None), of=data)
     posterior, _ = fitted(built, data, steps=12)
@@ -144,5 +146,5 @@ def test_what_an_intervention_did_is_what_the_forecast_lacks():
 
 def test_heavy_tails_have_no_closed_form():
     data = problem()
-    with pytest.raises(Misfit, match=r"use model\.errors=gaussian"):
+    with pytest.raises(ConfigMismatchError, match=r"use model\.errors=gaussian"):
         fitted(model("local_level", of=data, errors="student_t"), data)

@@ -1,4 +1,5 @@
-"""Coordinate ascent of topics: the bound and every update literally, rising when warm, where it ends."""
+"""Coordinate ascent of topics: the bound and every update literally, rising when warm, where it
+ends."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from small_corpora import TINY, assignments, corpus, documents, lda, log_urns, s
 from small_problems import resumed, tensors
 from torch.distributions import Dirichlet
 
-from components.inference.topics.lda_cavi import must_rise
+from components.inference.topics.lda_cavi import check_bound_increase
 from components.inference.topics.starts import evenly, log_weights, topic_elbo
 from components.maths.compiled import loops
 from components.maths.compiled.functions import exp_digamma
 from components.maths.topics import document_factors
 from components.maths.topics.document_factors import fit_documents
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 K, V = 2, 3
@@ -151,10 +152,12 @@ def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
     bounds = run(problem, lda(problem, 6, 0.1, 0.1), 25, fresh_passes=5, starts=2).bounds.rows
     assert bool((bounds[5:] >= bounds[4:-1] - 1e-9).all())
     with pytest.raises(
-        NumericalTrouble,
+        NumericalError,
         match=r"start 2 fell from -4\.0+ to -5\.0+ in a warm pass; take dtype=float64",
     ):
-        must_rise(torch.tensor([-4.0, -4.0]).double(), torch.tensor([-3.0, -5.0]).double())
+        check_bound_increase(
+            torch.tensor([-4.0, -4.0]).double(), torch.tensor([-3.0, -5.0]).double()
+        )
 
 
 def test_where_factors_of_documents_begin():

@@ -1,4 +1,5 @@
-"""Collapsed Gibbs sampling of topics: exact on a corpus whose every assignment is counted through."""
+"""Collapsed Gibbs sampling of topics: exact on a corpus whose every assignment is counted
+through."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def test_the_joint_law_is_that_of_filling_urns(model):
     not loops.available(), reason="numba is not installed: a loop of Python would take a minute"
 )
 def test_it_agrees_with_the_exact_posterior(model):
-    """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, against 6,000 sweeps in 100 batches."""
+    """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, against 6,000 sweeps in 100
+    batches."""
     words, docs = words_of(ROWS)
     every = torch.tensor(list(assignments(len(words), K)))
     log_p = torch.tensor(

@@ -1,4 +1,5 @@
-"""Topics by scikit-learn: what the library is given, and that its answer is at rest under our updates."""
+"""Topics by scikit-learn: what the library is given, and that its answer is at rest under our
+updates."""
 
 from __future__ import annotations
 

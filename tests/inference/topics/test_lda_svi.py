@@ -1,4 +1,5 @@
-"""Stochastic ascent of topics: its natural gradient is that of the bound, and unbiased over minibatches."""
+"""Stochastic ascent of topics: its natural gradient is that of the bound, and unbiased over
+minibatches."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def test_the_natural_gradient_is_unbiased_over_minibatches():
 
 
 def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
-    """F ∇̃ = ∇_λ ELBO with F_k the Fisher information diag ψ'(λ_k) − ψ'(Σ λ_k) of Dir(λ_k), γ at rest."""
+    """F ∇̃ = ∇_λ ELBO with F_k the Fisher information diag ψ'(λ_k) − ψ'(Σ λ_k) of Dir(λ_k), γ at
+    rest."""
     problem = small_bars()
     model, inference = (
         lda(problem, 6),

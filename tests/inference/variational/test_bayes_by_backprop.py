@@ -1,4 +1,5 @@
-"""Bayes by backprop: its four divergences have one mean, two of them one gradient, and the printed chain rule a third."""
+"""Bayes by backprop: its four divergences have one mean, two of them one gradient, and the printed
+chain rule a third."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def test_terms_literally():
 
 
 def test_sampling_the_entropy_of_a_gaussian_costs_nothing_and_the_others_have_the_same_mean():
-    """d/dφ log q(μ + σε | φ) = (0, −1/σ) whatever ε: the remark after Bardenet's estimator, answered draw by draw."""
+    """d/dφ log q(μ + σε | φ) = (0, −1/σ) whatever ε: the remark after Bardenet's estimator,
+    answered draw by draw."""
     inference, state = state_of()
     found = {how: gradients(inference, state, how, 300) for how in EVERY}
     torch.testing.assert_close(found["sampled"], found["entropy"])

@@ -1,4 +1,5 @@
-"""Black-box variational inference: families against quadrature and known optima, and what Rao–Blackwell takes off."""
+"""Black-box variational inference: families against quadrature and known optima, and what
+Rao–Blackwell takes off."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from mean_field_families import F64, labels, log_joint, made, rows
 from components.contracts.problems import Rows
 from components.inference.log_joint import log_joint as whole
 from components.inference.variational.flexible_guide import FlowGuide, MixtureGuide
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
-from components.trouble import Misfit
+from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.trouble import ConfigMismatchError
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -26,14 +27,14 @@ DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
 def bbvi(**changes):
     return build_component(
         "inference",
-        fill_in("inference", defaults("inference", "bbvi") | changes, "inference"),
+        expand_component("inference", defaults("inference", "bbvi") | changes, "inference"),
         "inference",
     )
 
 
 def guide(kind, P=2):
     problem = labels(D=P - 1)
-    target = JointByRows.of(made("probit_regression", problem, intercept_scale=2.0), problem)
+    target = RowwiseLogJoint.of(made("probit_regression", problem, intercept_scale=2.0), problem)
     g = torch.Generator().manual_seed(0)
     places = torch.randn(3, P, generator=g, dtype=F64)
     if kind == "mixture":
@@ -103,11 +104,12 @@ def test_gradients_of_flexible_families_are_those_of_the_bound_on_a_grid(kind, g
 
 
 def test_rao_blackwell_literally_and_its_variance():
-    """Eq. (6) of the paper, draw by draw; without other coordinates' log q and priors the variance falls."""
+    """Eq. (6) of the paper, draw by draw; without other coordinates' log q and priors the variance
+    falls."""
     problem = labels(D=3)
     model = made("logistic_regression", problem, intercept_scale=2.0)
     q = GlobalGaussian(
-        JointByRows.of(model, problem), 0.3 * torch.ones(4, dtype=F64), 0.6, False, "shared"
+        RowwiseLogJoint.of(model, problem), 0.3 * torch.ones(4, dtype=F64), 0.6, False, "shared"
     )
     plain = component("gradient", "rao_blackwell", n_samples=6, control=False)
     gradients, terms, _ = plain.estimate(q, problem.train, Streams(2), None)
@@ -147,7 +149,8 @@ def test_rao_blackwell_literally_and_its_variance():
     [("mean_field", "conditional"), ("full_rank", "marginal"), ("flow", "marginal")],
 )
 def test_a_correlated_gaussian_and_the_narrow_variance_of_mean_field(family, sd):
-    """KL(q ‖ π) is least at variances 1/Λ_jj (Bishop 2006, eq. 10.13): those of one coordinate given the others."""
+    """KL(q ‖ π) is least at variances 1/Λ_jj (Bishop 2006, eq. 10.13): those of one coordinate
+    given the others."""
     problem, rng = load("gaussian", correlation=0.8, mean=1.0)
     inference = bbvi(
         family=family,
@@ -197,7 +200,7 @@ def test_what_does_not_fit(make_job):
     ):
         make_job(*probit, "inference.n_samples=1")
     problem, rng = load("gaussian", dim=1)
-    with pytest.raises(Misfit, match="couplings need two coordinates or more"):
+    with pytest.raises(ConfigMismatchError, match="couplings need two coordinates or more"):
         bbvi(family="flow", gradient="reparam").init(
             component("model", "target_density").build(problem, rng), problem, rng
         )

@@ -11,13 +11,14 @@ from components.contracts.problems import Rows
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.controlled import control_variates
 from components.inference.variational.laboratory.best_coefficients import best_ratios
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 F64 = torch.float64
 
 
 class Location(nn.Module):
-    """z_b = a + eˢ ε_b, ℓ_b = −½ |z_b − x_b|²: ∂ℓ/∂a = x − a − eˢ ε, ∂ℓ/∂s = (x − a) eˢ ε − e²ˢ ε²."""
+    """z_b = a + eˢ ε_b, ℓ_b = −½ |z_b − x_b|²: ∂ℓ/∂a = x − a − eˢ ε, ∂ℓ/∂s = (x − a) eˢ ε − e²ˢ
+    ε²."""
 
     def __init__(self, shared=False):
         super().__init__()
@@ -64,7 +65,8 @@ def test_the_best_linear_coefficients_leave_what_is_quadratic(n_samples):
 
 
 def test_of_a_gradient_that_is_a_polynomial_of_the_noise_nothing_is_left():
-    """Exact, although the coefficients come from other draws than those that they are measured on."""
+    """Exact, although the coefficients come from other draws than those that they are measured
+    on."""
     best = found(2, draws=200)
     assert abs(best.per_row) < 1e-9
     assert best.context_free > 0.1
@@ -78,7 +80,8 @@ def test_rows_that_share_their_noise_are_one():
 
 
 def test_that_of_a_guide_is_what_least_squares_leave():
-    """A module of 27 parameters, each row's gradient regressed by hand on its own noise (rows are independent)."""
+    """A module of 27 parameters, each row's gradient regressed by hand on its own noise (rows are
+    independent)."""
     problem = real_rows(n=3)
     module, generator = ppca(problem, False), torch.Generator().manual_seed(1)
     plain, left = 0.0, 0.0
@@ -97,7 +100,8 @@ def test_that_of_a_guide_is_what_least_squares_leave():
 
 
 def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
-    """Noise that has nothing to say of the gradient: in sample 8 coefficients of 12 draws would leave a third."""
+    """Noise that has nothing to say of the gradient: in sample 8 coefficients of 12 draws would
+    leave a third."""
     module = Location()
     module.elbo_rows = lambda batch, noise: Location.elbo_rows(module, batch, noise[..., :2])
     module.noise_dim = 10
@@ -107,5 +111,5 @@ def test_it_is_not_flattered_by_a_fit_of_many_coefficients():
 
 
 def test_too_few_draws():
-    with pytest.raises(Misfit, match="ask for at least 80"):
+    with pytest.raises(ConfigMismatchError, match="ask for at least 80"):
         found(2, draws=8)

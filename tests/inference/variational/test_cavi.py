@@ -1,4 +1,5 @@
-"""Coordinate ascent: bounds against quadrature, fixed points in closed form, cycles that never fall."""
+"""Coordinate ascent: bounds against quadrature, fixed points in closed form, cycles that never
+fall."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from mean_field_families import F64, fitted, grid, labels, log_joint, made, rows
 from scipy import integrate, optimize, stats
 from torch.nn import functional as F
 
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 MODELS = two_parameters()
@@ -20,7 +21,8 @@ MODELS = two_parameters()
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_bound_is_the_expectation_it_stands_for(name):
-    """L(q) = E_q[log p(y, θ) − log q(θ)] (5.3) by quadrature; of a local bound no more than that."""
+    """L(q) = E_q[log p(y, θ) − log q(θ)] (5.3) by quadrature; of a local bound no more than
+    that."""
     model, problem = MODELS[name]
     ascent = model.mean_field()
     for cycles in (0, 1, 50):
@@ -61,12 +63,13 @@ def test_no_cycle_falls_and_a_fall_ends_the_run(name):
     assert (gains > -1e-9).all()
     assert float(info["elbo"]) == float(state.objective.max())
     assert set(inference.posterior(state).scores()) == {"nelbo"}
-    with pytest.raises(NumericalTrouble, match="the objective of a start fell, by 1 nats"):
+    with pytest.raises(NumericalError, match="the objective of a start fell, by 1 nats"):
         inference.step(replace(state, objective=state.objective + 1), batch, rng)
 
 
 def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
-    """b (1 − 1/2a) = b_0 + ½S, from eqs. (10.27) and (10.30) of Bishop (2006); the exact posterior is normal–gamma."""
+    """b (1 − 1/2a) = b_0 + ½S, from eqs. (10.27) and (10.30) of Bishop (2006); the exact posterior
+    is normal–gamma."""
     model, problem = MODELS["normal_gamma"]
     factors = fitted(model.mean_field(), problem.train)
     m, kappa, a_n, b_n = model.exact(problem.train)
@@ -95,7 +98,8 @@ def test_the_normal_has_its_fixed_point_and_its_variance_is_too_small():
 
 
 def test_the_mean_of_a_probit_is_its_mode_and_its_bound_is_literal():
-    """E_q[log p(y, z, β) − log q(z) q(β)] with moments and entropies of truncated normals from scipy."""
+    """E_q[log p(y, z, β) − log q(z) q(β)] with moments and entropies of truncated normals from
+    scipy."""
     problem = labels(n=5, D=2)
     model = made("probit_regression", problem, intercept_scale=None, prior_scale=1.5)
     ascent = model.mean_field()
@@ -187,9 +191,10 @@ def test_several_starts_and_the_best_of_them():
 
 def test_more_than_two_classes_are_refused():
     problem, _ = load("digits", n_train=20, n_test=5)
-    with pytest.raises(Misfit, match="for two classes, and there are 10"):
+    with pytest.raises(ConfigMismatchError, match="for two classes, and there are 10"):
         made("logistic_regression", problem).mean_field()
     with pytest.raises(
-        Misfit, match="one value a row, those of dataset=few have more; use model=gaussian_mixture"
+        ConfigMismatchError,
+        match="one value a row, those of dataset=few have more; use model=gaussian_mixture",
     ):
         made("normal_gamma", rows(D=2))

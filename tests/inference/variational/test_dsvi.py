@@ -1,4 +1,5 @@
-"""Doubly stochastic VI: it learns, resumes bit for bit, and each of its options does what it says."""
+"""Doubly stochastic VI: it learns, resumes bit for bit, and each of its options does what it
+says."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ SHALLOW = {
 
 @pytest.mark.parametrize("name", SHALLOW)
 def test_one_full_natural_step_of_a_shallow_model_is_its_optimum(name):
-    """Conjugate and without inner layers: after one step with γ = 1 the gradient in q(u) vanishes."""
+    """Conjugate and without inner layers: after one step with γ = 1 the gradient in q(u)
+    vanishes."""
     problem, model = real(), component("model", name, n_inducing=10, **SHALLOW[name])
     inference = dsvi(natural_layers="top", natural_gamma=1.0, lr=1e-12)
     state, _ = train(inference, model, problem, 0)

@@ -1,4 +1,5 @@
-"""Expectation maximisation: modes and maxima found by scipy too, and an objective that never falls."""
+"""Expectation maximisation: modes and maxima found by scipy too, and an objective that never
+falls."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from configured import component, load
 from mean_field_families import F64, fitted, labels, log_joint, made
 from scipy import optimize
 
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 
@@ -68,7 +69,7 @@ def test_objectives_rise_and_the_best_start_is_handed_back():
     literal = posterior.model.log_likelihood(posterior.theta, problem.test).mean()
     assert scores["nlpp"] == pytest.approx(-float(literal), rel=1e-9)
     assert set(problem.draw(posterior, rng)) == {"bound_by_start", "clusters"}
-    with pytest.raises(NumericalTrouble, match="fell"):
+    with pytest.raises(NumericalError, match="fell"):
         inference.step(replace(state, objective=state.objective + 1), batch, Streams(0))
 
 

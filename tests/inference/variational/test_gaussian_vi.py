@@ -18,13 +18,13 @@ from components.contracts.problems import Rows
 from components.contracts.roles import Gradient, Model, Setting
 from components.gradients.pathwise.reparam import Reparam
 from components.inference.variational import global_gaussian
-from components.inference.variational.global_gaussian import GlobalGaussian, JointByRows
+from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.models.linear.linear_regression import LinearRegressionModule
 from components.posteriors.variational import GaussianPosterior
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner import CONF
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -36,7 +36,9 @@ SETTING = Setting(Path("nowhere"), torch.device("cpu"), F64, 1, offline=True)
 
 def gaussian_vi(**changes):
     values = OmegaConf.to_container(OmegaConf.load(CONF / "inference/gaussian_vi.yaml")) | changes
-    return build_component("inference", fill_in("inference", values, "inference"), "inference")
+    return build_component(
+        "inference", expand_component("inference", values, "inference"), "inference"
+    )
 
 
 def regression(batch_size=None):
@@ -58,7 +60,11 @@ class OfUnknownPrior:
 def some_q(model, full=True, noise="shared"):
     g = torch.Generator().manual_seed(1)
     q = GlobalGaussian(
-        JointByRows(model), 0.3 * torch.randn(model.dim, generator=g, dtype=F64), 0.4, full, noise
+        RowwiseLogJoint(model),
+        0.3 * torch.randn(model.dim, generator=g, dtype=F64),
+        0.4,
+        full,
+        noise,
     )
     with torch.no_grad():
         q.log_std += 0.2 * torch.randn(model.dim, generator=g, dtype=F64)
@@ -109,7 +115,8 @@ def test_a_full_covariance_reaches_the_posterior_of_a_linear_regression(noise, b
 
 
 def test_a_diagonal_one_has_the_precisions_of_the_posterior():
-    """The best factorised q of a Gaussian has its mean and 1/Λ_jj (Bishop 2006, eq. 10.12); sgd, from a drawn mean."""
+    """The best factorised q of a Gaussian has its mean and 1/Λ_jj (Bishop 2006, eq. 10.12); sgd,
+    from a drawn mean."""
     problem, model = regression()
     inference = gaussian_vi(
         covariance="diagonal",
@@ -144,7 +151,7 @@ def test_it_reaches_a_gaussian_density():
 # ---- the bound -------------------------------------------------------------------------------------------------------
 def at_posterior(model, problem, noise="shared"):
     m, S = posterior(model, problem)
-    q, L = GlobalGaussian(JointByRows(model), m, 1.0, True, noise), torch.linalg.cholesky(S)
+    q, L = GlobalGaussian(RowwiseLogJoint(model), m, 1.0, True, noise), torch.linalg.cholesky(S)
     with torch.no_grad():
         q.log_std.copy_(L.diagonal().log())
         q.lower.copy_(L[tuple(torch.tril_indices(*L.shape, -1))])
@@ -165,7 +172,8 @@ def test_at_the_posterior_rows_sum_to_the_evidence_at_every_draw():
 
 
 def test_at_the_posterior_vargrad_is_zero_at_every_draw():
-    """f is the evidence at every θ, so that its variance over draws has no gradient (Boustati 2021, eq. 5.10)."""
+    """f is the evidence at every θ, so that its variance over draws has no gradient (Boustati 2021,
+    eq. 5.10)."""
     problem, model = regression()
     q, vargrad, rng = (
         at_posterior(model, problem),
@@ -262,7 +270,8 @@ def pathwise(q, batch, rng):
 
 
 def score_function(q, batch, rng):
-    """Σ_b N/B ℓ_b ∇log q(θ_b), θ_b ~ q, with ℓ less that of another draw: any LogRatio estimator is built of these."""
+    """Σ_b N/B ℓ_b ∇log q(θ_b), θ_b ~ q, with ℓ less that of another draw: any LogRatio estimator is
+    built of these."""
     z, other = (q.sample(batch, 1, rng.noise) for _ in range(2))
     f, baseline = (q.log_joint(batch, z) - q.log_q(batch, z) for z in (z, other))
     log_q = batch.scale * ((f - baseline).detach() * q.log_q(batch, z)).sum()
@@ -340,7 +349,7 @@ def test_the_posterior_predicts_by_draws_of_q():
 
 def test_a_step_that_is_too_long_is_named():
     problem, _ = regression()
-    with pytest.raises(NumericalTrouble, match=r"lower inference.lr"):
+    with pytest.raises(NumericalError, match=r"lower inference.lr"):
         train(gaussian_vi(optimizer="sgd", lr=100.0), LINEAR, problem, 200)
 
 
@@ -349,7 +358,7 @@ def test_a_log_joint_without_a_gradient_is_refused():
     dull = OfUnknownPrior(model)
     dull.log_prior = lambda theta: model.log_prior(theta).detach()
     dull.log_likelihood = lambda theta, batch: model.log_likelihood(theta, batch).detach()
-    with pytest.raises(Misfit, match="cannot be differentiated"):
+    with pytest.raises(ConfigMismatchError, match="cannot be differentiated"):
         gaussian_vi().init(dull, problem, Streams(0))
 
 

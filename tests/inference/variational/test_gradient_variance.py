@@ -1,4 +1,5 @@
-"""The laboratory: what it finds of estimators whose bias and variance are known, and that it leaves the training alone."""
+"""The laboratory: what it finds of estimators whose bias and variance are known, and that it leaves
+the training alone."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from components.contracts.streams import Beside
 from components.inference.variational.laboratory.evidence import log_evidence, log_joint
 from components.inference.variational.laboratory.frozen import Frozen
 from components.inference.variational.laboratory.spread import (
-    Measurable,
-    at_batch,
-    over_batches,
-    spread_of,
+    MeasuredEstimator,
+    measure_spread,
+    spread_at_batch,
+    spread_over_batches,
 )
 from runner import CONF
 from runner.compose.build import build_component
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -57,7 +58,9 @@ def laboratory(**changes):
         "gradients": ["reparam", LEARNER],
     }
     return build_component(
-        "inference", fill_in("inference", values | small | changes, "inference"), "inference"
+        "inference",
+        expand_component("inference", values | small | changes, "inference"),
+        "inference",
     )
 
 
@@ -91,7 +94,7 @@ class Known(Gradient):
 
 
 def known(sd=1.0, offset=0.0):
-    return Measurable("known", Known(name="known", sd=sd, offset=offset), [0], Streams(0))
+    return MeasuredEstimator("known", Known(name="known", sd=sd, offset=offset), [0], Streams(0))
 
 
 def rows(m, seed=0, sd=1.0):
@@ -101,7 +104,7 @@ def rows(m, seed=0, sd=1.0):
 
 def test_moments_of_estimates_are_those_of_numpy():
     g = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4]
-    found = spread_of((torch.from_numpy(row), 0.1 * k) for k, row in enumerate(g))
+    found = measure_spread((torch.from_numpy(row), 0.1 * k) for k, row in enumerate(g))
     assert np.allclose(found.mean, g.mean(0))
     assert np.allclose(found.variance, g.var(0, ddof=1))
     assert found.trace == pytest.approx(np.trace(np.cov(g.T)))
@@ -111,17 +114,18 @@ def test_moments_of_estimates_are_those_of_numpy():
 
 def test_what_was_learnt_is_held_while_it_is_measured():
     one = known()
-    at_batch(one, Vector(), rows(1)[0], Streams(1), 10, [True])
+    spread_at_batch(one, Vector(), rows(1)[0], Streams(1), 10, [True])
     assert one.state == [0]
     one.learn(Vector(), rows(1)[0])
     assert one.state == [1]
 
 
 def test_the_share_of_the_minibatch_and_the_bias_of_known_estimators():
-    """Rows N(0, 1), four a batch: the variance of their mean is 1/4 a component, that of the noise sd²."""
+    """Rows N(0, 1), four a batch: the variance of their mean is 1/4 a component, that of the noise
+    sd²."""
     module, batches = Vector(), rows(2_000)
     watched = [known(0.5), known(1.0), known(0.5, offset=0.2)]
-    found = over_batches(watched, module, batches, [Streams(k) for k in range(3)], [True])
+    found = spread_over_batches(watched, module, batches, [Streams(k) for k in range(3)], [True])
     assert found[0].minibatch_share == pytest.approx(0.25 / (0.25 + 0.25), abs=0.03)
     assert found[1].minibatch_share == pytest.approx(0.25 / (0.25 + 1.0), abs=0.03)
     assert found[1].bias_p > 0.01
@@ -135,9 +139,9 @@ def test_p_values_of_unbiased_estimators_are_uniform():
     for k in range(80):
         pair = [known(0.5), known(1.0)]
         p.append(
-            over_batches(pair, Vector(), rows(20, k), [Streams(k), Streams(1_000 + k)], [True])[
-                1
-            ].bias_p
+            spread_over_batches(
+                pair, Vector(), rows(20, k), [Streams(k), Streams(1_000 + k)], [True]
+            )[1].bias_p
         )
     assert 0.03 < np.mean(np.array(p) < 0.1) + 0.03 < 0.25
     assert 0.35 < np.mean(p) < 0.65
@@ -222,7 +226,8 @@ def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
 
 
 def test_of_the_guide_alone():
-    """Of a Bernoulli model the parameters of p are left out: their gradient has its variance in every estimator."""
+    """Of a Bernoulli model the parameters of p are left out: their gradient has its variance in
+    every estimator."""
     problem = binary_rows()
     model = small_dvae(problem)
     frozen = Frozen(model, problem, 0, Streams(0), True)
@@ -256,7 +261,8 @@ def test_its_table_and_its_figure(tmp_path):
 
 # ---- VarGrad's coefficient and the evidence ----------------------------------------------------------------------------
 def test_corrections_are_those_of_an_enumerated_model():
-    """δ_i/E a = Cov(f, h_i²)/(Var(h_i) E f), eq. (5.14), over all 64 values of z, of each row alone."""
+    """δ_i/E a = Cov(f, h_i²)/(Var(h_i) E f), eq. (5.14), over all 64 values of z, of each row
+    alone."""
     problem = binary_rows()
     model = small_dvae(problem)
     frozen = Frozen(model, problem, 0, Streams(0), True)
@@ -277,7 +283,8 @@ def test_corrections_are_those_of_an_enumerated_model():
 
 
 def test_corrections_of_a_global_q_are_those_of_the_whole_bound():
-    """f = log q(θ) − log p(y, θ) of all rows together: by the scores ε/σ and ε² − 1, written out."""
+    """f = log q(θ) − log p(y, θ) of all rows together: by the scores ε/σ and ε² − 1, written
+    out."""
     problem = real(n=24, n_tasks=1, missing=0.0)
     state, rng = train(laboratory(train=TRAIN | {"noise": "shared"}).train, LINEAR, problem, 3)
     q = state.module

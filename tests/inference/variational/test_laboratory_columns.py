@@ -1,4 +1,5 @@
-"""Columns of the laboratory's studies: scores go by the keys in which gradients differ, which a row's overrides can change."""
+"""Columns of the laboratory's studies: scores go by the keys in which gradients differ, which a
+row's overrides can change."""
 
 from __future__ import annotations
 

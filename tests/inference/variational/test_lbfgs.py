@@ -1,4 +1,5 @@
-"""lbfgs: its direction and line search literally, its optimum against SciPy's, its state through a checkpoint."""
+"""lbfgs: its direction and line search literally, its optimum against SciPy's, its state through a
+checkpoint."""
 
 from __future__ import annotations
 
@@ -14,8 +15,13 @@ from torch import nn
 
 from components.inference.variational.lbfgs import flatten
 from components.maths.line_search.limited_memory import find_direction
-from components.maths.line_search.strong_wolfe import CURVATURE, SUFFICIENT, Trial, strong_wolfe
-from components.trouble import NumericalTrouble
+from components.maths.line_search.strong_wolfe import (
+    CURVATURE,
+    SUFFICIENT_DECREASE,
+    Trial,
+    strong_wolfe,
+)
+from components.trouble import NumericalError
 from runner.execution import checkpoint
 
 
@@ -92,7 +98,7 @@ def test_strong_wolfe_conditions_hold(name, first):
     trial, evaluations = strong_wolfe(phi, start, first, 40)
     assert trial is not None
     assert evaluations <= 40
-    assert trial.value <= start.value + SUFFICIENT * trial.step * start.slope
+    assert trial.value <= start.value + SUFFICIENT_DECREASE * trial.step * start.slope
     assert abs(trial.slope) <= CURVATURE * abs(start.slope)
 
 
@@ -190,13 +196,13 @@ def test_restarts_of_a_model_that_has_none_are_refused():
 def test_a_failed_cholesky_shortens_the_step_and_at_the_start_is_an_error():
     def barrier(theta):
         if float(theta[0]) > 1.2:
-            raise NumericalTrouble("Cholesky of K failed", "raise model.jitter")
+            raise NumericalError("Cholesky of K failed", "raise model.jitter")
         return (theta[0] - 1) ** 2 - 0.1 * torch.log(1.2 - theta[0])
 
     _, state, infos = run(Function(barrier, [-40.0]), gradient_tolerance=1e-8, tolerance=0.0)
     assert infos[-1]["grad_norm"] < 1e-6
     assert 0.8 < float(state.module.theta) < 1.0
-    with pytest.raises(NumericalTrouble, match=r"raise model.jitter"):
+    with pytest.raises(NumericalError, match=r"raise model.jitter"):
         run(Function(barrier, [3.0]))
 
 

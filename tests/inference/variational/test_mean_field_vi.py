@@ -13,7 +13,8 @@ from runner.execution.rng import Streams
 
 
 def orthogonal(n=30, noise=0.3) -> Supervised:
-    """A linear regression whose columns, the constant included, are orthogonal: its posterior factorises."""
+    """A linear regression whose columns, the constant included, are orthogonal: its posterior
+    factorises."""
     g = torch.Generator().manual_seed(0)
     ones = torch.ones(n, 1, dtype=torch.float64)
     q, _ = torch.linalg.qr(
@@ -30,7 +31,8 @@ LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.09)
 
 
 def exact(problem):
-    """Mean and standard deviation of w, b given y: precision x_jᵀx_j/σ² + 1/s² for each coordinate."""
+    """Mean and standard deviation of w, b given y: precision x_jᵀx_j/σ² + 1/s² for each
+    coordinate."""
     x = torch.cat([problem.train.x, torch.ones(problem.n, 1, dtype=torch.float64)], 1)
     precision = x.T @ x / 0.09 + torch.eye(4, dtype=torch.float64) / 0.64
     assert float((precision - torch.diag(precision.diagonal())).abs().max()) < 1e-9
@@ -39,7 +41,8 @@ def exact(problem):
 
 
 def distance(estimator):
-    """Largest error of q's means, in posterior standard deviations, and of its log standard deviations."""
+    """Largest error of q's means, in posterior standard deviations, and of its log standard
+    deviations."""
     problem = orthogonal()
     inference = component(
         "inference", "mean_field_vi", lr=0.01, estimator=estimator, n_samples=20, initial_std=0.3
@@ -110,7 +113,8 @@ def test_local_reparameterisation_is_kingma_equation_6():
 
 
 def test_local_and_weight_sampling_agree_in_distribution():
-    """For one row, sampling pre-activations or weights gives f of the same mean and variance, through a ReLU layer."""
+    """For one row, sampling pre-activations or weights gives f of the same mean and variance,
+    through a ReLU layer."""
     q, rng = some_q(real(n=3))
     x, n = real(n=3).train.x, 40_000
     by_weights, by_units = q.network.outputs(q.draw(n, rng.noise), x), q.local(x, n, rng.noise)
@@ -122,8 +126,8 @@ def test_local_and_weight_sampling_agree_in_distribution():
 
 @pytest.mark.parametrize("estimator", ["local", "weights"])
 def test_elbo_and_its_gradient_are_unbiased(estimator):
-    """Linear network: E_q log N(y|xw + b, σ²) = log N(y|xμ + μ_b, σ²) − Σ x²σ²/2σ² has a closed form, and minibatches
-    of random rows with weight N/B must not bias it."""
+    """Linear network: E_q log N(y|xw + b, σ²) = log N(y|xμ + μ_b, σ²) − Σ x²σ²/2σ² has a closed
+    form, and minibatches of random rows with weight N/B must not bias it."""
     problem = orthogonal(n=24)
     problem.batch_size = 6
     inference = component("inference", "mean_field_vi", estimator=estimator, n_samples=2)
@@ -178,7 +182,8 @@ def test_kl_scale_and_noise_prior_enter_the_bound():
 
 @pytest.mark.parametrize("t", [0, 3, 10, 25])
 def test_warmup_climbs_with_the_weight_t_of_warmup(t):
-    """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; what is recorded is the bound itself."""
+    """6.2 of Rodríguez Santana and Hernández-Lobato: β = t/warmup, then 1; what is recorded is the
+    bound itself."""
     problem, rng, again = real(), Streams(0), Streams(0)
     inference = component("inference", "mean_field_vi", kl_scale=0.5, warmup=10)
     state = replace(

@@ -1,4 +1,5 @@
-"""Variational inference of a model with its guide: it reaches a maximum that is known, and holds its gradient as a part."""
+"""Variational inference of a model with its guide: it reaches a maximum that is known, and holds
+its gradient as a part."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from unlabelled_problems import log_evidence, real_rows
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.list_and_show import main as catalogue
-from runner.compose.build import build_component, held_components
+from runner.compose.build import build_component, nested_components
 from runner.compose.config import prepare
 from runner.compose.fit.pairs import check_pairs
-from runner.compose.parts import fill_in, held_roles
+from runner.compose.parts import expand_component, nested_roles
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -33,7 +34,7 @@ def vi(**changes):
         "lr": 1e-3,
         "momentum": 0.9,
     }
-    full = fill_in("inference", values | changes, "inference")
+    full = expand_component("inference", values | changes, "inference")
     return build_component("inference", full, "inference")
 
 
@@ -47,7 +48,8 @@ def trained(inference, problem, model, steps):
 
 @pytest.mark.parametrize(("optimizer", "lr"), [("adam", 0.01), ("sgd", 0.002)])
 def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(optimizer, lr):
-    """Tipping and Bishop (1999), eqs. (7), (8): σ² is the mean of the eigenvalues left out, W those kept less σ²."""
+    """Tipping and Bishop (1999), eqs. (7), (8): σ² is the mean of the eigenvalues left out, W those
+    kept less σ²."""
     problem = real_rows(n=80)
     x = problem.train.x
     values = torch.linalg.eigvalsh(torch.cov(x.T, correction=0)).flip(0)
@@ -69,9 +71,9 @@ def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(opt
 # ---- the gradient as a part of the inference ------------------------------------------------------------------------
 def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     made = make_job(*VAE_DIGITS, "inference.n_samples=3")
-    assert held_roles(type(made.inference)) == {"gradient": "gradient"}
+    assert nested_roles(type(made.inference)) == {"gradient": "gradient"}
     assert made.config["inference"]["gradient"] == {"name": "reparam", "n_samples": 3}
-    assert [path for path, _ in held_components(made.inference, "inference")] == [
+    assert [path for path, _ in nested_components(made.inference, "inference")] == [
         "inference.gradient"
     ]
     own = make_job(

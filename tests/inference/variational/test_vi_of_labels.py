@@ -1,4 +1,5 @@
-"""Variational inference of labels by any gradient: what its posterior predicts, and the bound that it is scored by."""
+"""Variational inference of labels by any gradient: what its posterior predicts, and the bound that
+it is scored by."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.inference.variational import vi as module_of_vi
 from components.problems.supervised import Supervised
 from runner.compose.build import build_component
 from runner.compose.config import prepare
-from runner.compose.parts import fill_in
+from runner.compose.parts import expand_component
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -23,7 +24,7 @@ LABELS = ["+experiment=cv_dgp", "smoke=true"]
 def vi(**changes):
     return build_component(
         "inference",
-        fill_in("inference", defaults("inference", "vi") | changes, "inference"),
+        expand_component("inference", defaults("inference", "vi") | changes, "inference"),
         "inference",
     )
 
@@ -61,7 +62,8 @@ def test_it_learns_a_curve_and_its_bound_rises():
 
 
 def test_the_score_is_minus_the_bound_on_all_rows_at_noise_that_stays(monkeypatch):
-    """-Σ_n S⁻¹ Σ_s log p(y_n | ε_ns) + KL, with KL once however many parts the rows are taken in."""
+    """-Σ_n S⁻¹ Σ_s log p(y_n | ε_ns) + KL, with KL once however many parts the rows are taken
+    in."""
     monkeypatch.setattr(module_of_vi, "CHUNK", 25)
     problem, inference = curve(), vi(bound_samples=3)
     state, _ = started(inference, problem)
@@ -92,7 +94,8 @@ def test_the_score_has_the_mean_of_the_bound():
 
 
 def test_records_of_before_its_keys_are_read(make_job):
-    """``n_predict`` and ``bound_samples`` came later: what was recorded without them is the same run."""
+    """``n_predict`` and ``bound_samples`` came later: what was recorded without them is the same
+    run."""
     made = make_job("+experiment=vae_digits", "smoke=true")
     config = OmegaConf.create(made.config)
     for key in ("n_predict", "bound_samples"):

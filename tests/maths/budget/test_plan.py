@@ -1,4 +1,5 @@
-"""The best plan against an exhaustive grid, simulation and its own bound, and constraints that nothing satisfies."""
+"""The best plan against an exhaustive grid, simulation and its own bound, and constraints that
+nothing satisfies."""
 
 from __future__ import annotations
 
@@ -6,18 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from components.maths.budget.choices import beaten_by, judge
+from components.maths.budget.choices import find_dominators, judge
 from components.maths.budget.frontier import frontier
 from components.maths.budget.plan import TOLERANCE, best_plan, safest_plan
 from components.maths.budget.spends import Spends
 from components.maths.budget.sum_law import SumLaw
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def made(
     k: int, c: int, seed: int = 0, draws: int = 150
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """base [S, k], response [S, k, k·c] and variance of the noises' sum of a goodwill whose decay and channels are drawn."""
+    """base [S, k], response [S, k, k·c] and variance of the noises' sum of a goodwill whose decay
+    and channels are drawn."""
     rng = np.random.default_rng(seed)
     decay, q = rng.beta(20, 20, draws), np.abs(rng.normal(0.3, 0.15, (draws, c)))
     response = np.zeros((draws, k, k, c))
@@ -98,7 +100,8 @@ def test_the_budget_is_spent_to_the_last_digit_where_it_binds():
 
 
 def test_equal_channels_are_worth_the_same_and_risk_splits_them():
-    """Two channels of one law, apart from each other: of all that spend the budget the equal split has least variance."""
+    """Two channels of one law, apart from each other: of all that spend the budget the equal split
+    has least variance."""
     rng = np.random.default_rng(3)
     q = rng.normal(1.0, 0.2, (4000, 2))
     q = np.concatenate([q, q[:, ::-1]])  # exchangeable in the draws themselves
@@ -135,8 +138,8 @@ def test_the_frontier_rises_and_nothing_on_it_is_beaten():
     assert np.all(np.diff(means) > 0)
     assert np.all(np.diff(sds) > 0)
     assert np.all(np.diff(np.diff(means) / np.diff(sds)) < 1e-6)  # concave
-    assert beaten_by(means, sds) == [None] * 6
-    assert beaten_by([*means, means[2]], [*sds, sds[2] + 0.001])[-1] == 2
+    assert find_dominators(means, sds) == [None] * 6
+    assert find_dominators([*means, means[2]], [*sds, sds[2] + 0.001])[-1] == 2
     for p in plans:
         assert within.broken(p.u) is None
         rng = np.random.default_rng(0)
@@ -158,7 +161,7 @@ def test_the_frontier_rises_and_nothing_on_it_is_beaten():
 )  # fmt: skip
 def test_what_nothing_satisfies_is_named(extra, risk, said):
     law = SumLaw.of_draws(*made(1, 2))
-    with pytest.raises(Misfit, match=said) as told:
+    with pytest.raises(ConfigMismatchError, match=said) as told:
         best_plan(law, spends(2, 10.0, extra=extra), risk)
     assert "\n" not in str(told.value)
 

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not inst
 @pytest.mark.parametrize("upper", [math.inf, 1.3, 0.9])
 @pytest.mark.parametrize("p", [0, 1, 6])
 def test_the_same_bits(p, upper):
-    """Without columns, with one and several, π of 0 and 1 among them, and where a limit refuses scans and redraws σ."""
+    """Without columns, with one and several, π of 0 and 1 among them, and where a limit refuses
+    scans and redraws σ."""
     C, n, g = 30, 20, torch.Generator().manual_seed(p)
     X = torch.randn(n, p, generator=g, dtype=torch.float64)
     y = X.sum(1) / 3 + torch.randn(C, n, generator=g, dtype=torch.float64)

@@ -1,4 +1,5 @@
-"""The elevation map against the formula as it stands in print, and the compiled loop against the map."""
+"""The elevation map against the formula as it stands in print, and the compiled loop against the
+map."""
 
 from __future__ import annotations
 

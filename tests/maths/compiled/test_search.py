@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from components.maths.compiled import loops
-from components.maths.compiled.search import points_below
+from components.maths.compiled.search import count_points_below
 
 
 @pytest.mark.skipif(not loops.available(), reason="numba is not installed")
@@ -16,4 +16,4 @@ def test_places_are_those_of_a_search():
     edges = edges.sort(1).values
     edges[0] = 0.0
     edges[1] = 1.0
-    assert torch.equal(points_below(points, edges), torch.searchsorted(points, edges))
+    assert torch.equal(count_points_below(points, edges), torch.searchsorted(points, edges))

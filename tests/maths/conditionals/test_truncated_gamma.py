@@ -12,9 +12,9 @@ from components.maths.conditionals import truncated_gamma
 from components.maths.conditionals.exact_root import root
 from components.maths.conditionals.truncated_gamma import (
     deviations,
-    gamma_beyond,
-    gamma_of,
-    variance_of,
+    sample_gamma,
+    sample_gamma_above,
+    variance_from_gamma,
 )
 
 
@@ -30,7 +30,7 @@ def law(a, c):
 @pytest.mark.parametrize("a", [0.3, 1.0, 2.5, 60.0])
 def test_gamma_numbers_have_their_law(a):
     with np.errstate(over="ignore"):
-        drawn = [gamma_of(a, seed, 0)[0] for seed in seeds(1500)]
+        drawn = [sample_gamma(a, seed, 0)[0] for seed in seeds(1500)]
     assert stats.kstest(drawn, stats.gamma(a).cdf).pvalue > 1e-3
 
 
@@ -40,14 +40,15 @@ def test_gamma_numbers_have_their_law(a):
 )
 def test_numbers_beyond_a_limit_have_theirs(a, c):
     with np.errstate(over="ignore"):
-        drawn = np.array([gamma_beyond(a, c, seed) for seed in seeds(1500)])
+        drawn = np.array([sample_gamma_above(a, c, seed) for seed in seeds(1500)])
     assert drawn.min() >= c
     assert stats.kstest(drawn, law(a, c)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("upper", [0.9, 1.5, float("inf")])
 def test_variances_are_inverse_gamma_below_their_limit(upper):
-    """σ² ~ InvGamma(4, 3) given σ ≤ upper: 3/σ² is a gamma number given that it is at least 3/upper²."""
+    """σ² ~ InvGamma(4, 3) given σ ≤ upper: 3/σ² is a gamma number given that it is at least
+    3/upper²."""
     generator = torch.Generator().manual_seed(0)
     g = torch._standard_gamma(torch.full((20_000,), 4.0, dtype=torch.float64), generator=generator)
     found = deviations(g, 4.0, torch.full_like(g, 3.0), upper)
@@ -65,9 +66,11 @@ def test_compiled_numbers_are_the_same():
 
     for part in truncated_gamma.compilable:
         register_jitable(part)
-    compiled = njit(lambda g, a, half, upper: variance_of(g, a, half, upper))
+    compiled = njit(lambda g, a, half, upper: variance_from_gamma(g, a, half, upper))
     g = torch._standard_gamma(
         torch.full((300,), 2.5, dtype=torch.float64), generator=torch.Generator().manual_seed(1)
     )
     with np.errstate(over="ignore"):
-        assert all(compiled(x, 2.5, 5.0, 1.1) == variance_of(x, 2.5, 5.0, 1.1) for x in g.tolist())
+        assert all(
+            compiled(x, 2.5, 5.0, 1.1) == variance_from_gamma(x, 2.5, 5.0, 1.1) for x in g.tolist()
+        )

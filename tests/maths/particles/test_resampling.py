@@ -184,7 +184,8 @@ def test_quantiles_are_numpys():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("n", [399, 400, 1000, 3001])
 def test_quantiles_of_the_tails_are_those_of_a_whole_sort(n, dtype):
-    """Ordered as particles are after they were resampled, with many equal, all equal, rough and infinite values."""
+    """Ordered as particles are after they were resampled, with many equal, all equal, rough and
+    infinite values."""
     g = torch.Generator().manual_seed(0)
     plain = torch.randn(4, n, 3, generator=g, dtype=dtype)
     clumped = plain[:, (n * torch.rand(n, generator=g) ** 8).long().sort().values]

@@ -1,4 +1,5 @@
-"""Draws of the states against the dense Gaussian, exactly: a draw is linear in its normal numbers."""
+"""Draws of the states against the dense Gaussian, exactly: a draw is linear in its normal
+numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from components.maths.compiled import simulation_smoother as compiled
 from components.maths.series.simulation_smoother import (
     Sparse,
     StateLayout,
-    StateNumbers,
+    StateRandomNumbers,
     in_order,
     simulate_states,
 )
@@ -42,8 +43,10 @@ def numbers(C, layout, generator=None):
     n, d = layout.F.shape
     shapes = ((C, d), (C, n - 1, len(layout.noisy)), (C, n))
     if generator is None:
-        return StateNumbers(*(torch.zeros(shape, dtype=F64) for shape in shapes))
-    return StateNumbers(*(torch.randn(shape, generator=generator, dtype=F64) for shape in shapes))
+        return StateRandomNumbers(*(torch.zeros(shape, dtype=F64) for shape in shapes))
+    return StateRandomNumbers(
+        *(torch.randn(shape, generator=generator, dtype=F64) for shape in shapes)
+    )
 
 
 @pytest.mark.parametrize("name", list(SUMS)[:-1])
@@ -56,7 +59,7 @@ def test_a_draw_has_the_mean_and_covariance_of_the_states_given_y(name):
         size = d + (n - 1) * k + n
         unit = torch.cat([torch.zeros(1, size, dtype=F64), torch.eye(size, dtype=F64)])
         first, states, observations = unit.split([d, (n - 1) * k, n], 1)
-        drawn = StateNumbers(first, states.unflatten(1, (n - 1, k)), observations)
+        drawn = StateRandomNumbers(first, states.unflatten(1, (n - 1, k)), observations)
         rows = [x[c].expand(size + 1, *x[c].shape) for x in (system.G, scale, noise)]
         y = (design.y - system.offset[c]).expand(size + 1, n)
         alpha, eta = simulate_states(layout, y, *rows, drawn)

@@ -14,7 +14,8 @@ SETS = 2
 
 @pytest.fixture(scope="module")
 def case():
-    """A system with singular noises, a static state and a stock; its data, and the exact posterior of its states."""
+    """A system with singular noises, a static state and a stock; its data, and the exact posterior
+    of its states."""
     data = problem(times=14, missing=MISSING)
     built = model(
         "semilocal_trend",

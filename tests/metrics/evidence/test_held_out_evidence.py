@@ -1,4 +1,5 @@
-"""log p(x) of held-out rows: exact on probabilistic PCA, unbiased for any guide and schedule, blind to what trained it."""
+"""log p(x) of held-out rows: exact on probabilistic PCA, unbiased for any guide and schedule, blind
+to what trained it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 N = 25
@@ -138,7 +139,8 @@ def test_the_schedule_goes_from_prior_to_posterior(temperatures):
 
 @pytest.mark.parametrize("temperatures", [1, 3, 8])
 def test_annealed_weights_are_unbiased_whatever_the_schedule(temperatures):
-    """Few temperatures, rows near the centre, so that weights are bounded: the mean of ŵ must be p(x) all the same."""
+    """Few temperatures, rows near the centre, so that weights are bounded: the mean of ŵ must be
+    p(x) all the same."""
     few = real_rows(n=4)
     module = ppca(few, exact_guide=True)
     (up,) = module.generative.network.layers
@@ -154,7 +156,8 @@ def test_annealed_weights_are_unbiased_whatever_the_schedule(temperatures):
 
 
 def test_step_sizes_of_the_run_that_counts_were_learnt_before_it(problem):
-    """They depend on nothing that it draws: given them and its noise, the weights are those of one run of fixed steps."""
+    """They depend on nothing that it draws: given them and its noise, the weights are those of one
+    run of fixed steps."""
     target, like = (
         target_of(ppca(problem, exact_guide=True), problem.test),
         torch.zeros(N, 2, dtype=torch.float64),
@@ -185,7 +188,8 @@ def test_many_temperatures_find_the_likelihood(problem):
 
 
 def test_a_transition_leaves_its_target_in_place():
-    """Draws of N(0, (β/v + 1 − β)⁻¹) stay draws of it, with steps so coarse that a third is refused."""
+    """Draws of N(0, (β/v + 1 − β)⁻¹) stay draws of it, with steps so coarse that a third is
+    refused."""
     v, beta = 0.2, 0.4
 
     def target(z):
@@ -197,7 +201,7 @@ def test_a_transition_leaves_its_target_in_place():
     eps = torch.full((1,), 1.7 * sd, dtype=torch.float64)
     for _ in range(3):
         z, there, rate = transition(
-            partial(annealed.with_slope, target, beta), z, eps[:, None], 10, g
+            partial(annealed.annealed_log_density, target, beta), z, eps[:, None], 10, g
         )
     torch.testing.assert_close(there, target(z))
     assert float(rate.mean()) < 0.9
@@ -260,7 +264,7 @@ def test_what_has_no_guide_of_rows_is_refused(problem):
             return torch.zeros(1, batch.n_rows)
 
     problem.evidence = LatentEvidence("laplace", 10, 0, 1, 1)
-    with pytest.raises(Misfit, match=r"dataset\.proposal=guide"):
+    with pytest.raises(ConfigMismatchError, match=r"dataset\.proposal=guide"):
         problem.score(Known(), Streams(0))
 
 
@@ -270,7 +274,7 @@ def test_intensities_outside_0_and_1_are_refused(value):
     Unlabelled("b", "binary", Rows(good, 1.0), Rows(good, 1.0), None)
     bad = good.clone()
     bad[0, 1] = value
-    with pytest.raises(Misfit, match=r"\[0, 1\]"):
+    with pytest.raises(ConfigMismatchError, match=r"\[0, 1\]"):
         Unlabelled("b", "binary", Rows(bad, 1.0), Rows(good, 1.0), None)
     Unlabelled("r", "real", Rows(bad, 1.0), Rows(good, 1.0), None)
 

@@ -1,4 +1,5 @@
-"""The deep GP with its top layer integrated out, against its equations written out and the shallow GPs it starts from."""
+"""The deep GP with its top layer integrated out, against its equations written out and the shallow
+GPs it starts from."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def test_bound_is_its_equation(problem, top):
 
 @pytest.mark.parametrize(("top", "shallow"), [("independent", "igp"), ("coregionalised", "cgp")])
 def test_without_a_warp_it_is_the_shallow_gp(problem, top, shallow):
-    """Inner variance → 0 under an identity mean: the bound is the log marginal likelihood of the exact GP."""
+    """Inner variance → 0 under an identity mean: the bound is the log marginal likelihood of the
+    exact GP."""
     deep = build(
         problem,
         top=top,
@@ -144,7 +146,8 @@ def test_a_draw_is_one_function(problem):
 
 
 def test_kl_of_the_wrong_sign_would_be_seen(problem):
-    """Training lowers the KL of functions that the labels do not ask for; with its sign flipped it would grow."""
+    """Training lowers the KL of functions that the labels do not ask for; with its sign flipped it
+    would grow."""
     module = build(problem, n_inducing=6, inner_q_mean=2.0)
     start = module.elbo(
         problem.train, module.draw_noise(None, 1, torch.Generator().manual_seed(0))

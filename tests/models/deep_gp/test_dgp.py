@@ -1,4 +1,5 @@
-"""The deep GP whose posterior alone is learnt: the equations as printed, the family's own layer, and gradients row by row."""
+"""The deep GP whose posterior alone is learnt: the equations as printed, the family's own layer,
+and gradients row by row."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.models.deep_gp.layer import GPLayer
 from components.problems.supervised import Supervised
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -48,7 +49,8 @@ def noise_of(module, batch, S=2, seed=3):
 
 
 def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6):
-    """f_1 and the moments of f_2 for one row and one noise, from K_uu, K_fu and K_ff as B.2.2 prints them, unwhitened."""
+    """f_1 and the moments of f_2 for one row and one noise, from K_uu, K_fu and K_ff as B.2.2
+    prints them, unwhitened."""
 
     def k(a, b):
         return variance * torch.exp(-0.5 * torch.cdist(a, b).square() / lengthscale**2)
@@ -74,7 +76,8 @@ def sampled_by_hand(module, x, noise, lengthscale=2.0, variance=2.0, jitter=1e-6
 
 @pytest.mark.parametrize("top", ["sampled", "integrated"])
 def test_the_rows_of_the_bound_are_those_printed(top):
-    """(B.7) row by row: log N(y_b; f_2(ε_2), σ²) at f_1(ε_1), or its mean over f_2 in closed form."""
+    """(B.7) row by row: log N(y_b; f_2(ε_2), σ²) at f_1(ε_1), or its mean over f_2 in closed
+    form."""
     data = problem()
     module = built(data, top=top, inner_dim=3)
     batch = data.train.part(slice(0, 4), 10.0)
@@ -103,7 +106,8 @@ def test_the_two_tops_have_one_mean():
 
 
 def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
-    """Mean, variance and KL of ``GPLayer`` with the same q, and the gradients of all that is learnt."""
+    """Mean, variance and KL of ``GPLayer`` with the same q, and the gradients of all that is
+    learnt."""
     data = problem()
     layer = built(data, inner_dim=2).inner
     assert layer.mean_weight is not None
@@ -123,7 +127,8 @@ def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
 
 
 def test_only_the_posterior_is_learnt():
-    """P = Σ_l Q_l (M + M(M + 1)/2): 390 of B.2.2; kernels, noise and inducing inputs are not among them."""
+    """P = Σ_l Q_l (M + M(M + 1)/2): 390 of B.2.2; kernels, noise and inducing inputs are not among
+    them."""
     module = built(problem(D=5), n_inducing=10, trained=False)
     assert {name for name, _ in module.named_parameters()} == {
         "inner.q_mean", "inner.q_packed", "top.q_mean", "top.q_packed",
@@ -136,7 +141,8 @@ def test_only_the_posterior_is_learnt():
 
 
 def test_inducing_inputs_are_centroids_and_those_of_the_top_their_means():
-    """k-means of the inputs, which the identity mean leads to the top; principal axes where the width is smaller."""
+    """k-means of the inputs, which the identity mean leads to the top; principal axes where the
+    width is smaller."""
     from sklearn.cluster import KMeans
 
     data = problem(D=3)
@@ -214,7 +220,8 @@ def test_gradients_row_by_row_are_those_of_single_backward_passes(top):
 
 
 def test_curvature_in_the_noise_can_be_had():
-    """Twice differentiable, as a Taylor expansion of the gradient asks: against central differences."""
+    """Twice differentiable, as a Taylor expansion of the gradient asks: against central
+    differences."""
     data = problem()
     module, batch = built(data), data.train.part(slice(0, 2), 1.0)
     parameters = list(module.parameters())
@@ -257,5 +264,5 @@ def test_predictions_integrate_the_top_and_keep_the_noise():
 def test_several_tasks_are_refused():
     data = problem()
     two = Batch(data.train.x, data.train.y.expand(-1, 2), data.train.mask.expand(-1, 2), 1.0)
-    with pytest.raises(Misfit, match="model=dgp: has one output"):
+    with pytest.raises(ConfigMismatchError, match="model=dgp: has one output"):
         component("model", "dgp").build(Supervised("two", "real", two, two, None), Streams(0))

@@ -1,4 +1,5 @@
-"""The bound of the multi-task deep GPs against eqs. (3.12) to (3.14) evaluated literally, and as an estimator."""
+"""The bound of the multi-task deep GPs against eqs. (3.12) to (3.14) evaluated literally, and as an
+estimator."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SMALL = {"inner_dim": 2, "n_inducing": 6}
 
 
 def perturbed(name: str, problem, **changes) -> MultiTaskDGP:
-    """A built model with every parameter moved at random, so that nothing is zero or equal by initialisation."""
+    """A built model with every parameter moved at random, so that nothing is zero or equal by
+    initialisation."""
     module = component("model", name, **{**SMALL, **changes}).build(problem, Streams(0))
     g = torch.Generator().manual_seed(5)
     with torch.no_grad():
@@ -31,7 +33,8 @@ def perturbed(name: str, problem, **changes) -> MultiTaskDGP:
 
 
 def dense_process(layer, group: int, q: int, x: torch.Tensor) -> tuple[float, float]:
-    """Mean and variance at one input x [D] of one process, by the unwhitened equations with explicit inverses."""
+    """Mean and variance at one input x [D] of one process, by the unwhitened equations with
+    explicit inverses."""
     Z, length = layer.inducing[group], layer.log_lengthscale[group].exp()
     s2 = layer.log_variance[group].exp()
     K = kernel(Z, Z, length, s2, layer.shape) + s2 * layer.jitter * torch.eye(len(Z), dtype=Z.dtype)
@@ -47,7 +50,8 @@ def dense_process(layer, group: int, q: int, x: torch.Tensor) -> tuple[float, fl
 
 
 def dense_kl(layer) -> float:
-    """Σ KL[q(u) ‖ p(u)] over the layer's processes, unwhitened: the last three sums of eq. (3.12)."""
+    """Σ KL[q(u) ‖ p(u)] over the layer's processes, unwhitened: the last three sums of eq.
+    (3.12)."""
     total = 0.0
     for group in range(layer.q_mean.shape[0]):
         Z, length, s2 = (
@@ -187,7 +191,8 @@ def noise_of_rows(noise: DGPNoise, part: Batch, rows: torch.Tensor) -> DGPNoise:
 
 @pytest.mark.parametrize("name", ["smdgp", "mmdgp", "idgp"])
 def test_minibatch_bounds_average_to_the_whole(name):
-    """Over a partition into equal batches, with the same noise for each row, the mean is exact: it is unbiased."""
+    """Over a partition into equal batches, with the same noise for each row, the mean is exact: it
+    is unbiased."""
     problem = real(n=12)
     module = perturbed(name, problem)
     noise = module.draw_noise(problem.train, 2, torch.Generator().manual_seed(1))

@@ -1,4 +1,5 @@
-"""Limits in which members of the deep GP family coincide with each other, with SVGP and with exact GPs."""
+"""Limits in which members of the deep GP family coincide with each other, with SVGP and with exact
+GPs."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import Batch
 from components.maths.kernels import kernel
 from components.maths.natural_gradient import natural_step
-from components.models.deep_gp.build import Specific, build_shared_and_specific, make_linear_map
+from components.models.deep_gp.build import (
+    TaskSpecificProcesses,
+    build_shared_and_specific,
+    make_linear_map,
+)
 from components.models.deep_gp.layout import Layout
 from runner.execution.rng import Streams
 
@@ -38,7 +43,9 @@ def test_without_shared_processes_mmdgp_is_idgp():
     problem = real()
     settings = component("model", "idgp", n_inducing=10, inner_dim=3)
     a = settings.build(problem, Streams(0))
-    b = build_shared_and_specific(settings, problem, Streams(0), 0, Specific(3, None, 1.0))
+    b = build_shared_and_specific(
+        settings, problem, Streams(0), 0, TaskSpecificProcesses(3, None, 1.0)
+    )
     assert torch.equal(bound(a, problem.train), bound(b, problem.train))
 
 
@@ -51,7 +58,7 @@ def test_idgp_is_a_deep_gp_of_each_task_alone():
     module.elbo(batch, noise)["log_likelihood"].backward()
     G = module.layers()["specific 1"].inducing.grad
     alone = Batch(batch.x, batch.y, batch.mask & torch.tensor([True, False]), batch.scale)
-    other = module.noise_on(
+    other = module.sample_layer_noise(
         batch.x, Layout.of(alone.mask, batch.x.dtype), 2, torch.Generator().manual_seed(1)
     )
     module.zero_grad()
@@ -154,7 +161,8 @@ def test_inducing_at_the_data_and_one_natural_step_is_the_exact_gp():
 
 
 def test_coregionalised_top_of_rank_one_is_the_exact_icm():
-    """cov(f^t(x), f^s(x')) = a_t a_s k(x, x'), any labels missing: the bound reaches the evidence of that GP."""
+    """cov(f^t(x), f^s(x')) = a_t a_s k(x, x'), any labels missing: the bound reaches the evidence
+    of that GP."""
     problem = real(n=14)
     module = component(
         "model", "cmdgp", depth=0, n_inducing=14, inducing_by_task=False, rank=1, jitter=1e-10
@@ -180,13 +188,14 @@ def test_coregionalised_top_of_rank_one_is_the_exact_icm():
 
 
 def test_coregionalised_top_has_the_prior_covariance_of_an_icm():
-    """Under the prior, var f^t = (A Aᵀ)_tt σ²; sampled features λ^t = W^t u have covariance W^t W^sᵀ k."""
+    """Under the prior, var f^t = (A Aᵀ)_tt σ²; sampled features λ^t = W^t u have covariance W^t
+    W^sᵀ k."""
     problem = real(n=10, n_tasks=3)
     module = component("model", "cmdgp", n_inducing=5, inner_q_mean=0.0, inner_q_scale=1.0).build(
         problem, Streams(0)
     )
     mask = torch.ones(10, 3, dtype=torch.bool)
-    noise = module.noise_on(
+    noise = module.sample_layer_noise(
         problem.train.x, Layout.of(mask, torch.float64), 4000, torch.Generator().manual_seed(0)
     )
     features, _ = module.features(problem.train.x, noise)  # [S, T, n, K]
@@ -289,7 +298,8 @@ def test_inducing_inputs_of_a_task_are_its_own_rows():
     ("cmdgp", [10, 13], None, [1, 12]),
 ])  # fmt: skip
 def test_inducing_inputs_dealt_to_the_tasks(name, shared, own, top):
-    """13 in all: every shared process has them, each of three tasks 4 that start in its own rows."""
+    """13 in all: every shared process has them, each of three tasks 4 that start in its own
+    rows."""
     problem = real(n=60, n_tasks=3)
     module = component("model", name, n_inducing=13, inducing_by_task="dealt").build(
         problem, Streams(0)

@@ -1,4 +1,5 @@
-"""Padded rows of each task, and the likelihoods of the deep GPs against quadrature and closed forms."""
+"""Padded rows of each task, and the likelihoods of the deep GPs against quadrature and closed
+forms."""
 
 from __future__ import annotations
 

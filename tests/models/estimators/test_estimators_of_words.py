@@ -1,4 +1,5 @@
-"""Words without their order: scikit-learn's own predictions, naive Bayes by its formula, what is refused."""
+"""Words without their order: scikit-learn's own predictions, naive Bayes by its formula, what is
+refused."""
 
 import numpy as np
 import pytest
@@ -6,8 +7,8 @@ import torch
 from small_nets import texts
 from small_problems import classes, component, train
 
-from components.models.estimators.word_counts import counts_of, sparse_counts
-from components.trouble import Misfit
+from components.models.estimators.word_counts import sparse_counts, to_word_counts
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 FIT = component("inference", "fit")
@@ -21,7 +22,7 @@ def by_hand(x, words):
 def test_counts_by_hand():
     x = texts().train.x
     assert np.array_equal(sparse_counts(x, 7).toarray(), by_hand(x, 9))
-    assert np.array_equal(counts_of(x, 7).numpy(), by_hand(x, 9))
+    assert np.array_equal(to_word_counts(x, 7).numpy(), by_hand(x, 9))
 
 
 @pytest.mark.parametrize("sublinear", [True, False])
@@ -73,11 +74,12 @@ def test_order_and_unknown_words_have_no_say():
 def test_what_they_cannot_fit_is_refused_in_one_line():
     for name in ("tfidf_logistic", "multinomial_naive_bayes"):
         model = component("model", name)
-        with pytest.raises(Misfit, match=r"the inputs of small are no tokens"):
+        with pytest.raises(ConfigMismatchError, match=r"the inputs of small are no tokens"):
             model.build(classes(n_classes=2), Streams(0))
         problem = texts()
         problem.train.y[:] = 1
         with pytest.raises(
-            Misfit, match=r"dataset\.n_train: 1 of 2 classes are among the training texts; raise it"
+            ConfigMismatchError,
+            match=r"dataset\.n_train: 1 of 2 classes are among the training texts; raise it",
         ):
             train(FIT, model, problem, 1)

@@ -73,7 +73,8 @@ def test_predictive_variance_is_over_trees_plus_residual_and_is_calibrated():
 
 
 def test_residual_variance_literally():
-    """Σ over rows of (squared out-of-bag error − variance over the trees that did not see the row)."""
+    """Σ over rows of (squared out-of-bag error − variance over the trees that did not see the
+    row)."""
     problem = real(n=40, n_tasks=1, missing=0.0)
     forests = component("model", "irf", trees=30, max_features=1.0).build(problem, Streams(0))
     noise = float(forests.fit(problem.train, 7)["noise"])
@@ -141,7 +142,8 @@ def digits(n_train=400):
 
 
 def noisy(n_classes, n_tasks=1):
-    """Labels that no forest can know: a third of them, for training and testing, are drawn at random."""
+    """Labels that no forest can know: a third of them, for training and testing, are drawn at
+    random."""
     problem = classes(n=200, n_inputs=3, n_classes=n_classes, n_tasks=n_tasks)
     g = torch.Generator().manual_seed(1)
     for name in ("train", "test"):
@@ -178,7 +180,8 @@ def test_calibration_is_scikit_learns(method, n_classes, n_tasks):
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 def test_calibrated_probabilities_are_better_on_rows_held_out(method):
-    """The votes on digits are too timid: with a curve they predict as many right with more, and honest, confidence."""
+    """The votes on digits are too timid: with a curve they predict as many right with more, and
+    honest, confidence."""
     problem = digits()
     scores = {}
     for name in ("none", method):
@@ -194,7 +197,8 @@ def test_calibrated_probabilities_are_better_on_rows_held_out(method):
 
 
 def test_a_curve_from_the_trees_own_rows_fails():
-    """Platt's warning: fitted to votes on rows that the trees have grown on, a calibration makes matters worse."""
+    """Platt's warning: fitted to votes on rows that the trees have grown on, a calibration makes
+    matters worse."""
     problem = noisy(2)
     forests = component("model", "irf", trees=100, calibrated="isotonic").build(problem, Streams(0))
     fitted = forests.fit(problem.train, 0)

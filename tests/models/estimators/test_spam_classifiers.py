@@ -10,7 +10,7 @@ from small_problems import classes, component
 from small_spam import words
 
 from components.contracts.capabilities import CAPABILITIES
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -47,7 +47,7 @@ def test_naive_bayes_literally_and_as_scikit_learn_has_it():
 
 def test_naive_bayes_wants_binary_inputs():
     problem = classes(n_classes=2)
-    with pytest.raises(Misfit, match="must be 0 or 1"):
+    with pytest.raises(ConfigMismatchError, match="must be 0 or 1"):
         component("model", "naive_bayes").build(problem, Streams(0)).fit(problem.train, 0)
 
 

@@ -1,4 +1,5 @@
-"""Linear action values and networks of them: a table where features are one-hot, gradients by hand, replicates apart."""
+"""Linear action values and networks of them: a table where features are one-hot, gradients by hand,
+replicates apart."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from configured import component
 from small_games import play, three_states
 
 from components.contracts.roles import Setting
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 4)
@@ -34,7 +35,7 @@ def test_a_table_that_does_not_fit_names_the_approximator_that_does():
     game = three_states(3, 60)
     game.replicates = 10**12
     with pytest.raises(
-        Misfit, match=r"000 × 3 × 2 × 3 values takes 134,110\.5 GiB, .*model=q_network"
+        ConfigMismatchError, match=r"000 × 3 × 2 × 3 values takes 134,110\.5 GiB, .*model=q_network"
     ):
         component("model", "q_table").build(game, Streams(0))
 

@@ -1,4 +1,5 @@
-"""The conditional auto-encoder: p(x|y) against quadrature, the bound as a literal sum, classes by Bayes' rule."""
+"""The conditional auto-encoder: p(x|y) against quadrature, the bound as a literal sum, classes by
+Bayes' rule."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from configured import component, load
 from small_problems import classes, train
 
 from components.models.latent.cvae import class_evidence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -78,7 +79,7 @@ def test_it_learns_to_tell_classes():
 
 
 def test_what_is_not_binary_is_refused():
-    with pytest.raises(Misfit, match="inputs 0 or 1"):
+    with pytest.raises(ConfigMismatchError, match="inputs 0 or 1"):
         component("model", "cvae").build(classes(), Streams(0))
 
 

@@ -1,4 +1,5 @@
-"""Discrete variational auto-encoders: densities that sum to one, a bound that is one, and the capabilities it offers."""
+"""Discrete variational auto-encoders: densities that sum to one, a bound that is one, and the
+capabilities it offers."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def test_densities_sum_to_one(layers, architecture):
 
 
 def test_the_factors_are_those_of_the_formula():
-    """log p(z_2) + log p(z_1|z_2) + log p(x|z_1) and log q(z_1|x) + log q(z_2|z_1), by torch's distributions."""
+    """log p(z_2) + log p(z_1|z_2) + log p(x|z_1) and log q(z_1|x) + log q(z_2|z_1), by torch's
+    distributions."""
     problem = binary_rows(n=5)
     module, x = small_dvae(problem), problem.train.x
     z1, z2 = module.sample(problem.train, 7, Streams(0).noise)
@@ -110,7 +112,8 @@ def test_the_bound_of_draws_is_the_enumerated_one_and_below_the_likelihood(layer
 
 
 def test_the_two_scores_are_those_of_the_enumerated_model_in_nats_a_row():
-    """−E_q log w, and of S = 2 weights −E log ½ (w_1 + w_2) over all pairs of states, means over the rows."""
+    """−E_q log w, and of S = 2 weights −E log ½ (w_1 + w_2) over all pairs of states, means over
+    the rows."""
     problem, copies = binary_rows(n=4), 6000
     module = small_dvae(problem)
     with torch.no_grad():

@@ -1,4 +1,5 @@
-"""Variational auto-encoders: probabilistic PCA as the exact case, bounds in their order, layers and starts."""
+"""Variational auto-encoders: probabilistic PCA as the exact case, bounds in their order, layers and
+starts."""
 
 from __future__ import annotations
 

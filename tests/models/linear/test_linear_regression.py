@@ -1,4 +1,5 @@
-"""The conjugate posterior against quadrature, the densities against literal formulas, the Gibbs blocks against the joint."""
+"""The conjugate posterior against quadrature, the densities against literal formulas, the Gibbs
+blocks against the joint."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from torch.autograd import gradcheck
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.log_joint import log_joint
 from components.maths.conjugate_regression import coefficients
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -142,7 +143,8 @@ def test_known_noise_has_the_gaussian_posterior():
 def test_conditionals_are_those_of_the_joint(block):
     """log p(θ, y) − log q(θ_block | the rest) is the same for every value of the block.
 
-    The density q is read off draws: a Gaussian by their moments being exact, an inverse Gamma likewise."""
+    The density q is read off draws: a Gaussian by their moments being exact, an inverse Gamma
+    likewise."""
     data = problem()
     model, batch = built(data), data.train
     X = torch.cat([torch.ones(12, 1, dtype=F64), batch.x], 1)
@@ -221,5 +223,5 @@ def test_predictive_and_refusals():
         float(theta[1, 0] + data.test.x[4] @ theta[1, 1:-1])
     )
     assert float(predictive.v[2, 0, 0]) == pytest.approx(math.exp(theta[2, -1]))
-    with pytest.raises(Misfit, match="2 tasks"):
+    with pytest.raises(ConfigMismatchError, match="2 tasks"):
         built(real())

@@ -13,7 +13,7 @@ from torch.autograd import gradcheck
 
 from components.contracts.capabilities import CAPABILITIES
 from components.inference.log_joint import log_joint
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -121,5 +121,5 @@ def test_two_classes_by_softmax_would_be_the_same_model():
 
 
 def test_several_tasks_are_refused():
-    with pytest.raises(Misfit, match="tasks"):
+    with pytest.raises(ConfigMismatchError, match="tasks"):
         built(classes(n_tasks=2))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from components.contracts.problems import Batch
-from components.inference.log_joint import gradient_alone, log_joint, value_and_gradient
+from components.inference.log_joint import log_joint, log_joint_gradient, value_and_gradient
 from components.models.linear.logistic_regression import LogisticRegressionModule
 from components.problems.supervised import Supervised
 
@@ -34,5 +34,5 @@ def test_score_is_the_derivative(classes, prior, intercept_scale, complete):
         value, gradient = value_and_gradient(model, theta, batch)
         torch.testing.assert_close(value, literal.detach())
         torch.testing.assert_close(gradient, slope)
-        torch.testing.assert_close(gradient_alone(model, theta, batch), slope)
+        torch.testing.assert_close(log_joint_gradient(model, theta, batch), slope)
         assert not value.requires_grad

@@ -1,4 +1,5 @@
-"""Ridge by the normal equations, as penalised least squares, as a Bayes rule, and against scikit-learn."""
+"""Ridge by the normal equations, as penalised least squares, as a Bayes rule, and against
+scikit-learn."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from components.models.linear.ridge import (
     generalised_cross_validation,
     ridge_path,
 )
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -57,7 +58,8 @@ def test_it_minimises_the_penalised_sum_of_squares():
 
 
 def test_it_is_the_bayes_rule_of_linear_regression():
-    """The posterior mean under β ~ N(0, σ²/λ), whatever σ²; the predictive variance is the posterior's too."""
+    """The posterior mean under β ~ N(0, σ²/λ), whatever σ²; the predictive variance is the
+    posterior's too."""
     data = problem()
     module, found = fitted(data, penalty=0.8, intercept=False)
     for noise in (0.2, 3.0):
@@ -113,7 +115,7 @@ def test_path_runs_from_least_squares_to_nothing():
         path[2], torch.tensor([float(y.mean()), 0, 0, 0], dtype=F64), atol=1e-6, rtol=0
     )
     assert path[1, 1:].norm() < path[0, 1:].norm()
-    with pytest.raises(NumericalTrouble, match=r"model\.penalty"):
+    with pytest.raises(NumericalError, match=r"model\.penalty"):
         ridge_path(torch.ones(5, 2, dtype=F64), y[:5], torch.zeros(1))
 
 

@@ -1,4 +1,5 @@
-"""A mixture of Gaussians: its densities, its bound by enumeration, scikit-learn's fits, and exact Gibbs sampling."""
+"""A mixture of Gaussians: its densities, its bound by enumeration, scikit-learn's fits, and exact
+Gibbs sampling."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from scipy import stats
 
 from components.contracts.capabilities import CAPABILITIES
 from components.metrics.unlabelled.clusters import adjusted_rand
-from components.trouble import Misfit, NumericalTrouble
+from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 
@@ -79,7 +80,8 @@ def exact(model, x):
 
 
 def test_the_bound_by_enumeration():
-    """Σ_z q(z) E_q(θ)[log p(x, z, θ) − log q(z) q(θ)], one labelling after another, and below log p(x)."""
+    """Σ_z q(z) E_q(θ)[log p(x, z, θ) − log q(z) q(θ)], one labelling after another, and below log
+    p(x)."""
     model, problem = few()
     ascent, x = model.mean_field(), problem.train.x
     for cycles in (0, 4):
@@ -257,13 +259,15 @@ def test_penalised_em_is_at_a_mode_of_the_literal_posterior():
 
 def test_what_cannot_be_fitted():
     with pytest.raises(
-        Misfit, match=r"model\.clusters=9: dataset=few has 4 training rows; lower it"
+        ConfigMismatchError, match=r"model\.clusters=9: dataset=few has 4 training rows; lower it"
     ):
         few(clusters=9)
-    with pytest.raises(Misfit, match=r"model\.freedom=0\.5: rows of 2 values need more than 1"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"model\.freedom=0\.5: rows of 2 values need more than 1"
+    ):
         few(D=2, freedom=0.5)
     model, problem = few(clusters=3)
-    with pytest.raises(NumericalTrouble, match="a cluster has collapsed"):
+    with pytest.raises(NumericalError, match="a cluster has collapsed"):
         fitted(model.point_masses(False), problem.train, 300)
 
 

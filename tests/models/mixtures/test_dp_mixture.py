@@ -1,4 +1,5 @@
-"""The truncated Dirichlet process: prior of sticks, mean field against enumeration, prior over partitions."""
+"""The truncated Dirichlet process: prior of sticks, mean field against enumeration, prior over
+partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from components.contracts.problems import Rows
 from components.models.mixtures.dp_mixture import DpMixtureModule
 from components.models.mixtures.gaussian_mixture import GaussianMixtureModule
 from components.models.mixtures.stick_ascent import log_shares
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 ALPHA, T = 1.7, 3
 X, PRIOR = small_rows(4)
@@ -109,7 +110,7 @@ def log_q(factors, theta) -> torch.Tensor:
 def test_order_of_sizes_has_the_highest_bound():
     ascent = MODULE.mean_field()
     size = torch.tensor([0.4, 3.0, 0.6], dtype=X.dtype)
-    best = ascent._factors_given((size / 4)[None, :, None].expand(1, T, 4), ROWS)
+    best = ascent._optimal_factors((size / 4)[None, :, None].expand(1, T, 4), ROWS)
     torch.testing.assert_close(best["nu"][0] - PRIOR.nu, size[[1, 0, 2]])
     torch.testing.assert_close(
         best["sticks"][0], X.new_tensor([[4.0, ALPHA + 1.0], [1.4, ALPHA + 0.6]])
@@ -132,8 +133,8 @@ def test_predictive_weights_are_means_of_sticks():
 
 def test_mistakes():
     problem, rng = load("mixture_sim", n_train=20, n_test=5)
-    with pytest.raises(Misfit, match="need more than 1"):
+    with pytest.raises(ConfigMismatchError, match="need more than 1"):
         component("model", "dp_mixture", freedom=0.5).build(problem, rng)
     problem.train.x[:, 1] = 2.0
-    with pytest.raises(Misfit, match="never changes"):
+    with pytest.raises(ConfigMismatchError, match="never changes"):
         component("model", "dp_mixture").build(problem, rng)

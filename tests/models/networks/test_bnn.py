@@ -1,4 +1,5 @@
-"""The Bayesian network's density against scipy and loops, its prior draws, its start, its gradients."""
+"""The Bayesian network's density against scipy and loops, its prior draws, its start, its
+gradients."""
 
 from __future__ import annotations
 

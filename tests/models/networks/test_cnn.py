@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
 from components.models.networks.strided_convolution import convolve
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -31,7 +31,8 @@ def cnn(**changes):
 
 
 def by_loops(theta, x, mean, std, shape, channels, k, widths, n_outputs, stride, flip=False):
-    """One image, pixel by pixel: normalise, convolve, tanh, pool 2 × 2 (or take every second), then the affine layers."""
+    """One image, pixel by pixel: normalise, convolve, tanh, pool 2 × 2 (or take every second), then
+    the affine layers."""
     theta, at = theta.tolist(), 0
 
     def take(n):
@@ -132,7 +133,8 @@ def test_forward_and_particles_literally(shape, channels, kernel, widths, downsa
 
 
 def test_normalisation_is_inside_the_model():
-    """Grey levels in [0, 255] and in [0, 1] give the same network, and gradients in the units of the inputs."""
+    """Grey levels in [0, 255] and in [0, 1] give the same network, and gradients in the units of
+    the inputs."""
     gradients, answers = [], []
     for unit in (1.0, 255.0):
         problem = images(unit=unit)
@@ -197,7 +199,8 @@ def test_glorot_limits_count_the_window():
 
 
 def test_dropout_acts_on_features_and_hidden_units():
-    """Without hidden layers f is linear in the features: over masks its mean is f and its variance p/(1−p) Σ (w h)²."""
+    """Without hidden layers f is linear in the features: over masks its mean is f and its variance
+    p/(1−p) Σ (w h)²."""
     problem, p, S = images(n=2), 0.3, 20000
     network = cnn(widths=[], dropout=p).build(problem, Streams(0))
     x = problem.test.x
@@ -246,15 +249,18 @@ def test_every_inference_of_networks_trains_it_and_is_attacked(method, tmp_path)
 
 
 def test_local_noise_is_refused_where_pixels_share_their_weights():
-    with pytest.raises(Misfit, match=r"inference\.estimator: .* use weights"):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.estimator: .* use weights"):
         train(component("inference", "mean_field_vi"), cnn(), images(), 0)
 
 
 def test_bad_input_in_one_line():
-    with pytest.raises(Misfit, match=r"model=cnn: the inputs of small are no images; .* model=mlp"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"model=cnn: the inputs of small are no images; .* model=mlp"
+    ):
         cnn().build(classes(), Streams(0))
     with pytest.raises(
-        Misfit, match=r"model\.channels: 3 poolings leave nothing of 6 × 5 pixels; give at most 2"
+        ConfigMismatchError,
+        match=r"model\.channels: 3 poolings leave nothing of 6 × 5 pixels; give at most 2",
     ):
         cnn(channels=[1, 1, 1]).build(images(), Streams(0))
     with pytest.raises(

@@ -1,4 +1,5 @@
-"""The gradient of dense networks in closed form: against autograd, against differences, and where it is not offered."""
+"""The gradient of dense networks in closed form: against autograd, against differences, and where
+it is not offered."""
 
 from dataclasses import replace
 
@@ -8,10 +9,15 @@ from small_nets import images
 from small_problems import classes, component, real
 
 from components.contracts.capabilities import ClosedFormScore
-from components.inference.log_joint import gradient_alone, has_score, log_joint, value_and_gradient
-from components.models.networks.activations import BENDS
+from components.inference.log_joint import (
+    has_score,
+    log_joint,
+    log_joint_gradient,
+    value_and_gradient,
+)
+from components.models.networks.activations import ACTIVATION_FUNCTIONS
 from components.models.networks.dense_network import DenseNetwork
-from components.models.own.begun import BegunDenseNetwork, BegunNetwork
+from components.models.own.begun import InitialisedDenseNetwork, InitialisedNetwork
 from runner.execution.rng import Streams
 
 PROBLEMS = {
@@ -40,7 +46,8 @@ def by_autograd(model, theta, batch):
 
 
 def agrees(name, problem, options, batch=None):
-    """Value and gradient of six particles are those of autograd to rounding, every row for itself."""
+    """Value and gradient of six particles are those of autograd to rounding, every row for
+    itself."""
     model = component("model", name, **options).build(problem, Streams(0))
     assert isinstance(model, ClosedFormScore)
     assert has_score(model)
@@ -50,7 +57,7 @@ def agrees(name, problem, options, batch=None):
     expected, slope = by_autograd(model, theta, batch)
     torch.testing.assert_close(value, expected, rtol=1e-10, atol=0)
     torch.testing.assert_close(gradient, slope, rtol=1e-10, atol=1e-12 * float(slope.abs().max()))
-    assert torch.equal(gradient_alone(model, theta, batch), gradient), (
+    assert torch.equal(log_joint_gradient(model, theta, batch), gradient), (
         "asking for no value leaves the gradient as it is"
     )
     assert not gradient.requires_grad
@@ -58,7 +65,7 @@ def agrees(name, problem, options, batch=None):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
-@pytest.mark.parametrize("activation", BENDS)
+@pytest.mark.parametrize("activation", ACTIVATION_FUNCTIONS)
 def test_equals_autograd(activation, problem):
     for noise in ("learned", 0.4):
         agrees("mlp", problem, MLP | {"activation": activation, "noise": noise})
@@ -144,7 +151,7 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
     network = cnn.build(shown, Streams(0))
     assert "closed_form_score" not in cnn.capabilities()
     assert not isinstance(network, ClosedFormScore)
-    assert not isinstance(BegunNetwork(network, 0.0), ClosedFormScore)
+    assert not isinstance(InitialisedNetwork(network, 0.0), ClosedFormScore)
     theta = network.sample_prior(2, torch.Generator().manual_seed(1))
     torch.testing.assert_close(
         value_and_gradient(network, theta, shown.train), by_autograd(network, theta, shown.train)
@@ -159,7 +166,7 @@ def test_convolutions_and_learned_priors_are_left_to_autograd():
 def test_a_network_that_begins_elsewhere_keeps_it():
     problem = PROBLEMS["real"]
     network = component("model", "mlp", **MLP).build(problem, Streams(0))
-    begun = BegunDenseNetwork(network, 0.1)
+    begun = InitialisedDenseNetwork(network, 0.1)
     assert isinstance(network, DenseNetwork)
     assert isinstance(begun, ClosedFormScore)
     theta = network.sample_prior(2, torch.Generator().manual_seed(1))

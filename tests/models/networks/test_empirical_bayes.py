@@ -9,7 +9,7 @@ from small_problems import component, real
 
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
 from components.models.networks.feed_forward import FeedForward
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -99,7 +99,7 @@ def test_refused_before_data_are_read(inference, keys, told):
     method = component(
         "inference", inference, **({"estimator": "local"} if inference == "mean_field_vi" else {})
     )
-    with pytest.raises((ConfigError, Misfit), match=told.replace(".", r"\.")):
+    with pytest.raises((ConfigError, ConfigMismatchError), match=told.replace(".", r"\.")):
         check_pairs(
             component("dataset", "airfoil"), component("model", "mlp", **keys), method, None
         )

@@ -18,7 +18,8 @@ def build(problem, seed=0, **options) -> FeedForward:
 
 
 def by_loops(network, theta, x, n_tasks, n_outputs):
-    """f(x) = W_3 tanh(W_2 tanh(W_1 x + b_1) + b_2) + b_3, entry by entry; θ holds W_1 by rows, b_1, W_2, …"""
+    """f(x) = W_3 tanh(W_2 tanh(W_1 x + b_1) + b_2) + b_3, entry by entry; θ holds W_1 by rows, b_1,
+    W_2, …"""
     theta, at, h = theta.tolist(), 0, x.tolist()
     for layer, (out, inside) in enumerate(network.shapes):
         w = [theta[at + i * inside : at + (i + 1) * inside] for i in range(out)]
@@ -133,7 +134,8 @@ def test_prior_samples_have_the_moments_of_the_prior():
 
 
 def test_glorot_initialisation():
-    """Uniform on ±√(6/(fan in + fan out)), each head a layer of its own; biases 0 (Glorot and Bengio 2010, eq. 16)."""
+    """Uniform on ±√(6/(fan in + fan out)), each head a layer of its own; biases 0 (Glorot and
+    Bengio 2010, eq. 16)."""
     problem = classes(n_inputs=30, n_classes=3, n_tasks=4)
     network = build(problem, widths=[200])
     (w1, b1), (w2, b2) = network.layers(network.theta.detach())
@@ -183,7 +185,8 @@ def test_l2_is_a_gaussian_prior():
 
 
 def test_without_hidden_units_it_is_multinomial_regression():
-    """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of logistic_regression, θ in another order."""
+    """Gallego (2021), 1.3.4, "linear multinomial regression": the softmax form of
+    logistic_regression, θ in another order."""
     problem, rng = classes(n_classes=3), Streams(0)
     network = component("model", "mlp", widths=[]).build(problem, rng)
     regression = component(

@@ -8,8 +8,8 @@ import torch
 from small_problems import classes, component, real
 
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.models.networks.last_layer_out import LastLayerOut
-from components.trouble import Misfit
+from components.models.networks.last_layer_out import LastLayerMarginal
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 NETWORKS = {
@@ -19,7 +19,7 @@ NETWORKS = {
 }
 
 
-def collapsed(problem, **keys) -> LastLayerOut:
+def collapsed(problem, **keys) -> LastLayerMarginal:
     model = component("model", "mlp", **({"prior_std": 0.7} | keys)).build(problem, Streams(0))
     return model.to(problem.train.x.dtype).integrate_out()
 
@@ -35,8 +35,9 @@ def small(missing=0.2):
     return replace(problem, train=replace(problem.train, mask=mask))
 
 
-def dense(model: LastLayerOut, rest, problem):
-    """Φ [n, m] and y [n] of rows that have a label, σ², and the weights below: of one particle, by hand."""
+def dense(model: LastLayerMarginal, rest, problem):
+    """Φ [n, m] and y [n] of rows that have a label, σ², and the weights below: of one particle, by
+    hand."""
     network, seen = model.network, problem.train.mask[:, 0]
     h, at = problem.train.x[seen], 0
     for out, inside in network.shapes[:-1]:
@@ -139,7 +140,7 @@ def test_where_it_cannot_be_factored_nothing_is_finite():
 
 @pytest.mark.parametrize("problem", [real(n_tasks=2), classes()], ids=["tasks", "classes"])
 def test_what_has_no_closed_form_is_refused(problem):
-    with pytest.raises(Misfit, match=r"inference\.collapse=last_layer"):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.collapse=last_layer"):
         collapsed(problem, widths=[4])
-    with pytest.raises(Misfit, match="a hidden layer"):
+    with pytest.raises(ConfigMismatchError, match="a hidden layer"):
         collapsed(small(), widths=[])

@@ -1,4 +1,5 @@
-"""VGG: the layers of ``torch.nn`` with its weights, shapes of the printed nets, running statistics, what it refuses."""
+"""VGG: the layers of ``torch.nn`` with its weights, shapes of the printed nets, running statistics,
+what it refuses."""
 
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from small_problems import classes, component, train
 from torch import nn
 
 from components.models.networks.vgg import BLOCKS
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -107,11 +108,11 @@ def test_it_learns():
 
 def test_what_it_cannot_read_is_refused_in_one_line():
     with pytest.raises(
-        Misfit, match=r"the inputs of small are no images; choose a dataset of images"
+        ConfigMismatchError, match=r"the inputs of small are no images; choose a dataset of images"
     ):
         SMALL_VGG.build(classes(), Streams(0))
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"model\.depth=19: 5 poolings leave nothing of 8 × 8 pixels; use model\.depth=7",
     ):
         component("model", "vgg").build(images(), Streams(0))

@@ -1,4 +1,5 @@
-"""What a network of the user's own is examined for before it is trained, and outputs that are probabilities."""
+"""What a network of the user's own is examined for before it is trained, and outputs that are
+probabilities."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from configured import component
 from small_problems import classes, real, train
 
 from components.attackers.attacked import Attacked
-from components.contracts.class_outputs import likeness, to_logits
-from components.trouble import Doubtful, Misfit
+from components.contracts.class_outputs import guess_output_kind, to_logits
+from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 
 
@@ -45,7 +46,7 @@ def built(problem, name: str = "Victim", outputs: str | None = None, **arguments
     ],
 )
 def test_outputs_that_are_no_logits_are_refused(last, n_outputs, n_classes, said):
-    with pytest.raises(Misfit, match=said) as error:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         built(classes(n_classes=n_classes), last=last, n_outputs=n_outputs)
     assert "\n" not in str(error.value)
 
@@ -54,19 +55,20 @@ def test_outputs_that_are_no_logits_are_refused(last, n_outputs, n_classes, said
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_logits_are_not_taken_for_probabilities(last, scale, n_outputs):
-    """Small ones, all-zero ones and positive ones among them, which may lie in [0, 1] where a network begins."""
+    """Small ones, all-zero ones and positive ones among them, which may lie in [0, 1] where a
+    network begins."""
     if (last, n_outputs) != ("log_softmax", 1):
         built(classes(n_classes=2), last=last, scale=scale, n_outputs=n_outputs, hidden=4)
 
 
 def test_logits_that_lie_between_0_and_1_by_chance_are_logits():
     net = built(classes(), last="half")
-    assert likeness(net(classes().train.x)) == "in [0, 1]"
+    assert guess_output_kind(net(classes().train.x)) == "in [0, 1]"
 
 
 def test_who_says_that_they_are_logits_is_believed_where_it_can_be():
     built(classes(), outputs="logits", last="sigmoid")
-    with pytest.raises(Misfit, match="sums to one"):
+    with pytest.raises(ConfigMismatchError, match="sums to one"):
         built(classes(), outputs="logits", last="softmax")
 
 
@@ -83,12 +85,15 @@ def test_who_says_that_they_are_logits_is_believed_where_it_can_be():
     ],
 )
 def test_outputs_that_cannot_be_what_is_said_are_refused(outputs, last, said):
-    with pytest.raises(Misfit, match=said):
+    with pytest.raises(ConfigMismatchError, match=said):
         built(classes(), outputs=outputs, last=last, scale=10.0)
 
 
 def test_probabilities_of_each_class_by_itself_are_divided_by_their_sum():
-    with pytest.warns(Doubtful, match=r"the rows of .*Victim sum to .* each is divided by its sum"):
+    with pytest.warns(
+        QuestionableConfigWarning,
+        match=r"the rows of .*Victim sum to .* each is divided by its sum",
+    ):
         net = built(classes(), outputs="probabilities", last="sigmoid")
     p = net._answers(net.theta, classes().test.x)
     torch.testing.assert_close(net(classes().test.x).softmax(-1), p / p.sum(-1, keepdim=True))
@@ -96,7 +101,7 @@ def test_probabilities_of_each_class_by_itself_are_divided_by_their_sum():
 
 def test_real_labels_have_no_such_outputs():
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"model\.outputs=probabilities: small has real labels and no classes; leave it out",
     ):
         built(real(), outputs="probabilities", inputs=3, n_outputs=2)
@@ -171,7 +176,7 @@ def test_logits_of_certain_probabilities_are_finite_and_so_are_their_gradients(d
 def test_rows_that_are_not_answered_by_themselves(name, said):
     problem = classes()
     before = problem.train.x.clone()
-    with pytest.raises(Misfit, match=said) as error:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         built(problem, name)
     assert "\n" not in str(error.value)
     assert torch.equal(problem.train.x, before)
@@ -191,7 +196,7 @@ def test_rows_that_are_not_answered_by_themselves(name, said):
     ],
 )
 def test_what_no_run_could_use_is_refused_in_a_line(name, said):
-    with pytest.raises(Misfit, match=said) as error:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         built(classes(), name)
     assert "\n" not in str(error.value)
 
@@ -230,7 +235,8 @@ def test_an_impossible_class_has_the_least_logit_and_no_part_in_the_others():
 
 def test_a_gradient_that_is_not_finite_is_refused_before_training():
     with pytest.raises(
-        Misfit, match=r"parameters is not finite where training begins .* or take inference=fixed"
+        ConfigMismatchError,
+        match=r"parameters is not finite where training begins .* or take inference=fixed",
     ):
         train(component("inference", "map"), model("LogOfSoftmax"), classes(), 1)
     train(component("inference", "fixed"), model("LogOfSoftmax"), classes(), 1)
@@ -240,7 +246,9 @@ def test_a_gradient_that_is_not_finite_is_refused_before_training():
 @pytest.mark.parametrize("inference", ["map", "deep_ensemble", "sgld", "mean_field_vi"])
 def test_what_cannot_be_trained_is_refused_before_it_is(name, inference):
     keys = {"mean_field_vi": {"estimator": "weights"}}.get(inference, {})
-    with pytest.raises(Misfit, match=r"do not depend on its parameters .* or take inference=fixed"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"do not depend on its parameters .* or take inference=fixed"
+    ):
         train(component("inference", inference, **keys), model(name), classes(), 1)
 
 
@@ -264,7 +272,7 @@ def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
     built(problem, name)
     problem.attacker = component("attacker", "pgd")
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"depend on its inputs .* and attacker=pgd follows the gradient; leave .*attacker=square",
     ):
         built(problem, name)
@@ -272,20 +280,21 @@ def test_an_attacker_that_follows_a_gradient_has_to_find_one(name):
 
 def test_what_acts_in_training_alone_is_told(recwarn):
     with pytest.warns(
-        Doubtful, match=r"answers otherwise in training, .* use layers of nn\.Dropout"
+        QuestionableConfigWarning,
+        match=r"answers otherwise in training, .* use layers of nn\.Dropout",
     ):
         built(classes(), "DropInTraining")
     recwarn.clear()
     component(
         "model", "module", class_path="own_things:Net", arguments={"inputs": 4, "outputs": 3}
     ).build(classes(), Streams(0))  # layers of dropout and batch normalisation
-    assert not [w for w in recwarn.list if issubclass(w.category, Doubtful)]
+    assert not [w for w in recwarn.list if issubclass(w.category, QuestionableConfigWarning)]
 
 
 def test_the_examination_moves_no_random_stream():
     torch.manual_seed(3)
     before = torch.get_rng_state()
     built(classes())
-    with pytest.raises(Misfit):
+    with pytest.raises(ConfigMismatchError):
         built(classes(), "Drop")
     assert torch.equal(torch.get_rng_state(), before)

@@ -1,4 +1,5 @@
-"""An ordinary module: the same function and gradient as by itself, with θ from outside, its randomness a stream of the run."""
+"""An ordinary module: the same function and gradient as by itself, with θ from outside, its
+randomness a stream of the run."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from safetensors.torch import save_file
 from small_problems import classes, real, train
 from torch import nn
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 PLACE = "own_things:Net"
@@ -161,7 +162,7 @@ def test_images_are_images():
     problem, _ = load("digits", n_train=20, n_test=5)
     network = model("own_things:Images", inputs="image").build(problem, Streams(0))
     assert network(problem.test.x).shape == (5, 1, 10)
-    with pytest.raises(Misfit, match=r"no images; use model\.inputs=flat"):
+    with pytest.raises(ConfigMismatchError, match=r"no images; use model\.inputs=flat"):
         model("own_things:Images", inputs="image").build(classes(), Streams(0))
 
 
@@ -197,7 +198,7 @@ def test_one_number_for_a_binary_label_is_its_log_odds():
     ],
 )
 def test_what_is_wrong_with_it_is_said_in_a_line(place, keys, said):
-    with pytest.raises(Misfit, match=said) as error:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         model(place, **keys).build(classes(), Streams(0))
     assert "\n" not in str(error.value)
 
@@ -213,7 +214,9 @@ def test_a_recurrent_module_reads_what_it_is_given():
 
 
 def test_a_module_that_keeps_copies_of_its_parameters_is_refused():
-    with pytest.raises(Misfit, match="must read them in forward, keep no copies") as error:
+    with pytest.raises(
+        ConfigMismatchError, match="must read them in forward, keep no copies"
+    ) as error:
         model("own_things:Keeping").build(classes(n_inputs=2, n_classes=2), Streams(0))
     assert "\n" not in str(error.value)
 
@@ -233,7 +236,8 @@ def test_weights_of_a_wrapped_module_are_its_own(tmp_path, wrapped):
 def test_weights_that_are_not_its_own(tmp_path):
     save_file({"first.weight": torch.zeros(3, 9)}, tmp_path / "w.safetensors")
     with pytest.raises(
-        Misfit, match=r"lacks scale, first.bias, norm.weight and \d+ more; first.weight is \[3, 9\]"
+        ConfigMismatchError,
+        match=r"lacks scale, first.bias, norm.weight and \d+ more; first.weight is \[3, 9\]",
     ):
         model(path=str(tmp_path / "w.safetensors"), arguments={"inputs": 4, "outputs": 3}).build(
             classes(), Streams(0)

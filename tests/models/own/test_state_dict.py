@@ -1,4 +1,5 @@
-"""Weights from a file: the same function as the network that they are of, and where training and chains begin."""
+"""Weights from a file: the same function as the network that they are of, and where training and
+chains begin."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from small_problems import classes, real
 from torch import nn
 
 from components.models.own.ordinary_layers import _natural
-from components.models.own.weights_file import with_both_classes
-from components.trouble import DamagedFile, Doubtful, Misfit
+from components.models.own.weights_file import expand_binary_head
+from components.trouble import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 
 
@@ -94,7 +95,9 @@ def test_equal_shapes_of_other_names_have_to_be_put_in_order(tmp_path):
     path = saved(tmp_path, {f"{new}.{kind}": net.state_dict()[f"{old}.{kind}"] for new, old in names.items()
                             for kind in ("weight", "bias")})  # fmt: skip
     given = {"name": "mlp", "widths": [4, 4]}
-    with pytest.raises(Misfit, match=r"first and second have one shape.*model\.layers=\[…\]"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"first and second have one shape.*model\.layers=\[…\]"
+    ):
         built(problem, path, dict(given))
     network = built(problem, path, dict(given), layers=list(names))
     assert torch.allclose(network(problem.test.x)[:, 0], net(problem.test.x), atol=1e-13)
@@ -118,7 +121,7 @@ def test_what_does_not_fit_is_named(tmp_path, change, keys, said):
     change(tensors)
     path = saved(tmp_path, tensors)
     prefix = keys.pop("prefix", "")
-    with pytest.raises(Misfit) as error:
+    with pytest.raises(ConfigMismatchError) as error:
         built(classes(), path, {"name": "mlp", "widths": [7]} | keys, prefix=prefix)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
@@ -134,7 +137,7 @@ def test_no_code_of_a_file_is_run(tmp_path):
         ("text.safetensors", "no safetensors file"),
         ("table.csv", "no file of tensors alone"),
     ):
-        with pytest.raises(DamagedFile, match=said) as error:
+        with pytest.raises(DamagedFileError, match=said) as error:
             built(classes(), str(tmp_path / name), {"name": "mlp", "widths": [7]})
         assert "write it with" in str(error.value)
         assert "\n" not in str(error.value)
@@ -181,7 +184,7 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
     said = re.escape(
         "several sets of weights, student, teacher; choose one, model.prefix=student. or model.prefix=teacher."
     )
-    with pytest.raises(Misfit, match=said):
+    with pytest.raises(ConfigMismatchError, match=said):
         built(problem, path, {"name": "mlp", "widths": [7]})
     for name, net in nets.items():
         network = built(problem, path, {"name": "mlp", "widths": [7]}, prefix=f"{name}.")
@@ -192,7 +195,8 @@ def test_of_several_sets_of_weights_one_is_chosen(tmp_path):
         "ema.pt",
     )
     with pytest.warns(
-        Doubtful, match="holds ema beside net, which is taken; model.prefix=ema. would choose ema"
+        QuestionableConfigWarning,
+        match="holds ema beside net, which is taken; model.prefix=ema. would choose ema",
     ):
         network = built(problem, path, {"name": "mlp", "widths": [7]})
     assert torch.allclose(
@@ -257,13 +261,14 @@ def test_a_network_of_another_kind_is_filled_by_its_own_names(tmp_path):
     path = saved(tmp_path, was)
     here = built(problem, path, {"name": "vgg", "depth": 7, "width": 2})
     assert torch.equal(here.eval()(problem.test.x), was.eval()(problem.test.x))
-    with pytest.raises(Misfit, match=re.escape("running_mean_0 is [2] and not [3]")):
+    with pytest.raises(ConfigMismatchError, match=re.escape("running_mean_0 is [2] and not [3]")):
         built(problem, path, {"name": "vgg", "depth": 7, "width": 3})
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
 def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
-    """softmax(0, f)_1 = σ(f), task by task, and the gradient in the inputs that an attack follows is the same."""
+    """softmax(0, f)_1 = σ(f), task by task, and the gradient in the inputs that an attack follows
+    is the same."""
     net, problem = mlp(4, 7, 5, tasks), classes(n_classes=2, n_tasks=tasks)
     network = built(problem, saved(tmp_path, net), {"name": "mlp", "widths": [7, 5]})
     x = problem.test.x.clone().requires_grad_()
@@ -279,9 +284,9 @@ def test_a_head_of_log_odds_is_that_of_two_classes(tmp_path, tasks):
 
 
 def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
-    with pytest.raises(Misfit, match=r"4\.weight is \[1, 5\] and not \[3, 5\]"):
+    with pytest.raises(ConfigMismatchError, match=r"4\.weight is \[1, 5\] and not \[3, 5\]"):
         built(classes(), saved(tmp_path, mlp(4, 7, 5, 1)), {"name": "mlp", "widths": [7, 5]})
-    with pytest.raises(Misfit, match=r"0\.weight is \[7, 4\] and not \[14, 4\]"):
+    with pytest.raises(ConfigMismatchError, match=r"0\.weight is \[7, 4\] and not \[14, 4\]"):
         built(
             classes(n_classes=2),
             saved(tmp_path, mlp(4, 7, 5, 1)),
@@ -289,9 +294,9 @@ def test_log_odds_are_of_binary_labels_and_of_the_last_layer_alone(tmp_path):
         )
     head = {"head.weight": torch.ones(1, 3), "head.bias": torch.ones(1)}
     asked = {"head.weight": (2, 3), "head.bias": (2,), "body.weight": (3, 3)}
-    found = with_both_classes(asked, head)
+    found = expand_binary_head(asked, head)
     assert found["head.weight"].tolist() == [[0, 0, 0], [1, 1, 1]]
     assert found["head.bias"].tolist() == [0, 1]
     two = {**head, "body.weight": torch.ones(1, 3)}
     # which of them is the head is not known
-    assert with_both_classes({**asked, "body.weight": (2, 3)}, two) == two
+    assert expand_binary_head({**asked, "body.weight": (2, 3)}, two) == two

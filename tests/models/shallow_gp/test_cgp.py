@@ -1,4 +1,5 @@
-"""cgp: against loops and Kronecker algebra, GPyTorch's index kernel, igp where they coincide, sparse against exact."""
+"""cgp: against loops and Kronecker algebra, GPyTorch's index kernel, igp where they coincide,
+sparse against exact."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def matern52(x: torch.Tensor, z: torch.Tensor, ell: torch.Tensor) -> float:
 
 @torch.no_grad()
 def literally(module: ExactGP, p: Supervised) -> tuple[float, torch.Tensor, torch.Tensor]:
-    """Log marginal likelihood, and predictive means and variances [B, T], label by label from Bonilla et al. eq. (1)."""
+    """Log marginal likelihood, and predictive means and variances [B, T], label by label from
+    Bonilla et al. eq. (1)."""
     W, kappa = module.covariance.W, module.covariance.log_kappa.exp()
     ell = module.covariance.log_lengthscale[0].exp().expand(p.n_inputs)
     noise = module.likelihood.noise_variance

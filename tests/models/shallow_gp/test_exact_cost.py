@@ -1,4 +1,5 @@
-"""What an exact Gaussian process costs is told before it is paid, and what does not fit is refused."""
+"""What an exact Gaussian process costs is told before it is paid, and what does not fit is
+refused."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from components import memory
 from components.models.shallow_gp import exact_cost
 from components.models.shallow_gp.labels import Labels
 from components.registry import get
-from components.trouble import Costly, Misfit
+from components.trouble import ConfigMismatchError, HighCostWarning
 from runner import CONF, cli
 
 SMOKE = ["+experiment=sarcos_mdgp", "smoke=true", "tracking=false"]
@@ -40,8 +41,8 @@ def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
     """11 matrices of 44,484² float64 numbers are 162 GiB; nothing of them is made."""
     room(monkeypatch, 24)
     one, seven = labels(1, 44_484), labels(7, 6_355)
-    with pytest.raises(Misfit) as refused:
-        exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
+    with pytest.raises(ConfigMismatchError) as refused:
+        exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
     assert round(11 * 44_484**2 * 8 / GIB, 1) == 162.2
     assert str(refused.value) == (
         "model.top=coregionalised: exact on 44,484 labels, matrices of 44,484 × 44,484, takes 162.2 GiB and 24.0 are free; "
@@ -49,16 +50,17 @@ def test_all_of_sarcos_does_not_fit_in_24_gib(monkeypatch):
     )
     room(monkeypatch, 20)
     with pytest.raises(
-        Misfit, match=r"use model=mmdgp, dtype=float32 \(11\.6 GiB\) or fewer training rows$"
+        ConfigMismatchError,
+        match=r"use model=mmdgp, dtype=float32 \(11\.6 GiB\) or fewer training rows$",
     ):
-        exact_cost.refuse_if_too_large(seven, "model.top=independent", "model=mmdgp", seven)
-    with pytest.raises(Misfit, match=r"use model=mmdgp or fewer training rows$"):
-        exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
-    exact_cost.refuse_if_too_large(
+        exact_cost.raise_if_too_large(seven, "model.top=independent", "model=mmdgp", seven)
+    with pytest.raises(ConfigMismatchError, match=r"use model=mmdgp or fewer training rows$"):
+        exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp", seven)
+    exact_cost.raise_if_too_large(
         labels(7, 6_355, torch.float32), "model.top=independent", "model=mmdgp"
     )
     monkeypatch.setattr(exact_cost, "room_for", lambda device: None)  # a system that does not say
-    exact_cost.refuse_if_too_large(one, "model.top=coregionalised", "model=mmdgp")
+    exact_cost.raise_if_too_large(one, "model.top=coregionalised", "model=mmdgp")
 
 
 PEAK = """
@@ -108,7 +110,7 @@ def test_time_is_foretold_from_a_thousand_labels(monkeypatch):
     values = yaml.safe_load((CONF / "model" / "cgp.yaml").read_text())
     gp = get("model", "cgp")(**values).build(problem(n=1_600, T=1, keep=1.0), streams())
     told = gp.labels
-    expected = exact_cost.seconds_of(gp, told, lambda few: gp.log_marginal(few)[0])
+    expected = exact_cost.estimate_seconds(gp, told, lambda few: gp.log_marginal(few)[0])
     took = []
     for _ in range(3):
         began = time.process_time()
@@ -127,28 +129,28 @@ def built(name, **changes):
                                                ("collapsed_mdgp", {"top": "coregionalised"})])  # fmt: skip
 def test_every_exact_model_says_so_and_draws_the_same(name, changes, monkeypatch):
     silent = built(name, **changes).state_dict()
-    monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
+    monkeypatch.setattr(exact_cost, "MIN_PROBE_OPERATIONS", 0)
     monkeypatch.setattr(exact_cost, "LONG", 0.0)
     with pytest.warns(
-        Costly, match=r"each bound with its gradient takes about 0 s here and 0\.0 GiB"
+        HighCostWarning, match=r"each bound with its gradient takes about 0 s here and 0\.0 GiB"
     ):
         told = built(name, **changes).state_dict()
     assert silent.keys() == told.keys()
     assert all(torch.equal(a, told[key]) for key, a in silent.items())
     room(monkeypatch, 0)
-    with pytest.raises(Misfit, match="are free; use model"):
+    with pytest.raises(ConfigMismatchError, match="are free; use model"):
         built(name, **changes)
 
 
 def test_half_of_the_memory_is_told_though_it_is_fast(monkeypatch):
-    monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
+    monkeypatch.setattr(exact_cost, "MIN_PROBE_OPERATIONS", 0)
     # 11 · 66² · 8 bytes are 383,328
     monkeypatch.setattr(exact_cost, "room_for", lambda device: 800_000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         built("cgp")
     monkeypatch.setattr(exact_cost, "room_for", lambda device: 600_000)
-    with pytest.warns(Costly):
+    with pytest.warns(HighCostWarning):
         built("cgp")
 
 
@@ -178,7 +180,7 @@ def test_refused_in_one_line(tmp_path, monkeypatch, capfd):
 
 
 def test_said_before_the_first_step(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(exact_cost, "WORTH_A_PROBE", 0)
+    monkeypatch.setattr(exact_cost, "MIN_PROBE_OPERATIONS", 0)
     monkeypatch.setattr(exact_cost, "LONG", 0.0)
     code, out, _ = told_by(monkeypatch, capfd, f"output_dir={tmp_path}")
     assert code in (None, 0)

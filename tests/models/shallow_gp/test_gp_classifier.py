@@ -24,7 +24,8 @@ def trained(problem, model, steps=30):
 
 
 def literal_moments(module, x, variance_matters=True):
-    """μ = k(x, Z) K⁻¹ L m and v = σ² − kᵀ K⁻¹ k + kᵀ L⁻ᵀ S L⁻¹ k of one latent function at x [D], a Matérn-5/2 kernel."""
+    """μ = k(x, Z) K⁻¹ L m and v = σ² − kᵀ K⁻¹ k + kᵀ L⁻ᵀ S L⁻¹ k of one latent function at x [D], a
+    Matérn-5/2 kernel."""
 
     def k(a, b):
         r = math.sqrt(5) * (a[:, None] - b[None]).square().sum(-1).add(1e-300).sqrt() / ell
@@ -43,7 +44,8 @@ def literal_moments(module, x, variance_matters=True):
 
 @pytest.mark.parametrize("variance_matters", [True, False])
 def test_probit_gradient_is_that_of_the_closed_form(variance_matters):
-    """log Φ(± μ/√(1 + v)), differentiated in x (Rasmussen and Williams 2006, eq. 3.25); without ∂v/∂x it is another."""
+    """log Φ(± μ/√(1 + v)), differentiated in x (Rasmussen and Williams 2006, eq. 3.25); without
+    ∂v/∂x it is another."""
     problem = classes(n=20, n_classes=2)
     posterior = trained(problem, gp(quadrature_nodes=60))
     x, y = problem.test.x, problem.test.y

@@ -1,4 +1,5 @@
-"""Users' Gaussian processes: bounds and predictives are GPyTorch's own, with no factor of parameters of before."""
+"""Users' Gaussian processes: bounds and predictives are GPyTorch's own, with no factor of
+parameters of before."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from configured import component
 from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
 from small_problems import classes, real, train
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 
@@ -140,6 +141,6 @@ def test_the_global_stream_stays_where_it_is():
     ],
 )
 def test_what_does_not_fit(cls, keys, problem, said):
-    with pytest.raises(Misfit, match=said) as error:
+    with pytest.raises(ConfigMismatchError, match=said) as error:
         built(cls, problem, **keys)
     assert "\n" not in str(error.value)

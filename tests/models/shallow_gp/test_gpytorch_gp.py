@@ -1,4 +1,5 @@
-"""gpytorch_gp: igp where the kernel is the same, other kernels by loops, and what it says of texts that name none."""
+"""gpytorch_gp: igp where the kernel is the same, other kernels by loops, and what it says of texts
+that name none."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from shallow_gp_problems import problem, scatter_parameters, streams
 from small_problems import component
 
 from components.models.shallow_gp.gpytorch_kernel import parse_kernel
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 OURS = {
     "matern52": "ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=D))",
@@ -19,7 +20,8 @@ PLAIN = {"hyperprior": None, "jitter": 1e-9, "noise_variance": 0.05, "mean": "li
 
 
 def pair(p, shape: str, posterior: str):
-    """igp and the same model with GPyTorch's kernel, with the same parameters, each off its start."""
+    """igp and the same model with GPyTorch's kernel, with the same parameters, each off its
+    start."""
     ours = component(
         "model", "igp", kernel=shape, ard="own", posterior=posterior, n_inducing=5, **PLAIN
     ).build(p, streams())
@@ -127,6 +129,6 @@ def test_kernels_of_users_are_found_by_name():
     ],
 )
 def test_a_text_that_names_no_kernel_is_one_line(text, told):
-    with pytest.raises(Misfit, match=told) as error:
+    with pytest.raises(ConfigMismatchError, match=told) as error:
         parse_kernel(text, 2)
     assert "\n" not in str(error.value)

@@ -10,7 +10,7 @@ from configured import component, load
 from known_targets import z_score
 
 from components.models.state_space.asymmetric_wiener import log_split_normal
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 F64 = torch.float64
 
@@ -118,6 +118,7 @@ def test_dynamics_are_those_of_the_linear_model():
 def test_other_data_are_refused():
     problem, rng = load("wiener_velocity", n_steps=3)
     with pytest.raises(
-        Misfit, match="assumes two scales of noise, and dataset=wiener_velocity names none"
+        ConfigMismatchError,
+        match="assumes two scales of noise, and dataset=wiener_velocity names none",
     ):
         component("model", "asymmetric_wiener").build(problem, rng)

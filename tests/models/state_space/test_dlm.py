@@ -11,7 +11,7 @@ from components.contracts.sequences import Series
 from components.models.state_space import dlm
 from components.models.state_space.dlm import cycle, system
 from components.problems.sequence import Sequence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 from tests.configured import component
 from tests.dense_series import dense
@@ -45,7 +45,8 @@ def series(*missing: int) -> Series:
 
 
 def exact(model, theta, seen, horizon=0):
-    """log p(x_seen) and the conditional moments of the ``horizon`` that follow, by conditioning the dense Gaussian."""
+    """log p(x_seen) and the conditional moments of the ``horizon`` that follow, by conditioning the
+    dense Gaussian."""
     r, q = model._variances(theta.unsqueeze(0))
     joint = dense(model.system, q[0], r[0], T + horizon)
     x = seen.y[0, :, 0]
@@ -99,7 +100,8 @@ def test_trend_is_level_plus_slope():
 
 
 def test_a_season_that_repeats_is_forecast():
-    """An exact season of period 12 on a line, with hardly any noise, goes on; one of period 2 could not."""
+    """An exact season of period 12 on a line, with hardly any noise, goes on; one of period 2 could
+    not."""
     t = torch.arange(1, 73, dtype=torch.float64)
     y = 0.1 * t + torch.sin(2 * math.pi * t / 12)
     model = built("linear", 12, y[:60])
@@ -130,7 +132,8 @@ def test_gradient_by_differences(trend, period):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
-    """Values and gradients at draws of a prior whose variances differ by up to 15 orders of magnitude."""
+    """Values and gradients at draws of a prior whose variances differ by up to 15 orders of
+    magnitude."""
     model, seen = built(*kind), series(3, 4)
     theta = model.sample_prior(60, torch.Generator().manual_seed(4)).requires_grad_()
     found, exact = model.log_likelihood(theta, seen)[:, 0], model._filter(theta, seen)[0]
@@ -193,5 +196,5 @@ def test_nothing_seen_has_no_likelihood():
 @pytest.mark.parametrize("shape", [(2, 5, 1), (1, 5, 2)])
 def test_several_series_are_refused(shape):
     odd = Sequence("odd", None, torch.zeros(shape), None, ["x"])
-    with pytest.raises(Misfit, match="one series of one number at a time"):
+    with pytest.raises(ConfigMismatchError, match="one series of one number at a time"):
         component("model", "dlm").build(odd, Streams(0))

@@ -12,7 +12,7 @@ from components.contracts.sequences import Series
 from components.maths.series.dirichlet import log_dirichlet
 from components.models.state_space.hmm import HiddenMarkovModule
 from components.problems.sequence import Sequence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 from tests.configured import component
 
@@ -79,7 +79,8 @@ def test_rows_are_probabilities_and_have_names():
 
 
 def test_prior_has_the_jacobian():
-    """log p(θ) = log p(rows) + log |det ∂(rows without their last)/∂θ|, the determinant by automatic differentiation."""
+    """log p(θ) = log p(rows) + log |det ∂(rows without their last)/∂θ|, the determinant by
+    automatic differentiation."""
     m, theta = model(), thetas(2)
 
     def free(t: torch.Tensor) -> torch.Tensor:
@@ -149,5 +150,5 @@ class Classes:
 ])  # fmt: skip
 def test_what_is_no_series_of_classes(y, told):
     problem = Sequence("odd", None, torch.tensor(y).unsqueeze(-1), Classes(), ["z"])
-    with pytest.raises(Misfit, match=told):
+    with pytest.raises(ConfigMismatchError, match=told):
         component("model", "hmm").build(problem, Streams(0))

@@ -10,7 +10,7 @@ from small_sequences import run, sequence, system
 
 from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
 from components.problems.sequence import LinearGaussianSystem
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 from runner.mistakes import ConfigError
 
@@ -60,7 +60,7 @@ def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
     problem.system = None
     written = run(component("inference", "kalman"), built(problem, **own), problem, Streams(0))
     assert torch.equal(same.log_normaliser, written.log_normaliser)
-    with pytest.raises(Misfit, match="names none"):
+    with pytest.raises(ConfigMismatchError, match="names none"):
         built(problem)
 
 
@@ -105,7 +105,7 @@ def test_mistakes_are_told_in_a_line_that_names_the_key(make_job, override, told
     ],
 )
 def test_matrices_that_do_not_fit_the_data_are_named(keys, told):
-    with pytest.raises(Misfit, match=told):
+    with pytest.raises(ConfigMismatchError, match=told):
         built(sequence(system(), 3, 1), **keys)
 
 

@@ -1,4 +1,5 @@
-"""Matérn processes as state-space models: the printed matrices, the kernel, the exact Gaussian process."""
+"""Matérn processes as state-space models: the printed matrices, the kernel, the exact Gaussian
+process."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from small_sequences import run
 
 from components.maths.matern_state_space import transition
 from components.problems.sequence import Sequence
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 SMOOTH = (0.5, 1.5, 2.5)
@@ -21,7 +22,8 @@ SMOOTH = (0.5, 1.5, 2.5)
 def kernel(
     tau: torch.Tensor, smoothness: float, lengthscale: float, variance: float
 ) -> torch.Tensor:
-    """σ² times the Matérn correlation, Rasmussen and Williams (2006), eqs. (4.17) and (4.18); tau [T] -> [T, T]."""
+    """σ² times the Matérn correlation, Rasmussen and Williams (2006), eqs. (4.17) and (4.18); tau
+    [T] -> [T, T]."""
     r = (tau[:, None] - tau[None, :]).abs() * math.sqrt(2 * smoothness) / lengthscale
     polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[smoothness]
     return variance * polynomial * torch.exp(-r)
@@ -84,7 +86,8 @@ def test_covariance_between_times_is_the_kernel(smoothness):
 
 
 def exact(problem: Sequence, keys: dict, r: int):
-    """Log evidence of what replicate r has seen, and mean and variance of f at all times, by the dense Gaussian process."""
+    """Log evidence of what replicate r has seen, and mean and variance of f at all times, by the
+    dense Gaussian process."""
     y, there = problem.observations[r, :, 0], ~problem.missing[r]
     tau = torch.arange(1, len(y) + 1, dtype=torch.float64) * keys["step"]
     K = kernel(tau, keys["smoothness"], keys["lengthscale"], keys["variance"])
@@ -141,7 +144,8 @@ def test_simulated_process_has_the_covariance_of_the_kernel():
 
 
 def test_only_what_has_a_name_is_scored():
-    """A local level is one coordinate, the Matérn-5/2 state three: its first is held against the truth."""
+    """A local level is one coordinate, the Matérn-5/2 state three: its first is held against the
+    truth."""
     problem, rng = load("local_level", replicates=2, n_steps=30)
     model = component("model", "matern_sde", lengthscale=0.1, variance=4.0).build(problem, rng)
     found = run(component("inference", "kalman"), model, problem, rng)
@@ -156,5 +160,7 @@ def test_only_what_has_a_name_is_scored():
 
 def test_observations_of_several_coordinates_do_not_fit():
     problem, rng = load("wiener_velocity", n_steps=5)
-    with pytest.raises(Misfit, match="model=matern_sde: the process has one coordinate"):
+    with pytest.raises(
+        ConfigMismatchError, match="model=matern_sde: the process has one coordinate"
+    ):
         component("model", "matern_sde").build(problem, rng)

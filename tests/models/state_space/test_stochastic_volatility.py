@@ -27,7 +27,8 @@ def series():
 
 
 def exact_log_evidence(y: list[float]) -> float:
-    """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x over ten stationary standard deviations either way."""
+    """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x over ten stationary standard
+    deviations either way."""
     mu, phi, sigma = KEYS["mu"], KEYS["phi"], KEYS["sigma"]
     sd = sigma / math.sqrt(1 - phi**2)
     x = torch.linspace(mu - 10 * sd, mu + 10 * sd, 1501, dtype=torch.float64)

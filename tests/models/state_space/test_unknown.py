@@ -1,4 +1,5 @@
-"""Priors of unknown parameters against numerical integration, in the coordinates that samplers move in."""
+"""Priors of unknown parameters against numerical integration, in the coordinates that samplers move
+in."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.models.state_space.unknown import (
     LogNormal,
     Normal,
     StretchedBeta,
-    Unknowns,
+    UnknownParameters,
 )
 
 LAWS = {
@@ -27,7 +28,7 @@ LAWS = {
 
 
 def unknowns(*laws):
-    held = Unknowns()
+    held = UnknownParameters()
     held.declare({f"p{j}": law for j, law in enumerate(laws)}, torch.empty(0, dtype=torch.float64))
     return held
 

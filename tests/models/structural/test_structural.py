@@ -1,4 +1,5 @@
-"""Structural series: every block and sums of blocks against statsmodels and against the dense Gaussian."""
+"""Structural series: every block and sums of blocks against statsmodels and against the dense
+Gaussian."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from components.maths.series.time_varying import filter_system
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from tests.structural_series import F64, TIMES, block, joint, model, problem, some_theta
 
 SUMS = {
@@ -129,7 +130,8 @@ def test_likelihood_is_that_of_statsmodels(name, missing):
 
 
 def test_stocks_are_the_goodwill_of_the_thesis():
-    """A_{t+1} = (1 − δ) A_t + Σ q_i u_it, time by time, is what q makes of the stocks; nothing spent at t moves y_t."""
+    """A_{t+1} = (1 − δ) A_t + Σ q_i u_it, time by time, is what q makes of the stocks; nothing
+    spent at t moves y_t."""
     data = problem()
     built = model("nerlove_arrow", of=data)
     theta = some_theta(built, 1)
@@ -190,20 +192,22 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("parts", "message"), MISTAKES)
 def test_mistakes(parts, message):
-    with pytest.raises(Misfit, match=message):
+    with pytest.raises(ConfigMismatchError, match=message):
         model(*parts)
 
 
 def test_more_mistakes():
     data = problem()
     data.observations[:] = math.nan
-    with pytest.raises(Misfit, match="y is missing or constant"):
+    with pytest.raises(ConfigMismatchError, match="y is missing or constant"):
         model("local_level", of=data)
     data = problem()
     data.beyond.x[2, 0] = math.nan
-    with pytest.raises(Misfit, match="a is not known at all of the times to be forecast"):
+    with pytest.raises(
+        ConfigMismatchError, match="a is not known at all of the times to be forecast"
+    ):
         model(block("regression", expected_size=1.0), of=data)
     data = problem()
     data.regressors[:, 1] = 2.0
-    with pytest.raises(Misfit, match="b is constant over the times seen"):
+    with pytest.raises(ConfigMismatchError, match="b is constant over the times seen"):
         model(block("regression", expected_size=1.0), of=data)

@@ -1,4 +1,5 @@
-"""RoBERTa from a folder: what is missing is named, padding has no say, dropout is of the run's stream."""
+"""RoBERTa from a folder: what is missing is named, padding has no say, dropout is of the run's
+stream."""
 
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from small_nets import texts
 from small_problems import component, resumed, tensors, train
 from torch.nn import functional as F
 
-from components.trouble import DataUnavailable, Misfit
+from components.trouble import ConfigMismatchError, DataUnavailableError
 from runner.execution.rng import Streams
 
 # one layer of random weights
@@ -17,7 +18,7 @@ FOLDER = str(Path(__file__).parent.parent.parent / "fixtures" / "roberta")
 
 def test_a_folder_without_weights_is_named(tmp_path):
     with pytest.raises(
-        DataUnavailable,
+        DataUnavailableError,
         match=r"model\.folder: .* lacks config\.json and model\.safetensors; put RoBERTa's",
     ):
         component("model", "roberta", folder=str(tmp_path)).build(texts(), Streams(0))
@@ -45,11 +46,12 @@ def test_tokens_of_another_tokenizer_and_long_texts_are_refused():
     pytest.importorskip("transformers", reason="transformers is not installed")
     model = component("model", "roberta", folder=FOLDER)
     with pytest.raises(
-        Misfit, match=r"has 49 different tokens, the weights know 30; set dataset\.tokenizer"
+        ConfigMismatchError,
+        match=r"has 49 different tokens, the weights know 30; set dataset\.tokenizer",
     ):
         model.build(texts(words=50), Streams(0))
     with pytest.raises(
-        Misfit,
+        ConfigMismatchError,
         match=r"dataset\.length: texts have up to 39 tokens, the weights of model=roberta read 38",
     ):
         model.build(texts(length=39), Streams(0))

@@ -1,4 +1,5 @@
-"""Networks that read tokens: cells and attention literally, places without a word have no say, dropout by our own stream."""
+"""Networks that read tokens: cells and attention literally, places without a word have no say,
+dropout by our own stream."""
 
 import math
 
@@ -9,7 +10,7 @@ from small_problems import classes, component, train
 from torch.nn import functional as F
 
 from components.models.text.text_transformer import positions
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 BOTH = pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_printed_sizes():
 def test_what_they_cannot_read_is_refused_in_one_line():
     for model in (SMALL_LSTM, SMALL_TRANSFORMER):
         with pytest.raises(
-            Misfit,
+            ConfigMismatchError,
             match=r"the inputs of small are no tokens; choose dataset=reviews or dataset=imdb",
         ):
             model.build(classes(n_classes=2), Streams(0))

@@ -19,7 +19,7 @@ from runner.catalogue.list_and_show import (
     selected_components,
 )
 from runner.catalogue.partners import partners
-from runner.compose.parts import held_roles
+from runner.compose.parts import nested_roles
 from runner.disk.yaml_comments import read_file, read_keys
 from runner.mistakes import ConfigError
 
@@ -70,8 +70,8 @@ def test_every_key_of_every_component_has_a_comment_and_a_type(role, name):
 
 
 def test_what_a_shared_key_means_is_said_once():
-    """Where a class that several components share declares a key, its comment stands there; a YAML has one of its own only
-    where it has more to say."""
+    """Where a class that several components share declares a key, its comment stands there; a YAML
+    has one of its own only where it has more to say."""
     for role, name in COMPONENTS:
         own = describe(role, name)[1]
         shared = {
@@ -180,7 +180,7 @@ def test_types_are_read_in_words(tmp_path):
 def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
     own, cls = describe(role, name)[1], registry.get(role, name)
     assert set(own.fields) == cls.yaml_keys() - {"name"}
-    assert own.holds == held_roles(cls)
+    assert own.holds == nested_roles(cls)
     for fact in (
         "kind",
         "target",

@@ -196,7 +196,8 @@ def test_it_imports_neither_torch_nor_hydra():
 
 # ---- in the shells ----------------------------------------------------------------------------------------------------
 def shell(name: str, script: str, tmp_path: Path) -> list[str]:
-    """Output of a shell in which ``runner`` is this checkout's, without the user's own start-up files."""
+    """Output of a shell in which ``runner`` is this checkout's, without the user's own start-up
+    files."""
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
     stub = tmp_path / "runner"
@@ -240,7 +241,8 @@ def test_in_fish(tmp_path):
 
 
 def test_in_zsh(tmp_path):
-    """``compadd`` works only inside the completion system: a stand-in shows what it would be given."""
+    """``compadd`` works only inside the completion system: a stand-in shows what it would be
+    given."""
     script = """
         compdef() { :; }
         compadd() { echo "${(P)@[-1]}"; }

@@ -1,4 +1,5 @@
-"""``runner new``: what it writes is a component of its role, its YAML has every key, its test passes and its command runs."""
+"""``runner new``: what it writes is a component of its role, its YAML has every key, its test
+passes and its command runs."""
 
 from __future__ import annotations
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from runner.compose.settings import a_folder
+from runner.compose.settings import validate_folder
 
 
 def test_a_tilde_is_the_users_own_folder(monkeypatch):
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert a_folder("~/runs") == "/home/somebody/runs"
-    assert a_folder("runs/~") == "runs/~"
+    assert validate_folder("~/runs") == "/home/somebody/runs"
+    assert validate_folder("runs/~") == "runs/~"
 
 
 @pytest.mark.parametrize("path", ["", "  ", "a\0b", "a/" + "x" * 256, "é" * 128])
 def test_a_path_that_no_disk_can_have_is_refused(path):
     with pytest.raises(ValueError, match="is no folder"):
-        a_folder(path)
-    assert a_folder(str(Path("a") / ("x" * 255))).endswith("x")
+        validate_folder(path)
+    assert validate_folder(str(Path("a") / ("x" * 255))).endswith("x")

@@ -1,19 +1,20 @@
-"""What an experiment or a default sets can be left out, however that is written, and is then as if nobody had set it."""
+"""What an experiment or a default sets can be left out, however that is written, and is then as if
+nobody had set it."""
 
 from __future__ import annotations
 
 import pytest
 
 from runner.compose.config import build
-from runner.compose.overrides import compose_in_full, explicit_keys, without_hydra
-from runner.compose.resolve import Resolved, resolve
+from runner.compose.overrides import compose_in_full, explicit_keys, split_hydra_config
+from runner.compose.resolve import ResolvedConfig, resolve
 from runner.mistakes import ConfigError
 
 DIGITS, CO2 = "+experiment=digits_fgsm", "+experiment=structural_co2"
 
 
-def resolved(*words: str) -> Resolved:
-    return resolve(*without_hydra(compose_in_full(list(words))), explicit_keys(list(words)))
+def resolved(*words: str) -> ResolvedConfig:
+    return resolve(*split_hydra_config(compose_in_full(list(words))), explicit_keys(list(words)))
 
 
 @pytest.mark.parametrize("smoke", ["smoke=false", "smoke=true"])

@@ -1,4 +1,5 @@
-"""What a refusal offers works: the user's own command with any of the names that are offered is refused no more."""
+"""What a refusal offers works: the user's own command with any of the names that are offered is
+refused no more."""
 
 from __future__ import annotations
 

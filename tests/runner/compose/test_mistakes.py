@@ -17,7 +17,8 @@ TABLE = Path(__file__).parent / "mistakes"
 
 
 def rows(name):
-    """Command lines of a table and what each is answered by: an indented line below, of which " …" is any ending."""
+    """Command lines of a table and what each is answered by: an indented line below, of which " …"
+    is any ending."""
     found, text = [], (TABLE / f"{name}.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
         if line.startswith("    "):
@@ -92,7 +93,8 @@ def own_files(tmp_path, monkeypatch):
 
 
 def told(argv, tmp_path, monkeypatch, capfd):
-    """What a mistake is answered by, in this process, so that torch is imported once for all of them."""
+    """What a mistake is answered by, in this process, so that torch is imported once for all of
+    them."""
     from runner import cli
 
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,5 @@
-"""Files and code that keys of components name: what a file holds is part of what a run is, and code is named twice."""
+"""Files and code that keys of components name: what a file holds is part of what a run is, and code
+is named twice."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import torch
 from configured import made_job
 from safetensors.torch import save_file
 
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 from runner.compose.data_state import data_state
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
@@ -98,6 +99,8 @@ def test_mistakes_are_said_in_a_line(asked, said, weights, tmp_path):
 def test_a_file_that_does_not_fit_is_a_mistake_and_no_traceback(weights, tmp_path):
     job = made_job(tmp_path, *VICTIM, f"model.path={weights}")
     rng = Streams(0)
-    with pytest.raises(Misfit, match=r"1 layers of weights \(\[10, 64\]\), the network has 3"):
+    with pytest.raises(
+        ConfigMismatchError, match=r"1 layers of weights \(\[10, 64\]\), the network has 3"
+    ):
         job.model.build(load_problem(job, rng), rng)
     assert Path(weights).exists()

@@ -190,7 +190,8 @@ def test_who_spoofs_observations_needs_a_filter():
 
 
 def test_images_and_texts_are_refused_by_what_cannot_read_them_before_any_data_are_read():
-    """One line, with models that can: networks for images on tokens, those for tokens on pixels, attacks on either."""
+    """One line, with models that can: networks for images on tokens, those for tokens on pixels,
+    attacks on either."""
     fit, descent = component("inference", "fit"), component("inference", "map")
     reviews, pixels = (
         component("dataset", "reviews", simulated=True),

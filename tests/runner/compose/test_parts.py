@@ -1,4 +1,5 @@
-"""Components inside components: taken in full from their YAML, recorded so, and the same when read back."""
+"""Components inside components: taken in full from their YAML, recorded so, and the same when read
+back."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from omegaconf import OmegaConf
 
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
-from runner.compose.parts import held_roles, names_inside
+from runner.compose.parts import nested_names, nested_roles
 from runner.execution.artefacts import references
 from runner.mistakes import ConfigError
 
@@ -35,7 +36,7 @@ def test_names_become_full_mappings_with_what_the_whole_shares():
     assert transfer["surrogate"]["name"] == "mlp"
     assert made.attacker.members[1].steps == 7
     assert [
-        path for path, _, _ in names_inside("attacker", made.config["attacker"], "attacker")
+        path for path, _, _ in nested_names("attacker", made.config["attacker"], "attacker")
     ] == [
         "attacker.members.0",
         "attacker.members.1",
@@ -87,7 +88,7 @@ def test_a_defence_may_have_an_attacker_of_its_own():
     )
     assert made.attacker.name == "fgsm"
     assert made.inference.training_attacker.steps == 3
-    assert held_roles(type(made.inference)) == {"training_attacker": "attacker"}
+    assert nested_roles(type(made.inference)) == {"training_attacker": "attacker"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Compositions at random: none ends in a traceback, scores arrays of different shapes or hangs; what refusals offer works."""
+"""Compositions at random: none ends in a traceback, scores arrays of different shapes or hangs;
+what refusals offer works."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ WORKS = 0.95  # share of the offers that are refused no more
 
 
 def check(n, seed, folder):
-    """Runs n compositions and one offer of each refusal; (commands that were broken, offers, those refused again for what
-    was offered)."""
+    """Runs n compositions and one offer of each refusal; (commands that were broken, offers, those
+    refused again for what was offered)."""
     rng = random.Random(seed)
     broken, offers, refused = [], 0, []
     for i in range(n):

@@ -1,4 +1,5 @@
-"""smoke=true applies the experiment's overrides; what the user set stays, what the user swapped keeps its own keys."""
+"""smoke=true applies the experiment's overrides; what the user set stays, what the user swapped
+keeps its own keys."""
 
 from __future__ import annotations
 

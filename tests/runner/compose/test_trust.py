@@ -18,13 +18,13 @@ from components.figures.labels import readable
 from components.registry import _registered
 from runner import cli
 from runner.compose import guard
-from runner.csv_cells import as_meant, as_word
+from runner.csv_cells import escape_cell, unescape_cell
 from runner.mistakes import ConfigError
-from runner.plugins import ask_whether_known
+from runner.plugins import confirm_import
 from runner.record.facts import complete, read
 from runner.record.inside import inside, real_file
 from runner.record.record import Record
-from runner.report.details import pictures_of
+from runner.report.details import list_record_figures
 from runner.report.report import markdown
 from runner.study import job_pool, snapshot
 from runner.study.definition import StudyDefinition
@@ -192,11 +192,11 @@ def test_somebody_at_a_terminal_is_asked(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", terminal)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     terminal.answer = "y\n"
-    ask_whether_known(["walk"], "the record", "give --trust")
+    confirm_import(["walk"], "the record", "give --trust")
     assert "the record imports walk" in capsys.readouterr().err
     terminal.answer = "\n"
     with pytest.raises(ConfigError, match="give --trust"):
-        ask_whether_known(["walk"], "the record", "give --trust")
+        confirm_import(["walk"], "the record", "give --trust")
 
 
 def test_children_import_nothing_of_the_present_folder(tmp_path, monkeypatch):
@@ -248,8 +248,8 @@ def test_a_record_with_a_link_to_elsewhere_is_not_written_to(make_job, tmp_path)
     [("=1+1", "'=1+1"), ("@x", "'@x"), ("-x", "'-x"), ("-1.5", "-1.5"), ("a", "a"), (-2, -2)],
 )
 def test_a_spreadsheet_runs_no_cell(cell, written):
-    assert as_word(cell) == written
-    assert as_meant(written) == cell if isinstance(cell, str) else True
+    assert escape_cell(cell) == written
+    assert unescape_cell(written) == cell if isinstance(cell, str) else True
 
 
 def test_markdown_shows_words_as_they_are():
@@ -322,7 +322,7 @@ def test_a_link_among_the_figures_of_a_record_is_not_in_a_report(tmp_path):
     (record / "figures" / "own.png").write_bytes(b"own")
     (tmp_path / "secret.png").write_bytes(b"secret")
     (record / "figures" / "theirs.png").symlink_to(tmp_path / "secret.png")
-    assert pictures_of(record) == [record / "figures" / "own.png"]
+    assert list_record_figures(record) == [record / "figures" / "own.png"]
 
 
 @pytest.mark.parametrize(("finished", "believed"), [({}, False), ({"0": {"rmse": 1.0}}, True)])

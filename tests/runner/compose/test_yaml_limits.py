@@ -1,4 +1,5 @@
-"""YAML of others that stands for more than a machine holds is refused in a line, before any of it is built."""
+"""YAML of others that stands for more than a machine holds is refused in a line, before any of it
+is built."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import runner
 from runner import cli, conf_folders
 from runner.disk.yaml_limits import (
     DEEPEST,
-    MOST_VALUES,
+    MAX_VALUES,
     YamlLimitError,
     check_text,
     check_values,
@@ -21,7 +22,7 @@ from runner.disk.yaml_limits import (
 from runner.mistakes import ConfigError
 from runner.python.words import words_of
 from runner.record.compare import load
-from runner.resume import config_of
+from runner.resume import read_run_config
 from runner.study.definition import load_study
 from runner.study.snapshot import load as load_snapshot
 from tests.made_records import made_record
@@ -61,9 +62,9 @@ def test_what_is_within_the_limits_is_read_as_before(tmp_path):
         "a": {"x": [1, 2], "y": 1.5}, "b": {"x": [1, 2], "y": 1.5}, "c": {"x": [1, 2], "y": None}
     }  # fmt: skip
     check_text("[" * DEEPEST + "]" * DEEPEST)
-    check_text("- 1\n" * (MOST_VALUES - 1))
+    check_text("- 1\n" * (MAX_VALUES - 1))
     with pytest.raises(YamlLimitError):
-        check_text("- 1\n" * MOST_VALUES)
+        check_text("- 1\n" * MAX_VALUES)
 
 
 @pytest.mark.parametrize("bomb", ["anchors", "lists", "keys"])
@@ -88,11 +89,11 @@ def test_files_of_others_are_refused_in_a_line(tmp_path, monkeypatch, capsys, bo
     error = capsys.readouterr().err
     assert (end.value.code, error.count("\n")) == (2, 1)
     assert why in error
-    with conf_folders.of_this_command():
+    with conf_folders.restore_folders_on_exit():
         conf_folders.use(str(tmp_path))
         with pytest.raises(ConfigError, match=line):
             load_study("theirs")
-    for read in (config_of, lambda file: load(file.parent)):
+    for read in (read_run_config, lambda file: load(file.parent)):
         with pytest.raises(ConfigError, match=line):
             read(record / "config.yaml")
     with pytest.raises(

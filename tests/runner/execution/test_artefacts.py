@@ -1,4 +1,5 @@
-"""Files that a posterior writes into the run's folder, and what a run says when a result is not complete."""
+"""Files that a posterior writes into the run's folder, and what a run says when a result is not
+complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Draws are written once, into blocks that checkpoints share; a block that is damaged or lost is found out."""
+"""Draws are written once, into blocks that checkpoints share; a block that is damaged or lost is
+found out."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def names(folder):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(blocks, "FULL", 400)  # bytes: 16 rows of 24, before there are statistics
+    monkeypatch.setattr(
+        blocks, "BLOCK_BYTES", 400
+    )  # bytes: 16 rows of 24, before there are statistics
 
 
 def same(found, chain):
@@ -99,7 +102,7 @@ def test_every_row_is_written_to_one_block(tmp_path, small, monkeypatch):
         largest = max(largest, save(tmp_path, chain, step, held).stat().st_size)
     rows = sum(trace.rows.nbytes for trace in (chain.kept, chain.stats["lp"]))
     assert largest < 1000  # whatever has been kept before
-    assert len(written) <= rows / blocks.FULL
+    assert len(written) <= rows / blocks.BLOCK_BYTES
     assert rows < sum(written) < rows + 400 * len(written)  # and a header each
     assert (tmp_path / "r0000-s000000600.json").stat().st_size < 1000
 
@@ -180,7 +183,7 @@ GAME = ["+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10"]
 def test_a_run_with_blocks_gives_the_same_numbers(make_job, monkeypatch):
     job = make_job(*GAME)
     whole = run(job)[1]
-    monkeypatch.setattr(blocks, "FULL", 1)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
     assert run(make_job(*GAME, "fresh=true"))[1] == whole
     facts, tensors, _ = checkpoint.load_newest(job.folder / "checkpoints", job.signature)
     assert len(names(job.folder / "checkpoints")) == facts["step"] // 10

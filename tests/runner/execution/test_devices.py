@@ -1,4 +1,5 @@
-"""Checkpoints that move between devices, without one that has another: what of it can be seen on a CPU."""
+"""Checkpoints that move between devices, without one that has another: what of it can be seen on a
+CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from runner import resume
 from runner.execution import checkpoint
 from runner.execution.execute import run
 from runner.execution.rng import Streams
-from runner.execution.signals import Interrupted
+from runner.execution.signals import RunInterruptedError
 from runner.mistakes import ConfigError
 from runner.record.facts import read
 
@@ -37,7 +38,8 @@ def test_a_tensor_goes_to_where_the_fresh_state_has_it():
 
 
 def of_a_gpu(streams: Streams) -> dict[str, torch.Tensor]:
-    """Their states as CUDA has them, seed and offset: 16 bytes, but for the two that live on the CPU everywhere."""
+    """Their states as CUDA has them, seed and offset: 16 bytes, but for the two that live on the
+    CPU everywhere."""
     return {
         n: s if n in ("data", "init") else torch.zeros(16, dtype=torch.uint8)
         for n, s in streams.state().items()
@@ -65,9 +67,9 @@ def test_a_run_goes_on_on_another_device_and_says_so(make_job, monkeypatch, caps
     job = make_job(*GAME)
 
     def stop(step, _):
-        raise Interrupted(15, step)
+        raise RunInterruptedError(15, step)
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(RunInterruptedError):
         run(job, stop)  # at the evaluation of step 20: the newest checkpoint is that of step 10
     with pytest.raises(ConfigError, match="--device=gpu: must be cpu, cuda"):
         resume.main(["resume", str(job.folder), "--device", "gpu"])

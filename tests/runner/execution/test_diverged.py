@@ -1,4 +1,5 @@
-"""A sampler whose step size is too large, seen from the command line: state, message, and the checkpoint that is kept."""
+"""A sampler whose step size is too large, seen from the command line: state, message, and the
+checkpoint that is kept."""
 
 from __future__ import annotations
 

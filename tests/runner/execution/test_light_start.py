@@ -1,4 +1,5 @@
-"""What only scores and figures need is not imported before them, and a run that is done says so without torch."""
+"""What only scores and figures need is not imported before them, and a run that is done says so
+without torch."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ from runner import app
 from runner.compose.overrides import compose
 from runner.execution import execute
 
-class Reached(Exception): pass
+class LastRecordedLine(Exception): pass
 
 output_dir, experiments, heavy = json.loads(sys.argv[1])
 found = {}
 
 def steps(*_):
     found[name] = [module for module in heavy if module in sys.modules]
-    raise Reached
+    raise LastRecordedLine
 
 execute.steps = steps
 for name in experiments:
@@ -40,7 +41,7 @@ for name in experiments:
     given = [f"+experiment={name}", "smoke=true", "offline=true", f"tracking={tracking}", f"output_dir={output_dir}"]
     try:
         print(app.attempt(*compose(given)))
-    except Reached:
+    except LastRecordedLine:
         pass
 print("FOUND" + json.dumps(found))
 """
@@ -59,7 +60,8 @@ def test_first_steps_import_nothing_that_only_scores_and_figures_need(tmp_path):
 
 @pytest.fixture
 def finished(tmp_path, monkeypatch):
-    """A run on data that lie in files or are simulated in their place, done, in the present folder."""
+    """A run on data that lie in files or are simulated in their place, done, in the present
+    folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RUNNER_DATA_DIR", raising=False)
     argv = ["+experiment=bnn_uci", "smoke=true", "offline=true", "tracking=false", "replicates=1"]
@@ -71,7 +73,7 @@ def finished(tmp_path, monkeypatch):
 def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys):
     argv, folder = finished
     with monkeypatch.context() as slowly:
-        slowly.setattr(app, "find_done", lambda _: None)
+        slowly.setattr(app, "find_finished_run", lambda _: None)
         slowly.setattr(console.out, "_width", console.WIDEST)
         capsys.readouterr()
         assert app.attempt(*compose(argv)).code == 0
@@ -106,7 +108,7 @@ def test_it_looks_more_closely_where_the_data_may_be_others(finished, change, mo
         facts |= {"state": "interrupted"} if change == "not done" else {}
         facts.pop("data_state")
         (folder / "run.json").write_text(json.dumps(facts))
-    assert app.find_done(app.resolve(*compose(argv))) is None
+    assert app.find_finished_run(app.resolve(*compose(argv))) is None
 
 
 def test_a_record_of_before_is_known_the_next_time(finished):
@@ -114,7 +116,7 @@ def test_a_record_of_before_is_known_the_next_time(finished):
     facts = read(folder)
     del facts["data_state"]
     (folder / "run.json").write_text(json.dumps(facts))
-    assert app.find_done(app.resolve(*compose(argv))) is None
+    assert app.find_finished_run(app.resolve(*compose(argv))) is None
     assert app.attempt(*compose(argv)).code == 0
-    assert app.find_done(app.resolve(*compose(argv))) is not None
+    assert app.find_finished_run(app.resolve(*compose(argv))) is not None
     assert read(folder)["git"] == facts["git"]  # what it says of its making stays

@@ -1,4 +1,5 @@
-"""More replicates, or fewer, of a run that has finished some: those are taken over, and nothing changes by it."""
+"""More replicates, or fewer, of a run that has finished some: those are taken over, and nothing
+changes by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``side_by_side=true``: replicates as a leading dimension of one run, whose record says what that of a loop does."""
+"""``side_by_side=true``: replicates as a leading dimension of one run, whose record says what that
+of a loop does."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from runner.compose.settings import sign
 from runner.execution import execute
 from runner.execution.execute import run
 from runner.execution.rng import Streams
-from runner.execution.signals import Pruned
+from runner.execution.signals import RunPrunedError
 from runner.record.lines import read_lines
 
 AADM = ["+experiment=aadm_uci", "smoke=true", "steps=8", "eval_every=4", "record_every=2", "replicates=2", "dtype=float64",
@@ -48,10 +49,10 @@ def test_its_record_is_that_of_one_after_the_other_whether_or_not_it_is_stopped(
         ]
 
     def stop(step, _):
-        raise Pruned(f"at {step}")
+        raise RunPrunedError(f"at {step}")
 
     job = make_job(*TOGETHER)
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(job, stop)
     _, again = run(job)
     assert again == found

@@ -15,7 +15,7 @@ import pytest
 from components.problems.supervised import Supervised
 from runner.execution import checkpoint
 from runner.execution.execute import run
-from runner.execution.signals import Interrupted, Pruned
+from runner.execution.signals import RunInterruptedError, RunPrunedError
 from runner.mistakes import ConfigError, RunFailure
 from runner.record import record
 from runner.record.facts import read
@@ -93,10 +93,10 @@ def test_runner_resume_needs_no_command_line(make_job, tmp_path, monkeypatch, un
     from runner import resume
 
     def stop(step, _):
-        raise Pruned(f"at {step}")
+        raise RunPrunedError(f"at {step}")
 
     job = make_job(*GAME)
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(job, stop)
     assert read(job.folder)["state"] == "pruned"
     monkeypatch.chdir(tmp_path)
@@ -108,9 +108,9 @@ def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed,
     job = make_job(*GAME)
 
     def stop(step, _):
-        raise Pruned(f"at {step}")
+        raise RunPrunedError(f"at {step}")
 
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(job, stop)
     newest = sorted((job.folder / "checkpoints").glob("*.safetensors"))[-1]
     content = bytearray(newest.read_bytes())
@@ -131,7 +131,8 @@ TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=4", "re
 
 @pytest.mark.parametrize(("evaluation", "step"), [(1, 4), (2, 6), (4, 6)])
 def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluation, step):
-    """On the way the step is checkpointed before the run stops; the last evaluation, which may be long, is left at once."""
+    """On the way the step is checkpointed before the run stops; the last evaluation, which may be
+    long, is left at once."""
     whole, result = run(make_job(*TOY, f"output_dir={tmp_path / 'whole'}"))
     score, asked, left = Supervised.score, [], []
 
@@ -145,7 +146,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
 
     monkeypatch.setattr(Supervised, "score", interrupted)
     job = make_job(*TOY)
-    with pytest.raises(Interrupted, match=f"at step {step}"):
+    with pytest.raises(RunInterruptedError, match=f"at step {step}"):
         run(job)
     assert (evaluation in left) == (step == 4)
     assert read(job.folder)["state"] == "interrupted"

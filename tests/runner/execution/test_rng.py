@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from components.contracts.streams import STREAMS
-from runner.execution.rng import Streams, derive
+from runner.execution.rng import Streams, derive_seed
 
 
 def test_streams_do_not_touch_each_other():
@@ -56,5 +56,5 @@ def test_restore():
 
 
 def test_derive_is_63_bit_and_stable():
-    assert derive(0, 0, "noise") == derive("0/0/noise")
-    assert 0 <= derive("x") < 2**63
+    assert derive_seed(0, 0, "noise") == derive_seed("0/0/noise")
+    assert 0 <= derive_seed("x") < 2**63

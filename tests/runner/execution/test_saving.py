@@ -1,4 +1,5 @@
-"""Checkpoints are written beside the steps, as the state was, one after the other; what the run ends on is waited for."""
+"""Checkpoints are written beside the steps, as the state was, one after the other; what the run
+ends on is waited for."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import torch
 
 from runner.execution import checkpoint
 from runner.execution.blocks import RowBlocks
-from runner.execution.duties import saving
+from runner.execution.duties import save_checkpoints
 from runner.execution.loop import Step
 
 
@@ -67,7 +68,7 @@ def always(_):
 
 def test_steps_go_on_and_what_is_written_is_the_state_as_it_was(course, disk):
     state = {"x": torch.zeros(3)}
-    with saving(course, always) as save:
+    with save_checkpoints(course, always) as save:
         save(step(1, state))
         assert disk.asked.wait(20)
         state["x"] += 1  # the next step
@@ -78,7 +79,7 @@ def test_steps_go_on_and_what_is_written_is_the_state_as_it_was(course, disk):
 
 def test_one_after_the_other_and_lines_first(course, disk):
     disk.ready.set()
-    with saving(course, always) as save:
+    with save_checkpoints(course, always) as save:
         for number in (1, 2):
             save(step(number, {"x": torch.zeros(1)}))
         save(step(3, {"x": torch.zeros(1)}, last=True))
@@ -89,7 +90,7 @@ def test_one_after_the_other_and_lines_first(course, disk):
 def test_the_run_waits_where_a_signal_came(course, disk):
     disk.ready.set()
     course.received.append(15)
-    with saving(course, always) as save:
+    with save_checkpoints(course, always) as save:
         save(step(1, {"x": torch.zeros(1)}))
         assert course.record.did[-1] == "wrote 1"
 
@@ -98,7 +99,7 @@ def test_the_run_waits_where_a_signal_came(course, disk):
 def test_a_disk_that_is_full_is_heard_of(course, disk, last):
     disk.ready.set()
     disk.error = OSError(28, "No space left on device")
-    with saving(course, always) as save:
+    with save_checkpoints(course, always) as save:
         if not last:
             save(step(1, {}))
         with pytest.raises(OSError, match="No space"):

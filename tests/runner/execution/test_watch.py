@@ -1,4 +1,5 @@
-"""A run that is watched may be given up: what the watcher is told, the state it ends in, and that it can be gone on with."""
+"""A run that is watched may be given up: what the watcher is told, the state it ends in, and that
+it can be gone on with."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from runner.execution.execute import run
-from runner.execution.signals import Pruned
+from runner.execution.signals import RunPrunedError
 from runner.execution.watch import Watch
 from runner.record.facts import read
 from runner.record.lines import read_lines
@@ -37,10 +38,10 @@ def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
     def give_up(step, scores):
         said.append((step, scores["robust_accuracy"]))
         if step == 9:
-            raise Pruned(f"at {step}")
+            raise RunPrunedError(f"at {step}")
 
     job = make_job(*DIGITS)
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(job, give_up)
     facts = read(job.folder)
     assert (facts["state"], facts["error"]) == ("pruned", "at 9")
@@ -60,10 +61,10 @@ def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
 def test_given_up_after_a_replicate_which_stays_finished(make_job):
     def give_up(step, _):
         if step == 6:
-            raise Pruned(f"at {step}")
+            raise RunPrunedError(f"at {step}")
 
     job = make_job(*DIGITS)
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(job, give_up)
     facts = read(job.folder)
     assert facts["state"] == "pruned"

@@ -19,7 +19,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from components.problems.supervised import Supervised
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner import CONF, ConfigError, RunFailure, app, load, run
 from runner.compose.overrides import compose
 from runner.execution import duties, execute
@@ -253,7 +253,7 @@ def test_an_interrupt_is_pythons_and_the_same_call_goes_on(monkeypatch):
 
 def test_a_run_that_diverges_says_so(monkeypatch):
     def trouble(*_):
-        raise NumericalTrouble("elbo is nan", "lower inference.lr (now 1)")
+        raise NumericalError("elbo is nan", "lower inference.lr (now 1)")
 
     monkeypatch.setattr(execute, "check_scores", trouble)
     with pytest.raises(

@@ -1,4 +1,5 @@
-"""Citations of Source lines: each is one entry of references.bib, by its authors and year together."""
+"""Citations of Source lines: each is one entry of references.bib, by its authors and year
+together."""
 
 import re
 

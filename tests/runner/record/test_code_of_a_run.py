@@ -1,4 +1,5 @@
-"""A record says which code made it, from where on, and keeps changes that are not committed only where asked to."""
+"""A record says which code made it, from where on, and keeps changes that are not committed only
+where asked to."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import subprocess
 import pytest
 
 from runner.execution.execute import run
-from runner.execution.signals import Pruned
+from runner.execution.signals import RunPrunedError
 from runner.record import code
 from runner.record.facts import read
 
@@ -17,7 +18,7 @@ NOW = {"sha": "b" * 40}
 
 
 def _stop(step, _):
-    raise Pruned(f"at {step}")
+    raise RunPrunedError(f"at {step}")
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_repository_around_an_installation_is_not_ours(checkout, monkeypatch):
 def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, capsys):
     job = make_job(*TOY)
     monkeypatch.setattr(code, "commit", lambda keep_diff=False: {"sha": "a" * 40})
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(job, _stop)
     before = read(job.folder)["code"]
     assert [(e["replicate"], e["step"], e["sha"]) for e in before] == [(0, 0, "a" * 40)]
@@ -86,7 +87,7 @@ def test_resumed_under_another_commit_and_other_versions(make_job, monkeypatch, 
 
 def test_the_same_code_is_listed_once_and_says_nothing(make_job, capsys):
     job = make_job(*TOY)
-    with pytest.raises(Pruned):
+    with pytest.raises(RunPrunedError):
         run(job, _stop)
     run(job)
     assert len(read(job.folder)["code"]) == 1

@@ -1,4 +1,5 @@
-"""Records that somebody else has made: pipes and devices in place of files, checks and configs of another form."""
+"""Records that somebody else has made: pipes and devices in place of files, checks and configs of
+another form."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from runner.mistakes import ConfigError
 from runner.record.facts import load_facts, read_config
 from runner.record.lines import read_lines
 from runner.record.lock import is_locked
-from runner.resume import config_of
+from runner.resume import read_run_config
 from tests.made_records import made_record
 
 
@@ -50,4 +51,4 @@ def test_checks_of_another_form_are_not_believed(record):
 def test_keys_of_hydra_in_a_record_are_refused(record):
     (record / "config.yaml").write_text("experiment: made\nhydra: {job: {env_set: {X: y}}}\n")
     with pytest.raises(ConfigError, match=r"config.yaml: hydra: no key of a record"):
-        config_of(record / "config.yaml")
+        read_run_config(record / "config.yaml")

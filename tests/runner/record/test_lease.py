@@ -1,4 +1,5 @@
-"""The lease of a run: one machine at a time, whatever their clocks say, taken over when its holder is gone, by one alone."""
+"""The lease of a run: one machine at a time, whatever their clocks say, taken over when its holder
+is gone, by one alone."""
 
 from __future__ import annotations
 
@@ -17,18 +18,24 @@ from runner.record import lease
 from runner.record.record import Record
 
 GAME = ("+experiment=friend_or_foe", "smoke=true")
-AWAY = lease.Holder("other", "other boot space", 1, "1", "t" * 32)  # process 1 is there here too
+AWAY = lease.LeaseHolder(
+    "other", "other boot space", 1, "1", "t" * 32
+)  # process 1 is there here too
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A run's folder, with times small enough for a test."""
-    for name, seconds in (("BEAT", 0.2), ("STALE", 1.0), ("LOOK", 0.05)):
+    for name, seconds in (
+        ("HEARTBEAT_SECONDS", 0.2),
+        ("HEARTBEAT_TIMEOUT_SECONDS", 1.0),
+        ("POLL_SECONDS", 0.05),
+    ):
         monkeypatch.setattr(lease, name, seconds)
     return tmp_path
 
 
-def written(folder, of: lease.Holder, age: float = 0.0):
+def written(folder, of: lease.LeaseHolder, age: float = 0.0):
     """A lease as its holder left it, so many seconds ago by the clock of the file system."""
     path = folder / lease.NAME
     path.write_text(json.dumps(of.__dict__))
@@ -63,9 +70,13 @@ def test_one_of_this_machine_is_known_at_once(folder):
 
 def test_a_number_that_is_used_again_holds_nothing(folder):
     parent = os.getppid()
-    assert not lease.is_leased(written(folder, lease.Holder("h", lease.place(), parent, "0", "t")))
+    assert not lease.is_leased(
+        written(folder, lease.LeaseHolder("h", lease.place(), parent, "0", "t"))
+    )
     assert lease.is_leased(
-        written(folder, lease.Holder("h", lease.place(), parent, lease.process_start(parent), "t"))
+        written(
+            folder, lease.LeaseHolder("h", lease.place(), parent, lease.process_start(parent), "t")
+        )
     )
 
 
@@ -81,7 +92,7 @@ def test_clocks_apart_do_not_matter(folder, monkeypatch, skew):
 def test_a_lease_that_is_touched_elsewhere_is_respected(folder):
     path = written(folder, AWAY)
     done = threading.Event()
-    thread = threading.Thread(target=lease._beat, args=(path, AWAY, done))
+    thread = threading.Thread(target=lease._send_heartbeats, args=(path, AWAY, done))
     thread.start()
     try:
         with pytest.raises(ConfigError, match="process 1 on other"):
@@ -147,7 +158,7 @@ def test_a_run_that_lost_its_lease_writes_nothing(make_job):
     before = {p.name: p.read_bytes() for p in job.folder.iterdir() if p.is_file()}
     for write in (lambda: mine.save(state="done"), mine.flush, mine.sync):
         with pytest.raises(
-            lease.LeaseLost, match="lease lost: process 1 on other has taken the run over"
+            lease.LeaseLostError, match="lease lost: process 1 on other has taken the run over"
         ):
             write()
     mine.close()
@@ -159,7 +170,7 @@ import os, sys, time
 from pathlib import Path
 from runner.mistakes import ConfigError
 from runner.record import lease
-lease.BEAT, lease.STALE, lease.LOOK = 0.2, 1.0, 0.05
+lease.HEARTBEAT_SECONDS, lease.HEARTBEAT_TIMEOUT_SECONDS, lease.POLL_SECONDS = 0.2, 1.0, 0.05
 folder, name = Path(sys.argv[1]), sys.argv[2]
 until = time.monotonic() + 4
 while time.monotonic() < until:

@@ -1,4 +1,5 @@
-"""Records and checkpoints of before the states were typed open, resume to the same numbers, and report."""
+"""Records and checkpoints of before the states were typed open, resume to the same numbers, and
+report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Records that this user may not read: every command that reads records names them in a line and goes on with the others."""
+"""Records that this user may not read: every command that reads records names them in a line and
+goes on with the others."""
 
 from __future__ import annotations
 
@@ -15,16 +16,17 @@ from runner.record.facts import UnreadableRecordError, load_facts, read
 from runner.record.lines import readable_lines
 from runner.record.record import find, runs
 from runner.resume import main as resume
-from runner.sweep.outcomes import OF_JOBS, read_outcomes
+from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.system import clean
-from runner.tracking.content import BadRecord, Content
+from runner.tracking.content import InvalidRecordError, RecordContent
 from tests.made_records import made_record
 
 THEIRS, OURS, THIRD = "aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"
 
 
 def bar(monkeypatch: pytest.MonkeyPatch, barred: Path) -> None:
-    """Refuses what another user's umask would: root, as whom tests may run, is refused nothing by the file system."""
+    """Refuses what another user's umask would: root, as whom tests may run, is refused nothing by
+    the file system."""
 
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
@@ -109,8 +111,10 @@ def test_lines_are_none_and_named(outputs, monkeypatch):
     bar(monkeypatch, outputs / "made" / THEIRS / "metrics.jsonl")
     with pytest.warns(RunnerWarning, match=r"metrics.jsonl: cannot be read"):
         assert readable_lines(outputs / "made" / THEIRS) == []
-    with pytest.raises(BadRecord, match="Permission denied"):  # sync names it and pushes the others
-        Content.of(outputs / "made" / THEIRS)
+    with pytest.raises(
+        InvalidRecordError, match="Permission denied"
+    ):  # sync names it and pushes the others
+        RecordContent.of(outputs / "made" / THEIRS)
 
 
 @pytest.mark.parametrize("what", [".", "run.json"])
@@ -119,13 +123,13 @@ def test_clean_leaves_alone_what_it_cannot_read(outputs, monkeypatch, what):
         (outputs / "made" / signature / "checkpoints").mkdir()
     bar(monkeypatch, outputs / "made" / THEIRS / what)
     with pytest.warns(RunnerWarning, match=THEIRS):
-        litters = list(clean.find_litter(outputs))
+        litters = list(clean.find_leftovers(outputs))
     assert [litter.run for litter in litters] == [outputs / "made" / OURS]
 
 
 def test_clean_goes_on_where_it_may_not_remove(outputs, monkeypatch):
     (outputs / "made" / THEIRS / "checkpoints").mkdir()
-    (litter,) = clean.find_litter(outputs)
+    (litter,) = clean.find_leftovers(outputs)
     bar(monkeypatch, outputs / "made" / THEIRS)
     with pytest.warns(RunnerWarning, match=THEIRS):
         assert not clean.remove(litter)
@@ -144,11 +148,11 @@ def test_the_record_of_a_run_is_not_taken_for_damaged(outputs, monkeypatch):
 
 def test_a_job_of_a_sweep_is_named_and_the_others_are_shown(tmp_path, monkeypatch):
     for number in (0, 1):
-        path = tmp_path / OF_JOBS / f"{number}.json"
+        path = tmp_path / JOBS_FOLDER / f"{number}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(
             f'{{"number": {number}, "overrides": [], "code": 0, "message": "", "folder": null}}'
         )
-    bar(monkeypatch, tmp_path / OF_JOBS / "0.json")
+    bar(monkeypatch, tmp_path / JOBS_FOLDER / "0.json")
     with pytest.warns(RunnerWarning, match=r"0.json: cannot be read"):
         assert [job.number for job in read_outcomes(tmp_path)] == [1]

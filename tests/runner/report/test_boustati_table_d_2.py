@@ -1,4 +1,5 @@
-"""The rows of Boustati's Table D.2 are stored under what they are, not under the labels that six of them carry in print."""
+"""The rows of Boustati's Table D.2 are stored under what they are, not under the labels that six of
+them carry in print."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from runner.mistakes import ConfigError
 from runner.report.earlier_scores import HEADER, read_earlier
 from runner.report.report import main
-from runner.report.results import lay
+from runner.report.results import layout_table
 from runner.study.definition import load_study
 
 STUDY = load_study("sarcos_table")
@@ -38,7 +38,7 @@ def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
     assert "Nothing has been run" not in (folder / "sarcos_table.md").read_text()
     (cell,) = (
         c
-        for laid in lay(STUDY, None, read_earlier([given], STUDY))
+        for laid in layout_table(STUDY, None, read_earlier([given], STUDY))
         for _, row in laid.rows
         for c in row
         if c.values

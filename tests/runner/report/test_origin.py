@@ -1,4 +1,5 @@
-"""Kept scores: with what lies beside them a report without records says what the one with records said."""
+"""Kept scores: with what lies beside them a report without records says what the one with records
+said."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from test_report import NOISE, STUDY, record, study  # noqa: F401
 from runner.mistakes import ConfigError
 from runner.report import report
 from runner.report.differs import differs
-from runner.report.origin import path_of, read_kept
-from runner.report.results import lay
+from runner.report.origin import path_of, read_kept_scores
+from runner.report.results import layout_table
 from scripts import results
 
 
@@ -27,7 +28,7 @@ def kept(study, tmp_path):  # noqa: F811
 
 
 def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
-    again = read_kept([kept], STUDY)
+    again = read_kept_scores([kept], STUDY)
     report.write("small", STUDY, None, tmp_path / "second", again)
     first, second = ((tmp_path / folder / "small.md").read_text() for folder in ("first", "second"))
     assert "0.20(0.01)†" in second
@@ -35,11 +36,11 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
     assert second == first
     alone = tmp_path / "alone_replicates.csv"
     alone.write_bytes(kept.read_bytes())
-    (laid,) = lay(STUDY, None, read_kept([alone], STUDY).scores)
+    (laid,) = layout_table(STUDY, None, read_kept_scores([alone], STUDY).scores)
     assert not any(cell.doubted for _, line in laid.rows for cell in line), "nothing lies beside it"
     path_of(kept).write_text("{")
     with pytest.raises(ConfigError, match=r"small_origin\.json cannot be read"):
-        read_kept([kept], STUDY)
+        read_kept_scores([kept], STUDY)
 
 
 def test_what_differs_from_the_reference_row(study):  # noqa: F811

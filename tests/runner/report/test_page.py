@@ -1,4 +1,5 @@
-"""A report's page in a real browser, headless and without a network: what is drawn, sorts, filters, opens and can be read."""
+"""A report's page in a real browser, headless and without a network: what is drawn, sorts, filters,
+opens and can be read."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ said.links = of("#inside a").map((a) => a.getAttribute("href")); document.getEle
 
 
 def browse(page, width, height, picture=None):
-    """What ``PROBE`` says, in a window of that size, or a frame where windows cannot be as narrow."""
+    """What ``PROBE`` says, in a window of that size, or a frame where windows cannot be as
+    narrow."""
     probed = page.with_name("probed.html")
     probed.write_text(
         page.read_text(encoding="utf-8").replace("</body>", PROBE.replace("OPEN", OPEN)),
@@ -84,7 +86,8 @@ def browse(page, width, height, picture=None):
 
 @pytest.fixture
 def page(study, tmp_path):  # noqa: F811
-    """Of a study with words that would end a script, two curves, and a run with a figure and a failed check."""
+    """Of a study with words that would end a script, two curves, and a run with a figure and a
+    failed check."""
     curves = [STUDY.figures[0].model_copy(update={"name": name}) for name in ("curve", "again")]
     definition = STUDY.model_copy(update={"description": HOSTILE, "figures": curves})
     config = {"inference": {"lr": 0.01, "note": HOSTILE}, "seed": 0}

@@ -1,4 +1,5 @@
-"""What a paper takes from a study: tables that LaTeX can read, figures of a column's width, every reference once."""
+"""What a paper takes from a study: tables that LaTeX can read, figures of a column's width, every
+reference once."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from test_report import NOISE, STUDY, record, study  # noqa: F401
 
 from runner.report import report
-from runner.report.paper import COLUMN, SMALLEST, SOFTWARE, TESTS, fit_to_column, latex
+from runner.report.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column, latex
 
 
 def test_signs_of_latex_mean_themselves():
@@ -63,7 +64,7 @@ def test_figures_are_as_wide_as_a_column_and_written_as_vectors(study):  # noqa:
     figure = Figure(figsize=(10, 5))
     text = figure.text(0.5, 0.5, "words", fontsize=7)
     fit_to_column(figure)
-    assert figure.get_size_inches() == pytest.approx([COLUMN, COLUMN / 2])
+    assert figure.get_size_inches() == pytest.approx([COLUMN_WIDTH_INCHES, COLUMN_WIDTH_INCHES / 2])
     assert text.get_fontsize() == SMALLEST
 
 

@@ -1,4 +1,5 @@
-"""Ranks: Demšar's own example, pairs told apart by either test, and bars that join what is alike."""
+"""Ranks: Demšar's own example, pairs told apart by either test, and bars that join what is
+alike."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from test_report import STUDY, record, study  # noqa: F401
 
 from components.figures.supervised.critical_difference import critical_difference_diagram
 from runner.report.figures.ranks import Ranking, critical_difference, rank, ranks
-from runner.report.results import lay
+from runner.report.results import layout_table
 from runner.study.definition import StudyDefinition
 
 
@@ -80,9 +81,9 @@ def test_a_study_ranks_the_replicates_of_a_column(study):  # noqa: F811
         "column": "1000",
     }
     definition = StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec]})
-    drawn, caption, _ = ranks(definition, lay(definition, replace(study, study=definition)))[
-        "ranked"
-    ]
+    drawn, caption, _ = ranks(
+        definition, layout_table(definition, replace(study, study=definition))
+    )["ranked"]
     assert "mean ranks over 9 replicates of 1000" in caption
     assert any(
         "1.00" in text.get_text() and "sMDGP, tuned" in text.get_text()

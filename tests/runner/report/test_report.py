@@ -1,4 +1,5 @@
-"""Reports on records made by hand: verdicts, bold type, empty cells, and files that stand on their own."""
+"""Reports on records made by hand: verdicts, bold type, empty cells, and files that stand on their
+own."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from runner.report.figures.curves import curves
 from runner.report.figures.evolutions import evolutions, training_seconds
 from runner.report.figures.spreads import spreads
 from runner.report.report import main
-from runner.report.results import lay, scores, step_times
+from runner.report.results import layout_table, scores, step_times
 from runner.study import snapshot
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -104,7 +105,7 @@ def record(study, experiment, n, nlpp=None, **changes):
 
 
 def cells(study, table=0):
-    laid = lay(study.study, study)[table]
+    laid = layout_table(study.study, study)[table]
     return {(row.name, cell.column): cell for row, line in laid.rows for cell in line}
 
 
@@ -394,7 +395,7 @@ def test_seeds_are_pooled(tmp_path):
 def test_a_record_counts_before_an_earlier_score(study):
     record(study, "c", 1000, [1.0, 2.0])
     earlier = {("nlpp", "iGP, tuned", "1000"): EarlierCell("sarcos", {(0, 1): 9.0, (0, 2): 3.0})}
-    (laid,) = lay(study.study, study, earlier)
+    (laid,) = layout_table(study.study, study, earlier)
     cell = next(
         c
         for row, line in laid.rows
@@ -403,7 +404,7 @@ def test_a_record_counts_before_an_earlier_score(study):
     )
     assert (cell.values, cell.earlier) == ({(0, 0): 1.0, (0, 1): 2.0, (0, 2): 3.0}, 1)
     earlier["nlpp", "iGP, tuned", "1000"].data = "sarcos-sim"  # other data are not mixed in
-    (laid,) = lay(study.study, study, earlier)
+    (laid,) = layout_table(study.study, study, earlier)
     cell = next(
         c
         for row, line in laid.rows
@@ -417,7 +418,7 @@ def test_earlier_scores_complete_an_interrupted_run(study):
     record(study, "c", 1000, state="interrupted", replicates=2, finished={"0": {"nlpp": 1.2}})
     for known, why in (({}, "1 of 2 replicates so far"), ({(0, 1): 1.4}, "")):
         earlier = {("nlpp", "iGP, tuned", "1000"): EarlierCell("sarcos", known)} if known else {}
-        (laid,) = lay(study.study, study, earlier)
+        (laid,) = layout_table(study.study, study, earlier)
         cell = next(
             c
             for row, line in laid.rows
@@ -492,7 +493,7 @@ def test_every_study_reads_and_finds_its_published_numbers(path):
     study = load_study(path.stem)
     assert study.name == path.stem
     assert report.TEMPLATES.is_dir()
-    for laid in lay(study, None):
+    for laid in layout_table(study, None):
         assert (laid.published is None) == (laid.spec.published is None)
         assert laid.columns
         for row, line in laid.rows:
@@ -574,7 +575,7 @@ def test_a_table_whose_columns_are_numbers_is_a_curve(study):
     run = replace(study.runs[-1], cell={})
     small = replace(study, study=StudyDefinition.model_validate(definition), runs=[run])
     record(small, "d", 1000, [0.0, 0.0], result={"accuracy": [0.9, 0.8], "robust": [0.5, 0.4]})
-    drawn, caption, _ = curves(small.study, lay(small.study, small))["curve"]
+    drawn, caption, _ = curves(small.study, layout_table(small.study, small))["curve"]
     (ax,) = drawn.axes
     assert ax.get_xscale() == "linear"
     np.testing.assert_allclose(ax.containers[0][0].get_xydata(), [[0, 0.85], [0.1, 0.45]])
@@ -664,7 +665,8 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
 
 
 def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
-    """Differences replicate by replicate, their mean drawn; the last evaluation counts once, early ones not at all."""
+    """Differences replicate by replicate, their mean drawn; the last evaluation counts once, early
+    ones not at all."""
     spec = {"name": "way", "title": "On the way", "metrics": ["nelbo"], "cell": {"dataset.n_train": 1000},
             "less": "sMDGP, tuned"}  # fmt: skip
     definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec]})
@@ -738,7 +740,7 @@ def test_spreads_show_every_replicate_and_mark_the_chosen_beta(study):
     record(small, "b", 1000, [*(0.3 + NOISE), float("nan")])
     record(small, "c", 1000, 0.7 + NOISE)
     record(small, "d", 1000, [1.0] * 3, result={"nlpp": [1.0] * 3, "beta_selected": [0.1] * 3})
-    drawn, caption, _ = spreads(definition, small, lay(definition, small))["all"]
+    drawn, caption, _ = spreads(definition, small, layout_table(definition, small))["all"]
     assert caption == "All scores; 6 or 7 runs of each; data: sarcos; left out as not finite: 1"
     (ax,) = drawn.axes
     assert ax.get_ylabel() == "NLPP"

@@ -1,4 +1,5 @@
-"""Means, standard errors, paired tests and verdicts against values worked by hand and against scipy."""
+"""Means, standard errors, paired tests and verdicts against values worked by hand and against
+scipy."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from scipy import stats
 
 from runner import CONF
 from runner.mistakes import ConfigError
-from runner.published import Number, Published, format_mean, load_published
+from runner.published import Published, PublishedNumber, format_mean, load_published
 from runner.report.results import scores
-from runner.report.verdicts import Paired, Summary, best, compare, holm, judge, summarise
+from runner.report.verdicts import PairedDifference, Summary, best, compare, holm, judge, summarise
 from runner.study.definition import TableSpec
 
 
@@ -84,7 +85,7 @@ def test_best_is_the_top_and_all_not_significantly_worse():
 def test_holm_multiplies_the_smallest_by_all_the_next_by_one_fewer_and_never_falls():
     # four tests: d has too few pairs
     p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": math.nan, "e": 0.5}
-    found = holm({name: Paired(1.0, 0.1, 6, value) for name, value in p.items()})
+    found = holm({name: PairedDifference(1.0, 0.1, 6, value) for name, value in p.items()})
     corrected = {name: pair.p_holm for name, pair in found.items() if name != "d"}
     # by hand; b is held up by c
     assert corrected == pytest.approx({"a": 0.04, "c": 0.09, "b": 0.09, "e": 0.5})
@@ -135,20 +136,20 @@ def test_a_row_of_few_replicates_does_not_keep_the_others_from_being_bold():
     ],
 )
 def test_verdict_by_two_combined_standard_errors(ours, better, word):
-    verdict = judge(Number.parse("0.15(0.10)"), ours, better)
+    verdict = judge(PublishedNumber.parse("0.15(0.10)"), ours, better)
     assert verdict.word == word
     assert verdict.in_se == pytest.approx((ours.mean - 0.15) / math.sqrt(0.1**2 + ours.se**2))
 
 
 def test_two_standard_errors_is_the_border():
-    published = Number.parse("0.00(0.30)")
+    published = PublishedNumber.parse("0.00(0.30)")
     # √(0.3² + 0.4²) = 0.5
     assert judge(published, Summary(2 * 0.5 - 1e-9, 0.4, 5), "lower").word == "agrees"
     assert judge(published, Summary(2 * 0.5 + 1e-9, 0.4, 5), "lower").word == "worse"
 
 
 def test_verdict_says_why_it_cannot_compare():
-    number = Number.parse("0.31(0.03)")
+    number = PublishedNumber.parse("0.31(0.03)")
     other = judge(number, Summary(0.30, 0.01, 5), "lower", "other data: sarcos-test-file")
     assert str(other) == "not comparable (other data: sarcos-test-file)"
     assert other.in_se is not None  # still shown beside
@@ -165,10 +166,13 @@ def test_verdict_says_why_it_cannot_compare():
 
 
 def test_a_standard_error_printed_as_zero_counts_as_the_rounding():
-    assert Number.parse("0.89(0.0)").uncertainty == pytest.approx(0.005)
-    assert Number.parse("0.89(0.00)").uncertainty == pytest.approx(0.005)
-    assert Number.parse("0.15(0.1)").uncertainty == pytest.approx(0.1)
-    assert judge(Number.parse("0.89(0.00)"), Summary(0.893, 0.0, 5), "higher").word == "agrees"
+    assert PublishedNumber.parse("0.89(0.0)").uncertainty == pytest.approx(0.005)
+    assert PublishedNumber.parse("0.89(0.00)").uncertainty == pytest.approx(0.005)
+    assert PublishedNumber.parse("0.15(0.1)").uncertainty == pytest.approx(0.1)
+    assert (
+        judge(PublishedNumber.parse("0.89(0.00)"), Summary(0.893, 0.0, 5), "higher").word
+        == "agrees"
+    )
 
 
 def table(text, **facts):
@@ -207,14 +211,16 @@ def test_a_single_run_is_one_of_ours():
 
 def test_a_single_run_agrees_within_what_its_table_says():
     """Of the mean; without it, or further away, by where it lies among ours alone."""
-    printed = Number.parse("0.933", one_run=True, within=0.01)
+    printed = PublishedNumber.parse("0.933", one_run=True, within=0.01)
     ours = summarise([0.940, 0.942, 0.944])
     assert judge(printed, ours, "higher").word == "agrees"
-    assert judge(Number.parse("0.933", one_run=True), ours, "higher").word == "better"
+    assert judge(PublishedNumber.parse("0.933", one_run=True), ours, "higher").word == "better"
     assert judge(printed, summarise([0.941, 0.946, 0.951]), "higher").word == "better"
     assert judge(printed, summarise([0.918, 0.92, 0.922]), "higher").word == "worse"
     table = load_published("gallego_table_1_4")
-    assert table.number("vgg", "Test acc.") == Number.parse("0.9329", one_run=True, within=0.01)
+    assert table.number("vgg", "Test acc.") == PublishedNumber.parse(
+        "0.9329", one_run=True, within=0.01
+    )
     with pytest.raises(
         ValidationError, match=r"within: 0\.01 is of numbers of one run; write runs: 1"
     ):
@@ -253,10 +259,10 @@ def test_gallegos_tables_of_spam_print_standard_deviations_of_ten_runs():
 
 
 def test_printed_digits_are_kept():
-    assert Number.parse("0.15(0.1)").text == "0.15(0.1)"
-    assert Number.parse("-0.01(0.1)").mean == -0.01
+    assert PublishedNumber.parse("0.15(0.1)").text == "0.15(0.1)"
+    assert PublishedNumber.parse("-0.01(0.1)").mean == -0.01
     with pytest.raises(ValueError, match="not a number printed"):
-        Number.parse("0.15 ± 0.1")
+        PublishedNumber.parse("0.15 ± 0.1")
 
 
 @pytest.mark.parametrize("path", sorted((CONF / "published").glob("*.yaml")), ids=lambda p: p.stem)
@@ -323,16 +329,16 @@ def test_the_median_over_states_of_a_record_that_has_none_is_taken_from_each_sta
 def test_a_column_is_judged_by_the_direction_of_its_own_score():
     columns = {"NMSE": "nmse/velocity", "share": "true_found", "coverage": "coverage90/velocity"}
     mixed = TableSpec(name="t", title="t", better="lower", columns=columns)
-    assert [mixed.better_of(column) for column in columns] == ["lower", "higher", None]
-    known = Number.parse("0.50(0.01)")
+    assert [mixed.column_direction(column) for column in columns] == ["lower", "higher", None]
+    known = PublishedNumber.parse("0.50(0.01)")
     far = Summary(0.9, 0.01, 5)
-    assert [judge(known, far, mixed.better_of(column)).word for column in columns] == [
+    assert [judge(known, far, mixed.column_direction(column)).word for column in columns] == [
         "worse",
         "better",
         "differs",
     ]
     own = TableSpec(name="t", title="t", better="lower", columns={"a": "my_loss", "b": "clusters"})
-    assert [own.better_of(column) for column in "ab"] == ["lower", "lower"]
+    assert [own.column_direction(column) for column in "ab"] == ["lower", "lower"]
     with pytest.raises(
         ValueError, match="better: lower, but accuracy is better the higher it is; leave it out"
     ):

@@ -1,4 +1,5 @@
-"""Runs of a study as jobs of a cluster's engine: submitted once, waited for, requeued, gathered, seen in ``--status``."""
+"""Runs of a study as jobs of a cluster's engine: submitted once, waited for, requeued, gathered,
+seen in ``--status``."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import yaml
 
 from runner.mistakes import ConfigError
 from runner.study import job_queue, snapshot, study
-from runner.study.cluster_job import ClusterJob, jobs_of
+from runner.study.cluster_job import ClusterJob, create_cluster_jobs
 from runner.study.definition import StudyDefinition
 from runner.study.job_queue import JobQueue
 from runner.study.launcher import Launcher, split_launcher
@@ -107,7 +108,7 @@ def queue(tmp_path, monkeypatch):
     """A study of two runs of three replicates, and a queue for them."""
     fake = FakeEngine()
     monkeypatch.setattr(job_queue, "engine", lambda launcher, folder: fake)
-    monkeypatch.setattr(job_queue, "POLL", 0.01)
+    monkeypatch.setattr(job_queue, "POLL_INTERVAL_SECONDS", 0.01)
     config = {"seed": 0, "replicates": 3, "threads": 1}
     runs = [FrozenRun(n, "one", {}, [], "fake", f"s{n}", "d", config) for n in "ab"]
     frozen = Snapshot(
@@ -206,7 +207,7 @@ def test_each_replicate_is_a_job_and_the_numbers_are_those_of_one_run(tmp_path):
     assert {line["replicate"] for line in lines} == {0, 1}
     frozen = snapshot.load("two", tmp_path / "outputs")
     assert frozen is not None
-    job = jobs_of(
+    job = create_cluster_jobs(
         Snapshot(**{**frozen.__dict__, "output_dir": tmp_path / "whole"}), frozen.runs[0], False
     )[0]
     assert job.replicate is None
@@ -239,7 +240,8 @@ echo "JobID|State|NodeList"; for f in $(dirname "$0")/77_*; do echo "$(basename 
 
 @pytest.mark.slow
 def test_runs_are_an_array_of_slurm(tmp_path, monkeypatch):
-    """Submitit's own way with Slurm, whose commands are stand-ins: one array, whose states ``--status`` asks for."""
+    """Submitit's own way with Slurm, whose commands are stand-ins: one array, whose states
+    ``--status`` asks for."""
     folder = tmp_path / "slurm"
     folder.mkdir()
     for name, text in SLURM.items():

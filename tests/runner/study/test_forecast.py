@@ -10,8 +10,8 @@ import pytest
 
 from runner.study import forecast
 from runner.study.definition import StudyDefinition
-from runner.study.forecast import Forecast, finish, progress_of, words
-from runner.study.job_pool import Going
+from runner.study.forecast import Forecast, makespan, read_progress, words
+from runner.study.job_pool import RunningProcess
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STUDY = StudyDefinition.model_validate({
@@ -67,7 +67,7 @@ def test_the_first_steps_tell_of_those_that_wait(tmp_path):
     runs = [frozen("a"), frozen("b")]
     record(tmp_path, runs[0], state="running", lines=line(0, 10, 1.0) + line(0, 25, 5.0))
     ahead = Forecast(Snapshot("s", STUDY, "now", "", [], runs, tmp_path), runs, jobs=1)
-    going = [Going(runs[0], None, time.monotonic(), tmp_path / "log")]
+    going = [RunningProcess(runs[0], None, time.monotonic(), tmp_path / "log")]
     assert ahead.remaining_seconds(going) == pytest.approx(
         35.0 + 40.0
     )  # 0.2 s a step: 175 steps of one, 200 of the other
@@ -77,9 +77,9 @@ def test_the_first_steps_tell_of_those_that_wait(tmp_path):
 
 
 def test_what_waits_takes_the_place_of_the_first_that_ends():
-    assert finish([5.0, 1.0], [3.0, 3.0], jobs=2) == 7.0
-    assert finish([], [2.0], jobs=3) == 2.0
-    assert finish([4.0], [], jobs=1) == 4.0
+    assert makespan([5.0, 1.0], [3.0, 3.0], jobs=2) == 7.0
+    assert makespan([], [2.0], jobs=3) == 2.0
+    assert makespan([4.0], [], jobs=1) == 4.0
 
 
 def test_how_long_in_words():
@@ -92,9 +92,9 @@ def test_how_long_in_words():
 
 
 def test_a_line_that_is_half_written_says_nothing(tmp_path):
-    assert progress_of(tmp_path) is None
+    assert read_progress(tmp_path) is None
     (tmp_path / "metrics.jsonl").write_text('{"step": 4, "repl')
-    assert forecast.progress_of(tmp_path) is None
+    assert forecast.read_progress(tmp_path) is None
 
 
 def test_a_record_knows_of_the_last_evaluation_and_steps_of_a_busy_machine(tmp_path):
@@ -102,7 +102,7 @@ def test_a_record_knows_of_the_last_evaluation_and_steps_of_a_busy_machine(tmp_p
     record(tmp_path, before, seconds=60.0)
     record(tmp_path, run, state="running", lines=line(1, 99, 5.0))
     ahead = Forecast(Snapshot("s", STUDY, "now", "", [], [run], tmp_path), [run], jobs=1)
-    going = [Going(run, None, time.monotonic() - 20.0, tmp_path / "log")]
+    going = [RunningProcess(run, None, time.monotonic() - 20.0, tmp_path / "log")]
     assert ahead.remaining_seconds(going) == pytest.approx(40.0, abs=1.0)
     (tmp_path / "e" / "a" / "metrics.jsonl").write_text(line(0, 50, 50.0))
     assert ahead.remaining_seconds(going) == pytest.approx(150.0)

@@ -1,4 +1,5 @@
-"""GPUs that runs of a study share out: round robin, so many to each, and runs without one are not in their way."""
+"""GPUs that runs of a study share out: round robin, so many to each, and runs without one are not
+in their way."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import yaml
 
 from runner.study import snapshot, study
 from runner.study.definition import StudyDefinition
-from runner.study.gpus import Gpus, visible
+from runner.study.gpus import GpuSlots, visible
 from runner.study.job_pool import JobPool
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -27,7 +28,7 @@ time.sleep(0.3)
 
 
 def test_the_gpu_with_the_fewest_runs_is_taken():
-    gpus = Gpus(2, ["3", "5"])
+    gpus = GpuSlots(2, ["3", "5"])
     taken = [gpus.take(CUDA) for _ in range(4)]
     assert [name for one in taken for name in one.values()] == ["3", "5", "3", "5"]
     assert not gpus.free(CUDA)
@@ -41,7 +42,7 @@ def test_only_what_we_may_see_is_shared_out(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1, GPU-abc")
     assert visible() == ["1", "GPU-abc"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert Gpus().take(CUDA) == {}  # the run itself says that it finds none
+    assert GpuSlots().take(CUDA) == {}  # the run itself says that it finds none
 
 
 def test_runs_of_a_study_share_out_the_gpus(tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
-"""A study whose tables or figures name a score that no run gives, or misspell a key, is refused before the first run."""
+"""A study whose tables or figures name a score that no run gives, or misspell a key, is refused
+before the first run."""
 
 from __future__ import annotations
 

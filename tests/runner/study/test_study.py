@@ -1,4 +1,5 @@
-"""Studies: frozen definitions, skipping what is done, crashes that stay alone, signals handed on, only the failed."""
+"""Studies: frozen definitions, skipping what is done, crashes that stay alone, signals handed on,
+only the failed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import yaml
 from runner.mistakes import ConfigError
 from runner.study import choice, snapshot, study
 from runner.study.definition import StudyDefinition, load_study, plan
-from runner.study.display import Display
+from runner.study.display import StudyDisplay
 from runner.study.job_pool import JobPool
 from runner.study.snapshot import FrozenRun, Snapshot
 
@@ -359,6 +360,6 @@ def test_a_study_from_launch_to_report(path, tmp_path):
 def test_ctrl_c_is_no_failure(made, tmp_path, code, stopped, counted):
     frozen = made("a")
     (tmp_path / "log").write_text("")
-    shown = Display(frozen, 1)
+    shown = StudyDisplay(frozen, 1)
     shown.report_end(frozen.runs[0], code, 1.0, tmp_path / "log", stopped)
     assert shown.counts == {counted: 1}

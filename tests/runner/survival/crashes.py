@@ -1,7 +1,9 @@
-"""What a ``kill -9`` would leave of a run's folder at each of its file operations, and how two folders differ.
+"""What a ``kill -9`` would leave of a run's folder at each of its file operations, and how two
+folders differ.
 
-A process that is killed leaves the disk as it is at that moment, and loses what it holds in memory.  A copy of the folder,
-taken as a file operation is asked for, is therefore what a kill just before it leaves: one run gives the states of all."""
+A process that is killed leaves the disk as it is at that moment, and loses what it holds in memory.
+A copy of the folder, taken as a file operation is asked for, is therefore what a kill just before
+it leaves: one run gives the states of all."""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ CALLS = ((builtins, "open"), (io, "open"), (os, "open"), (os, "replace"), (os, "
 
 @contextmanager
 def watched(inside: Path, before: Callable[[str], None]) -> Iterator[None]:
-    """``before`` is told of each file operation in a folder before it happens; threads wait for each other."""
+    """``before`` is told of each file operation in a folder before it happens; threads wait for
+    each other."""
     one_at_a_time, telling = threading.RLock(), threading.local()
 
     def asked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,7 +68,8 @@ def state(folder: Path) -> str:
 
 
 class Crashes:
-    """Copies of a folder at every file operation of what happens inside ``taken``; those that are alike are one."""
+    """Copies of a folder at every file operation of what happens inside ``taken``; those that are
+    alike are one."""
 
     def __init__(self, folder: Path, copies: Path):
         self.folder, self.copies, self.points = folder, copies, 0
@@ -132,7 +136,8 @@ def _groups(path: Path) -> dict[str, Any]:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Every file of a record, hidden ones too, but for the clock, and for what only ever belongs to a lease."""
+    """Every file of a record, hidden ones too, but for the clock, and for what only ever belongs to
+    a lease."""
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.name.startswith(".lock")]
     return {str(p.relative_to(folder)): _content(p) for p in files}
 
@@ -145,7 +150,8 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def drawn(figure: Figure, path: Path, **_: Any) -> None:
-    """Stands in for ``Figure.savefig``, which takes most of the time of a small run: writes what the figure shows."""
+    """Stands in for ``Figure.savefig``, which takes most of the time of a small run: writes what
+    the figure shows."""
     shown: list[Any] = []
     for axes in figure.axes:
         shown += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), axes.axis()]

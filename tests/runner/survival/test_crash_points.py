@@ -1,4 +1,5 @@
-"""Killed at any file operation and given again, a run of any family leaves the files of one that nothing happened to."""
+"""Killed at any file operation and given again, a run of any family leaves the files of one that
+nothing happened to."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from crashes import Crashes, contents, differences, drawn
 from matplotlib.figure import Figure
 
 from components import registry
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 from runner.execution import blocks
 from runner.execution.execute import run
 
@@ -33,7 +34,7 @@ def crashed(make_job, tmp_path, monkeypatch):
     """A run's states on its way, the function that goes on with it, and what is to come out."""
 
     monkeypatch.setattr(Figure, "savefig", drawn)
-    monkeypatch.setattr(blocks, "FULL", 200)  # bytes: what is kept fills some
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)  # bytes: what is kept fills some
 
     def begin(family: str):
         job = make_job(*FAMILIES[family].overrides, *OFTEN)
@@ -46,8 +47,9 @@ def crashed(make_job, tmp_path, monkeypatch):
 
 
 def to_its_end(job) -> None:
-    """A run so short may end without a finite score; that too is to be recorded as if nothing had happened."""
-    with suppress(NumericalTrouble):
+    """A run so short may end without a finite score; that too is to be recorded as if nothing had
+    happened."""
+    with suppress(NumericalError):
         run(job)
 
 

@@ -1,5 +1,6 @@
-"""Whatever is damaged in the record of a run that was killed in its second replicate: one clear line, the good state kept,
-and the same command comes to the scores of a run that nothing happened to."""
+"""Whatever is damaged in the record of a run that was killed in its second replicate: one clear
+line, the good state kept, and the same command comes to the scores of a run that nothing happened
+to."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ FAULTS: list[tuple[str, Damage, str]] = [  # file, what happens to it, what is s
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """The overrides of a run, a copy of its folder as a kill left it, and its folder when nothing happened."""
+    """The overrides of a run, a copy of its folder as a kill left it, and its folder when nothing
+    happened."""
     root = tmp_path_factory.mktemp("killed")
     overrides = [*RUN, f"output_dir={root / 'whole'}", f"data_dir={root / 'data'}"]
     job = prepare(*compose(overrides))
@@ -142,7 +144,8 @@ def killed(tmp_path_factory):
 
 
 def go_on(killed, tmp_path, monkeypatch, damage: Callable[[Path], object]) -> tuple[Path, Path]:
-    """The folder of the run that the same command goes on with after some damage, and that of the undisturbed one."""
+    """The folder of the run that the same command goes on with after some damage, and that of the
+    undisturbed one."""
     copy, whole = killed
     monkeypatch.setattr(Figure, "savefig", drawn)
     job = prepare(
@@ -232,7 +235,8 @@ def test_what_a_killed_process_has_left_is_removed(killed, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("some", [3, pytest.param(None, marks=pytest.mark.slow)])
 def test_a_fresh_start_that_was_killed_is_no_old_result(killed, tmp_path, monkeypatch, some):
-    """At each of its file operations: what follows begins anew, and believes nothing of what it was to replace."""
+    """At each of its file operations: what follows begins anew, and believes nothing of what it was
+    to replace."""
     _, whole = killed
     where = [f"output_dir={tmp_path / 'outputs'}", f"data_dir={tmp_path / 'data'}"]
     monkeypatch.setattr(Figure, "savefig", drawn)

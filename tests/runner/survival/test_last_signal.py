@@ -1,4 +1,5 @@
-"""A signal that comes while a run is being written down is obeyed once that is done: what started it is to stop."""
+"""A signal that comes while a run is being written down is obeyed once that is done: what started
+it is to stop."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 
 from runner.execution import execute
 from runner.execution.execute import run
-from runner.execution.signals import Interrupted
+from runner.execution.signals import RunInterruptedError
 from runner.record.facts import read
 from runner.record.record import Record
 
@@ -39,7 +40,7 @@ def test_while_figures_are_written(job, monkeypatch):
     two = job("replicates=2")
     with monkeypatch.context() as patch:
         patch.setattr(execute, "write_artefacts", signalled(execute.write_artefacts))
-        with pytest.raises(Interrupted, match="the same command goes on") as stopped:
+        with pytest.raises(RunInterruptedError, match="the same command goes on") as stopped:
             run(two)
     assert stopped.value.code == 128 + signal.SIGTERM
     facts = read(two.folder)
@@ -55,7 +56,7 @@ def test_while_the_last_facts_are_written(job, monkeypatch):
         patch.setattr(
             Record, "save", signalled(Record.save, lambda *_, **facts: facts.get("state") == "done")
         )
-        with pytest.raises(Interrupted, match="its record is complete") as stopped:
+        with pytest.raises(RunInterruptedError, match="its record is complete") as stopped:
             run(one)
     assert stopped.value.code == 128 + signal.SIGTERM
     assert read(one.folder)["state"] == "done"

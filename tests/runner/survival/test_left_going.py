@@ -1,5 +1,5 @@
-"""A study that was killed leaves its runs going: the next one counts them, waits for them, and stops them with its own.
-Those of a study that lives it leaves alone."""
+"""A study that was killed leaves its runs going: the next one counts them, waits for them, and
+stops them with its own. Those of a study that lives it leaves alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import yaml
 from runner.study import snapshot, study
 from runner.study.definition import StudyDefinition
 from runner.study.job_pool import JobPool
-from runner.study.left_going import LeftGoing, left_going, runs_to_await
+from runner.study.left_going import DetachedRun, left_going, runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
 
 DEFINITION = yaml.safe_load(
@@ -76,7 +76,7 @@ def living(tmp_path):
     yield two, launched
     launched.kill()
     launched.wait()
-    LeftGoing(two, two.runs[0]).kill()
+    DetachedRun(two, two.runs[0]).kill()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_it_is_left_alone_while_its_own_study_lives(living):
 def test_one_that_was_stopped_on_its_way_is_gone_on_with(killed, tmp_path):
     def stop() -> None:
         time.sleep(0.3)
-        LeftGoing(killed, killed.runs[0]).terminate()
+        DetachedRun(killed, killed.runs[0]).terminate()
         time.sleep(0.3)
         (tmp_path / "fake/end").touch()
 

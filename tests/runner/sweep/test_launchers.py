@@ -1,4 +1,5 @@
-"""Launchers: the same sweep one after the other, in parallel processes, through submitit, and on a local Ray."""
+"""Launchers: the same sweep one after the other, in parallel processes, through submitit, and on a
+local Ray."""
 
 from __future__ import annotations
 

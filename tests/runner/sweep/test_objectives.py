@@ -6,8 +6,8 @@ import pytest
 
 from runner.compose.overrides import compose_in_full
 from runner.mistakes import ConfigError
-from runner.sweep.goal import Searched, first_lines, search_facts
-from runner.sweep.objectives import METRICS, Objective, several, single, values
+from runner.sweep.goal import SearchProperties, describe_objectives, search_facts
+from runner.sweep.objectives import OBJECTIVES_VARIABLE, Objective, several, single, values
 
 TWO = [{"metric": "accuracy", "direction": "maximize"}, {"metric": "nlpp", "direction": "minimize"}]
 
@@ -41,16 +41,16 @@ def test_mistakes(given, message):
 
 def test_a_job_hands_back_means_over_replicates(monkeypatch):
     result = {"nlpp": [1.0, 2.0], "accuracy": [0.5, 0.75]}
-    monkeypatch.delenv(METRICS, raising=False)
+    monkeypatch.delenv(OBJECTIVES_VARIABLE, raising=False)
     assert values(result, None) == 1.5
     assert values(result, "accuracy") == 0.625
     with pytest.raises(
         ConfigError, match="objective=accurcy: no such metric, did you mean accuracy"
     ):
         values(result, "accurcy")
-    monkeypatch.setenv(METRICS, "accuracy|nlpp")
+    monkeypatch.setenv(OBJECTIVES_VARIABLE, "accuracy|nlpp")
     assert values(result, None) == [0.625, 1.5]
-    monkeypatch.setenv(METRICS, "accuracy|nlp")
+    monkeypatch.setenv(OBJECTIVES_VARIABLE, "accuracy|nlp")
     with pytest.raises(ConfigError, match=r"hydra.sweeper.objectives: nlp: no such metric"):
         values(result, None)
 
@@ -71,7 +71,7 @@ def test_the_direction_of_a_score_follows_from_its_name(score, direction):
     assert "and the search is told to" in single(score, other).contradiction
 
 
-def composed(*words: str) -> Searched:
+def composed(*words: str) -> SearchProperties:
     return search_facts(compose_in_full(list(words)), words)
 
 
@@ -92,7 +92,7 @@ def composed(*words: str) -> Searched:
 def test_the_first_line_says_what_is_searched_and_on_which_rows(words, objective, line):
     of = composed(*words)
     assert of.default_objective == objective
-    assert line in first_lines([single(objective, None)], True, of)[0]
+    assert line in describe_objectives([single(objective, None)], True, of)[0]
 
 
 def test_a_score_that_no_run_has_is_refused_before_the_first_trial():

@@ -1,4 +1,5 @@
-"""The report of a sweep by Optuna: what matters, what is best, what pruning saved, and that it is found again."""
+"""The report of a sweep by Optuna: what matters, what is best, what pruning saved, and that it is
+found again."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from runner.mistakes import ConfigError
 from runner.sweep import kept, table
 from runner.sweep.best import show_best
 from runner.sweep.optuna_report import importances, write_report
-from runner.sweep.outcomes import SWEEP, JobOutcome, note
-from runner.sweep.trials import completed_trials, describe_savings, on_front
+from runner.sweep.outcomes import SWEEP_VARIABLE, JobOutcome, note
+from runner.sweep.trials import completed_trials, describe_savings, pareto_front
 
 WIDE = FloatDistribution(0, 1)
 
@@ -22,7 +23,8 @@ WIDE = FloatDistribution(0, 1)
 def swept(
     values, directions=("minimize",), states=(), names=("loss",), storage=None
 ) -> optuna.Study:
-    """One trial for each (x, y) of a small grid; ``states``: those that were pruned, at step 10 of 100."""
+    """One trial for each (x, y) of a small grid; ``states``: those that were pruned, at step 10 of
+    100."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(study_name="s", directions=list(directions), storage=storage)
     study.set_user_attr("objectives", list(names))
@@ -65,7 +67,7 @@ def test_the_report_needs_no_network_and_holds_every_figure(tmp_path, capsys):
 
 def test_of_several_objectives_the_front_comes_first(tmp_path):
     study = swept(lambda x, y: [x, 1 - x + y], ("minimize", "minimize"), names=("a", "b"))
-    front = on_front(study)
+    front = pareto_front(study)
     assert {study.trials[k].params["y"] for k in front} == {0.0}, "y only costs"
     assert len(front) == 5
     assert {t.number for t in completed_trials(study)[:5]} == set(front)
@@ -76,7 +78,7 @@ def test_of_several_objectives_the_front_comes_first(tmp_path):
 
 def test_a_sweep_is_found_again_with_its_best_marked(tmp_path, monkeypatch, capsys):
     sweep, folder = tmp_path / "multirun" / "now", tmp_path / "sweeps" / "s"
-    monkeypatch.setenv(SWEEP, str(sweep))
+    monkeypatch.setenv(SWEEP_VARIABLE, str(sweep))
     store = optuna.storages.InMemoryStorage()
     study = swept(lambda x, y: [x + y], storage=store)
     for number in (0, 1):

@@ -1,4 +1,5 @@
-"""The Optuna sweeper on a toy task: search spaces, resuming, failures, pruning, and that TPE is worth its name."""
+"""The Optuna sweeper on a toy task: search spaces, resuming, failures, pruning, and that TPE is
+worth its name."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
-from runner.execution.signals import Interrupted, Pruned
+from runner.execution.signals import RunInterruptedError, RunPrunedError
 from runner.mistakes import ConfigError
 from runner.sweep.objectives import Objective
 from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import absolute, distribution, sampler, storage
-from runner.sweep.study_facts import apart, facts_before, facts_of, name_of
-from runner.sweep.trial import VARIABLE, report_to_trial
+from runner.sweep.study_facts import apart, build_study_facts, name_of, upgrade_study_facts
+from runner.sweep.trial import ENV_VARIABLE, report_to_trial
 
 CONFIG = """
 x: 0.0
@@ -205,10 +206,10 @@ def test_an_interrupted_trial_is_launched_again_with_the_same_values(sweep):
     def stopped_once(cfg: DictConfig) -> float:
         seen.append(cfg.x)
         if len(seen) == 3:
-            raise Interrupted(15, 7)
+            raise RunInterruptedError(15, 7)
         return quadratic(cfg)
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(RunInterruptedError):
         sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
     study = sweep(stopped_once, X, "hydra.sweeper.n_trials=4")
     assert seen[2] == seen[3]  # the third again
@@ -254,22 +255,24 @@ def test_another_space_under_the_same_name_is_refused(sweep):
 
 def test_searches_without_an_experiment_have_the_name_of_their_command():
     space, least = {"x": FloatDistribution(0, 1)}, [Objective("loss", "minimize")]
-    one = facts_of(["steps=10", "tracking=false"], space, least)
-    same = facts_of(["steps=10"], space, least)
-    other = facts_of(["steps=20"], space, least)
+    one = build_study_facts(["steps=10", "tracking=false"], space, least)
+    same = build_study_facts(["steps=10"], space, least)
+    other = build_study_facts(["steps=20"], space, least)
     assert name_of(one) == name_of(same)  # where it is tracked changes no number
     assert name_of(one) != name_of(other)
     assert apart(one, other) == "fixed (it had steps=10)"
     assert apart(same | {"fixed": []}, other) == "fixed (it had no steps=20)"
     # another search
-    assert name_of(one) != name_of(facts_of(["steps=10"], space, [Objective("rmse", "minimize")]))
-    most = facts_of(["steps=10"], space, [Objective("loss", "maximize")])
+    assert name_of(one) != name_of(
+        build_study_facts(["steps=10"], space, [Objective("rmse", "minimize")])
+    )
+    most = build_study_facts(["steps=10"], space, [Objective("loss", "maximize")])
     assert apart(one, most) == "direction (it had loss minimize)"
     # as studies had it that are on disk
     before = {"facts": one | {"direction": "minimize"}, "objectives": ["loss"]}
-    assert facts_before(before, most) == one
+    assert upgrade_study_facts(before, most) == one
     # the first metric, whichever that was
-    assert facts_before(before | {"objectives": ["objective"]}, most) != one
+    assert upgrade_study_facts(before | {"objectives": ["objective"]}, most) != one
 
 
 @pytest.mark.slow
@@ -377,10 +380,10 @@ def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
         study.ask().report(value, 10)
     for number in (0, 1):
         study.tell(number, 0.0)
-    monkeypatch.setenv(VARIABLE, f"{url}|s|2")
+    monkeypatch.setenv(ENV_VARIABLE, f"{url}|s|2")
     report = report_to_trial("loss", of=10, run="r")
     report(10, {"loss": 5.0})
-    with pytest.raises(Pruned):  # replicates still to come: the trial is given up
+    with pytest.raises(RunPrunedError):  # replicates still to come: the trial is given up
         report_to_trial("loss", of=50, run="r")(10, {"loss": 5.0})
     assert study.trials[2].user_attrs == {"run": "r", "steps": 50, "pruned at": 10}
     before = study.trials[2].intermediate_values
@@ -390,7 +393,7 @@ def test_the_last_evaluation_of_a_run_is_never_pruned(tmp_path, monkeypatch):
 
 
 def test_outside_a_sweep_there_is_nothing_to_report_to(monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(ENV_VARIABLE, raising=False)
     assert report_to_trial(None, 10, "r") is None
 
 

@@ -1,4 +1,5 @@
-"""Trials in a journal file and in PostgreSQL, runs on an MLflow server with PostgreSQL behind it: real ones, on loopback."""
+"""Trials in a journal file and in PostgreSQL, runs on an MLflow server with PostgreSQL behind it:
+real ones, on loopback."""
 
 from __future__ import annotations
 

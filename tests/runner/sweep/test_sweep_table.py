@@ -1,4 +1,5 @@
-"""The table of a sweep: seeds of one setting are one row, failures are named, and it can be shown again."""
+"""The table of a sweep: seeds of one setting are one row, failures are named, and it can be shown
+again."""
 
 from __future__ import annotations
 
@@ -15,8 +16,15 @@ import pytest
 
 from runner.mistakes import ConfigError
 from runner.sweep import table
-from runner.sweep.lines import Numbered, number_lines
-from runner.sweep.outcomes import SWEEP, JobOutcome, note, noting, read_outcomes, title
+from runner.sweep.lines import NumberedStream, number_lines
+from runner.sweep.outcomes import (
+    SWEEP_VARIABLE,
+    JobOutcome,
+    announce_sweep_folder,
+    note,
+    read_outcomes,
+    title,
+)
 
 
 def recorded(folder: Path, **result: list[float]) -> Path:
@@ -28,7 +36,8 @@ def recorded(folder: Path, **result: list[float]) -> Path:
 
 
 def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
-    """Two rates with two seeds each, one job of which failed, and their records in the same output folder."""
+    """Two rates with two seeds each, one job of which failed, and their records in the same output
+    folder."""
     sweep, runs = tmp_path / "multirun" / "now", tmp_path / "mine"
     said = "inference.lr=-1: out of range, must be > 0"
     first = recorded(runs / "a", rmse=[1.0, 2.0], **{"rmse/x": [9.0, 9.0]})
@@ -38,7 +47,7 @@ def ended(tmp_path: Path, monkeypatch) -> tuple[Path, list[JobOutcome]]:
         JobOutcome(2, ["+experiment=mine", "inference.lr=-1", "seed=0"], 2, said, None),
         JobOutcome(10, ["+experiment=mine", "inference.lr=-1", "seed=1"], 130, "interrupted", None),
     ]  # fmt: skip
-    monkeypatch.setenv(SWEEP, str(sweep))
+    monkeypatch.setenv(SWEEP_VARIABLE, str(sweep))
     for outcome in outcomes:
         note(outcome)
     return sweep, outcomes
@@ -99,25 +108,25 @@ def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
 
 
 def test_the_folder_is_told_to_the_jobs_and_to_hydra(tmp_path, monkeypatch):
-    monkeypatch.delenv(SWEEP, raising=False)
+    monkeypatch.delenv(SWEEP_VARIABLE, raising=False)
     argv = ["-m", "+experiment=mog", "seed=0,1", f"output_dir={tmp_path}"]
-    with noting(argv) as (words, folder):
+    with announce_sweep_folder(argv) as (words, folder):
         assert folder is not None
         assert folder.parent == tmp_path / "multirun"
-        assert os.environ[SWEEP] == str(folder)
+        assert os.environ[SWEEP_VARIABLE] == str(folder)
         assert words == [*argv, f"hydra.sweep.dir='{folder}'"]
         assert title(3, ["+experiment=mog", "steps=10", "seed=1"]) == "job 3: seed=1"
-    assert SWEEP not in os.environ
+    assert SWEEP_VARIABLE not in os.environ
     assert title(3, ["steps=10", "seed=1"]) == "job 3: steps=10, seed=1"
-    with noting([*argv, "hydra.sweep.dir=here"]) as (_, folder):
+    with announce_sweep_folder([*argv, "hydra.sweep.dir=here"]) as (_, folder):
         assert folder == Path("here").resolve()
-    with noting(["-m", "+experiment=no_such"]) as (words, folder):
+    with announce_sweep_folder(["-m", "+experiment=no_such"]) as (words, folder):
         assert (words, folder) == (["-m", "+experiment=no_such"], None)
 
 
 def test_lines_of_jobs_beside_each_other_carry_their_number():
     stream = io.StringIO()
-    out = Numbered(stream, 3)
+    out = NumberedStream(stream, 3)
     out.write("a\nb")
     assert stream.getvalue() == "[3] a\n"
     out.write("c\n\nd")

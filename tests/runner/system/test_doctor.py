@@ -180,7 +180,7 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
 
 def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    found = {finding.what: finding for finding in doctor.identities(tmp_path)}
+    found = {finding.what: finding for finding in doctor.dataset_identities(tmp_path)}
     assert found["dataset=sarcos"].level == "warning"
     assert found["dataset=sarcos"].found == "would use sarcos-sim, unless its files are downloaded"
     assert found["dataset=sarcos_sim"].level == "ok"

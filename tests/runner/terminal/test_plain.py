@@ -1,4 +1,5 @@
-"""Words of strangers on a terminal, in pages and in tables: no markup, no emoji, no control characters."""
+"""Words of strangers on a terminal, in pages and in tables: no markup, no emoji, no control
+characters."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from runner import console
-from runner.csv_cells import as_word
+from runner.csv_cells import escape_cell
 from runner.report.paper import latex
 from runner.terminal.plain import plain, plain_value, register, to_ascii
 
@@ -37,7 +38,7 @@ def test_control_characters_become_pictures(text, expected):
     assert plain(text) == expected
     assert plain_value(text) == expected
     assert latex(text).count("\x1b") == 0
-    assert as_word(text) == expected
+    assert escape_cell(text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -1,4 +1,5 @@
-"""Streams that lack letters, are closed, full, or lose their reader: what a command writes there never ends it."""
+"""Streams that lack letters, are closed, full, or lose their reader: what a command writes there
+never ends it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = """
 from runner.terminal import streams
 streams.install()
-streams.EnduringFile.names_pipes = True
+streams.FaultTolerantFile.names_pipes = True
 import sys, time
 from runner.console import out, err, complain
 for k in range({lines}):

@@ -1,4 +1,5 @@
-"""A server that dies at any call leaves nothing out for ever and nothing in twice; what was pushed before is known."""
+"""A server that dies at any call leaves nothing out for ever and nothing in twice; what was pushed
+before is known."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ READS = {"get_run", "get_experiment_by_name", "search_runs", "search_experiments
 
 
 class Dying:
-    """A client of a server that dies at its n-th call: before it did what it was told, or before it said so."""
+    """A client of a server that dies at its n-th call: before it did what it was told, or before it
+    said so."""
 
     def __init__(self, client, n: int, after: bool):
         self.client, self.n, self.after, self.calls = client, n, after, 0
@@ -50,7 +52,8 @@ class Dying:
 
 
 def dies_and_is_synced(outputs: Path, signature: str, n: int, after: bool) -> int:
-    """A record whose first push dies at call n and whose second one does not; how many calls the first one made."""
+    """A record whose first push dies at call n and whose second one does not; how many calls the
+    first one made."""
     folder = made_record(outputs, signature, replicates=2)
     client = connect(tracking_uri(outputs))
     dying = Dying(client, n, after)

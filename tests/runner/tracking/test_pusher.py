@@ -1,4 +1,5 @@
-"""One process pushes for all runs of an output folder: no run waits for MLflow, none is left out, and nobody stays behind."""
+"""One process pushes for all runs of an output folder: no run waits for MLflow, none is left out,
+and nobody stays behind."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from runner import app, console
 from runner.compose.overrides import compose
 from runner.record.facts import read
 from runner.record.lines import read_lines
-from runner.record.lock import grabbed_soon
+from runner.record.lock import lock_with_retries
 from runner.tracking import handover, pusher
 from runner.tracking.handover import LOCK, Handover
 from runner.tracking.marks import read_marks
@@ -155,19 +156,19 @@ def test_a_server_that_never_answers_costs_a_run_next_to_nothing(tmp_path, monke
         assert spent[0] < 1.0
         assert spent[1] < handover.PATIENCE + 0.5
         # as if it had been silent for longer: nobody waits for it at all
-        monkeypatch.setattr(handover, "SILENCE", 0.0)
+        monkeypatch.setattr(handover, "SERVER_TIMEOUT_SECONDS", 0.0)
         spent.append(-time.monotonic())
         run.end()
         spent[2] += time.monotonic()
         assert spent[2] < 0.2
         console.show_whereabouts(folder, run)
         assert "secret" not in capsys.readouterr().out
-        handover._started[tmp_path].terminate()
+        handover._pusher_by_folder[tmp_path].terminate()
 
 
 def assert_nobody_stays(output_dir: Path) -> None:
     deadline = time.monotonic() + 90
-    while any(process.poll() is None for process in handover._started.values()):
+    while any(process.poll() is None for process in handover._pusher_by_folder.values()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert requests(output_dir) == []
@@ -198,11 +199,11 @@ def test_with_a_process_of_its_own(outputs, monkeypatch, capsys):
 
 def test_two_runs_that_begin_at_once_start_one_that_pushes(outputs):
     (outputs / ".tracking").mkdir()
-    first = grabbed_soon(outputs / ".tracking" / LOCK)
+    first = lock_with_retries(outputs / ".tracking" / LOCK)
     assert first is not None
-    assert grabbed_soon(outputs / ".tracking" / LOCK) is None
+    assert lock_with_retries(outputs / ".tracking" / LOCK) is None
     first.close()
-    again = grabbed_soon(outputs / ".tracking" / LOCK)
+    again = lock_with_retries(outputs / ".tracking" / LOCK)
     assert again is not None
     again.close()
 
@@ -211,10 +212,10 @@ def test_offline_tells_no_server(make_job, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     game = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
     folder = Path("any/run")
-    assert handover.handed_over(make_job(*game, "offline=true").settings, folder) is None
-    assert handover.handed_over(make_job(*game, "offline=false").settings, folder) is not None
+    assert handover.create_handover(make_job(*game, "offline=true").settings, folder) is None
+    assert handover.create_handover(make_job(*game, "offline=false").settings, folder) is not None
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert handover.handed_over(make_job(*game, "offline=true").settings, folder) is not None
+    assert handover.create_handover(make_job(*game, "offline=true").settings, folder) is not None
 
 
 def test_a_run_ends_without_a_word_about_the_pusher(tmp_path):

@@ -1,4 +1,5 @@
-"""``runner sync`` goes on behind a bad record and names it, refuses what is no run, and shows no password."""
+"""``runner sync`` goes on behind a bad record and names it, refuses what is no run, and shows no
+password."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ GAME = ["+experiment=friend_or_foe", "smoke=true", "tracking=true"]
 
 @pytest.fixture(scope="module")
 def mirrored(tmp_path_factory, empty_store):
-    """(job, client, run) of a run with evaluations on its way and replicates one after the other."""
+    """(job, client, run) of a run with evaluations on its way and replicates one after the
+    other."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         folder = tmp_path_factory.mktemp("truth")

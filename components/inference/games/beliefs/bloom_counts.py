@@ -35,12 +35,14 @@ def largest_primes(n: int, below: int) -> list[int]:
 
 
 class BloomCounts(BaseModel):
-    """p_A(b|s) ∝ p(s|b) p(b), p(s|b) = n_b(s)/n_b from a counting Bloom filter for each b, p(b) = n_b/Σ_b n_b.
+    """p_A(b|s) ∝ p(s|b) p(b), p(s|b) = n_b(s)/n_b from a counting Bloom filter for each b, p(b) =
+    n_b/Σ_b n_b.
 
-    n_b cancels: p_A(b|s) ∝ n_b(s), the least of H cells, of number c(s) modulo a prime each, the H largest up to ``cells``.
-    Where states have numbers c is the number, else the signs of ``bits`` random projections of the features (SimHash).  A cell
-    begins with the prior's pseudo-count and forgets as in Algorithm 4.4.  Without collisions this is one Dirichlet for each
-    state; collisions count too much, never too little (λ = 1).
+    n_b cancels: p_A(b|s) ∝ n_b(s), the least of H cells, of number c(s) modulo a prime each, the H
+    largest up to ``cells``. Where states have numbers c is the number, else the signs of ``bits``
+    random projections of the features (SimHash).  A cell begins with the prior's pseudo-count and
+    forgets as in Algorithm 4.4.  Without collisions this is one Dirichlet for each state;
+    collisions count too much, never too little (λ = 1).
 
     Source: Gallego (2021), section 4.3.1; Tang et al. (2017)."""
 

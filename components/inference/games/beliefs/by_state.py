@@ -25,7 +25,7 @@ class Counting(Protocol):
     def take(self, counts: Any, seat: Seat, seen: Transition, forget: float) -> None: ...
 
 
-class ByState:
+class StateCounts:
     """Counts [R, S, ΣB_m]; states without numbers share theirs."""
 
     def open(self, seat: Seat, prior: float, rng: Rng) -> Tensor:

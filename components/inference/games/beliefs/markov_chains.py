@@ -31,11 +31,12 @@ class ChainCounts:
 
 
 class MarkovChains(BaseModel):
-    """p_A(b_t | a_{t−1}, b_{t−1}, s_t) = w_1 p_A(b_t | a_{t−1}) + w_2 p_A(b_t | b_{t−1}) + w_3 p_A(b_t | s_t).
+    """p_A(b_t | a_{t−1}, b_{t−1}, s_t) = w_1 p_A(b_t | a_{t−1}) + w_2 p_A(b_t | b_{t−1}) + w_3
+    p_A(b_t | s_t).
 
-    Each p_A is a Dirichlet's mean as in Algorithm 4.4.  w is proportional to ``weights``; with ``learn`` they are pseudo-counts
-    to which each move adds the probability that the chain has made b_t, w_i p_i(b_t)/Σ_j w_j p_j(b_t).  Before the first move
-    only the third is there.
+    Each p_A is a Dirichlet's mean as in Algorithm 4.4.  w is proportional to ``weights``; with
+    ``learn`` they are pseudo-counts to which each move adds the probability that the chain has made
+    b_t, w_i p_i(b_t)/Σ_j w_j p_j(b_t).  Before the first move only the third is there.
 
     Source: Gallego (2021), section 4.3.1; Raftery (1985)."""
 

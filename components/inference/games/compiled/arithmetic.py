@@ -1,6 +1,8 @@
-"""Arithmetic that rounds as PyTorch's does on the CPU, so that compiled loops give the tensors' numbers bit by bit.
+"""Arithmetic that rounds as PyTorch's does on the CPU, so that compiled loops give the tensors'
+numbers bit by bit.
 
-Every function names its twin.  Numbers keep the type of their arrays: no number written here may widen a float32."""
+Every function names its twin.  Numbers keep the type of their arrays: no number written here may
+widen a float32."""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ FEW = 5
 
 
 def fma(a: float, b: float, c: float) -> float:
-    """ab + c, rounded once; where it is compiled, by ``_one_rounding``."""
+    """ab + c, rounded once; where it is compiled, by ``_register_fma``."""
     return a * b + c
 
 
 @cache
-def _one_rounding() -> None:
+def _register_fma() -> None:
     """Tells the compiler what ``fma`` is."""
     from numba.extending import intrinsic, overload
 
@@ -38,7 +40,8 @@ def _one_rounding() -> None:
 
 @cache
 def room():  # type: ignore[no-untyped-def]
-    """A function of loops: room for a few numbers of the type of another array, on the stack, whence they go to registers."""
+    """A function of loops: room for a few numbers of the type of another array, on the stack,
+    whence they go to registers."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
@@ -86,8 +89,8 @@ def sum_slice(x: Array, at: int, n: int) -> float:
 
 
 def inverse_cdf(p: Array, at: int, n: int, u: float, edge: Array) -> int:
-    """``draw_action`` of ``components.maths.policies``: an action from its probabilities p[at : at + n]; ``edge`` [1] is room
-    for a sum in their type, which ``cumsum`` takes in float64."""
+    """``draw_action`` of ``components.maths.policies``: an action from its probabilities p[at : at
+    + n]; ``edge`` [1] is room for a sum in their type, which ``cumsum`` takes in float64."""
     reached = 0.0
     action = 0
     for i in range(n - 1):
@@ -107,14 +110,14 @@ def loop(function, more=()):  # type: ignore[no-untyped-def]
     Raises:
         ImportError: numba is not installed.
     """
-    _one_rounding()
+    _register_fma()
     return compile_loop(function, [*parts, *more], inline=True)
 
 
 def _compare_rounding(
     x: Array, flat: Array, step: float, u: Array, edge: Array, found: Array
 ) -> None:
-    """Fill ``found`` with the results that ``rounds_alike`` compares."""
+    """Fill ``found`` with the results that ``is_rounding_identical`` compares."""
     for i in range(len(x)):
         found[i, 0] = lerp(x[i, 0], x[i, 1], step)
         found[i, 1] = fma(x[i, 0], step, x[i, 1])
@@ -124,7 +127,7 @@ def _compare_rounding(
 
 
 @cache
-def rounds_alike(dtype: torch.dtype) -> bool:
+def is_rounding_identical(dtype: torch.dtype) -> bool:
     """True if this build of PyTorch, on this machine, rounds as the functions above do.
 
     The check uses 256 rows of numbers.

@@ -13,30 +13,30 @@ from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.compiled import linear, table
-from components.inference.games.compiled.arithmetic import FEW, rounds_alike
-from components.inference.games.compiled.linear import CompiledMarks
+from components.inference.games.compiled.arithmetic import FEW, is_rounding_identical
+from components.inference.games.compiled.linear import CompiledLinearGame
 from components.inference.games.compiled.table import CompiledTable
 from components.inference.games.compiled.thinkers import SHARED, Levels
-from components.inference.games.decision_maker import Chooser
-from components.inference.games.player import Playing
+from components.inference.games.decision_maker import ValueDecisionMaker
+from components.inference.games.player import PlayerState
 from components.maths.compiled import loops
 from components.models.games.q_linear import LinearValues
 from components.problems.episodes.episode import Episode
 from components.problems.game import Game
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 K = TypeVar("K")
-EXTRA = 'pip install "bayes-runner[fast]"'
+INSTALL_HINT = 'pip install "bayes-runner[fast]"'
 
 
 @dataclass
-class PlayingCompiled(Playing[K]):
+class CompiledPlayerState(PlayerState[K]):
     """The same state, and what the loops have prepared."""
 
-    plays: CompiledTable | CompiledMarks = rebuilt()
+    plays: CompiledTable | CompiledLinearGame = rebuilt()
 
 
-class Compilable(Chooser[K], Generic[K]):
+class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
     """A decision maker with episodes that compiled loops may play, ``engine=compiled``.
 
     The loops draw the same uniforms from the same streams and give bitwise identical
@@ -49,7 +49,7 @@ class Compilable(Chooser[K], Generic[K]):
     Raises Misfit if the loops cannot play the game or numba is not installed.
     """
 
-    before: ClassVar[dict[str, object]] = Chooser.before | {"engine": "tensors"}
+    before: ClassVar[dict[str, object]] = ValueDecisionMaker.before | {"engine": "tensors"}
 
     engine: Literal["tensors", "compiled"]
 
@@ -59,7 +59,8 @@ class Compilable(Chooser[K], Generic[K]):
 
     @abstractmethod
     def action_counts(self, mind: K) -> Tensor | None:
-        """Counts of the level-1 thinker [R, S, n]; None: of one action there is nothing to count."""
+        """Counts of the level-1 thinker [R, S, n]; None: of one action there is nothing to
+        count."""
 
     @abstractmethod
     def levels(self, episode: int) -> Levels:
@@ -69,12 +70,13 @@ class Compilable(Chooser[K], Generic[K]):
         """Actions of a player that the loops take at most."""
         return FEW
 
-    def without_loop(self, linear: bool) -> str | None:
-        """The key, as it is set, that the loops of tables, or of linear action values, do not serve."""
+    def unsupported_option(self, linear: bool) -> str | None:
+        """The key, as it is set, that the loops of tables, or of linear action values, do not
+        serve."""
         return None
 
     @property
-    def own_temperature(self) -> float | None:
+    def policy_temperature(self) -> float | None:
         """Temperature of the agent's own policy; None if it is ε-greedy."""
         return self.temperature if self.policy == "softmax" else None
 
@@ -104,31 +106,33 @@ class Compilable(Chooser[K], Generic[K]):
             drawn,
         )
 
-    def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[K]:
+    def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         playing = super().init(model, problem, rng)
         if self.engine == "tensors":
             return playing
         where = f"inference.engine=compiled ({self.name})"
         values = self.tables(playing.mind)
         if not loops.available():
-            raise Misfit(f"{where}: needs numba; {EXTRA}, or inference.engine=tensors")
+            raise ConfigMismatchError(
+                f"{where}: needs numba; {INSTALL_HINT}, or inference.engine=tensors"
+            )
         by_marks = all(isinstance(q, LinearValues) for q in values)
-        if key := self.without_loop(by_marks):
-            raise Misfit(f"{where}: has no loop with {key}; use engine=tensors")
+        if key := self.unsupported_option(by_marks):
+            raise ConfigMismatchError(f"{where}: has no loop with {key}; use engine=tensors")
         if by_marks:
             linear.fitting(problem, where)
         else:
             table.fitting(problem, where, self.few())
         environment = problem.environment
-        if environment.device.type != "cpu" or not rounds_alike(environment.dtype):
-            raise Misfit(
+        if environment.device.type != "cpu" or not is_rounding_identical(environment.dtype):
+            raise ConfigMismatchError(
                 f"{where}: PyTorch rounds otherwise on this device than the compiled loops; use engine=tensors"
             )
-        plays = CompiledMarks(problem) if by_marks else CompiledTable(problem, values)
-        return PlayingCompiled(playing.mind, playing.standing, plays)
+        plays = CompiledLinearGame(problem) if by_marks else CompiledTable(problem, values)
+        return CompiledPlayerState(playing.mind, playing.standing, plays)
 
-    def step(self, state: Playing[K], batch: Episode, rng: Rng) -> tuple[Playing[K], Info]:
-        if not isinstance(state, PlayingCompiled):
+    def step(self, state: PlayerState[K], batch: Episode, rng: Rng) -> tuple[PlayerState[K], Info]:
+        if not isinstance(state, CompiledPlayerState):
             return super().step(state, batch, rng)
         values = self.tables(state.mind)
         counts = self.action_counts(state.mind)

@@ -21,14 +21,14 @@ from components.contracts.streams import Rng
 from components.datasets.games.coin_game import CoinEnvironment
 from components.inference.games.compiled import coins, marks
 from components.inference.games.compiled.arithmetic import FEW
-from components.inference.games.compiled.thinkers import Levels, Thinking
+from components.inference.games.compiled.thinkers import CompilablePlayer, Levels
 from components.maths.compiled.loops import Array
 from components.maths.policies import Ties, probabilities
 from components.models.games.q_linear import LinearValues
 from components.problems.episodes.episode import Episode
-from components.problems.episodes.standing import Standing
+from components.problems.episodes.standing import GameState
 from components.problems.game import Game
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def fitting(game: Game, where: str) -> None:
@@ -38,19 +38,21 @@ def fitting(game: Game, where: str) -> None:
         Misfit: no loop exists for the game or the opponent.
     """
     if not isinstance(game.environment, CoinEnvironment):
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: of linear action values it plays dataset=coin_game alone; engine=tensors plays dataset={game.name}"
         )
     (player,) = game.opponents()
     agent = player.agent if isinstance(player, Learner) else None
-    if not isinstance(agent, Thinking):
+    if not isinstance(agent, CompilablePlayer):
         description = player.name if agent is None else f"learner attacker.agent={agent.name}"
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: with linear action values it plays against attacker=learner of q_learning, fpq_learning or level_k, "
             f"here attacker={description}; engine=tensors plays all"
         )
-    if key := agent.without_loop(True):
-        raise Misfit(f"{where}: has no loop with attacker.agent of {key}; use engine=tensors")
+    if key := agent.unsupported_option(True):
+        raise ConfigMismatchError(
+            f"{where}: has no loop with attacker.agent of {key}; use engine=tensors"
+        )
 
 
 class Side:
@@ -107,7 +109,8 @@ class Side:
         r_other: Array,
         last: bool,
     ) -> None:
-        """A move: own and the other's actions and rewards [R]; ``last``: the horizon cuts the episode short here."""
+        """A move: own and the other's actions and rewards [R]; ``last``: the horizon cuts the
+        episode short here."""
         k = len(self.weights)
         levels = self.known
         believed = self.first
@@ -115,10 +118,12 @@ class Side:
         on = levels.bootstraps_horizon or not last
         answer_places = after if levels.at_next else places
         if counts:
-            marks.noticing()(self.counted, other if k % 2 == 1 else own, self.forget, self.room[-1])
+            marks.compile_notice()(
+                self.counted, other if k % 2 == 1 else own, self.forget, self.room[-1]
+            )
         for j in range(k):
             acts, others, gains = (own, other, r) if (k - 1 - j) % 2 == 0 else (other, own, r_other)
-            marks.teaching()(
+            marks.compile_teach()(
                 self.weights[j],
                 places,
                 after,
@@ -138,7 +143,7 @@ class Side:
 
 
 @dataclass
-class CompiledMarks:
+class CompiledLinearGame:
     """Room for the moves of a game."""
 
     game: Game
@@ -149,7 +154,7 @@ class CompiledMarks:
         assert isinstance(environment, CoinEnvironment), "so says ``fitting``"
         (player,) = self.game.opponents()
         assert isinstance(player, Learner), "so says ``fitting``"
-        assert isinstance(player.agent, Thinking), "so says ``fitting``"
+        assert isinstance(player.agent, CompilablePlayer), "so says ``fitting``"
         self.environment = environment
         self.agent = player.agent
         self.dtype: type[np.floating] = np.empty(
@@ -167,7 +172,7 @@ class CompiledMarks:
     def play(
         self,
         episode: Episode,
-        standing: Standing,
+        standing: GameState,
         rng: Rng,
         values: list[QFunction],
         counts: Tensor | None,

@@ -80,8 +80,9 @@ def weighing() -> Callable[..., Any]:
 
 
 @cache
-def teaching() -> Callable[..., Any]:
-    """w_ab moves along the marks of s, towards r + γ max_a' E[Q(s', a', b')] or, where nothing is to come, r.
+def compile_teach() -> Callable[..., Any]:
+    """w_ab moves along the marks of s, towards r + γ max_a' E[Q(s', a', b')] or, where nothing is
+    to come, r.
 
     ``rates`` are α and γ.  Twins: ``DecisionMaker.ahead``, ``LinearValues.learn``."""
 
@@ -125,7 +126,7 @@ def teaching() -> Callable[..., Any]:
 
 
 @cache
-def noticing() -> Callable[..., Any]:
+def compile_notice() -> Callable[..., Any]:
     """Counts [R·other] of the observed actions [R].  Twin: ``count`` of fictitious_play."""
 
     def notice(counts: Array, acts: Array, forget: Array, one: Array) -> None:

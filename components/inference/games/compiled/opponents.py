@@ -1,4 +1,5 @@
-"""Opponents who have a compiled twin: what they draw, choose and remember, one replicate at a time."""
+"""Opponents who have a compiled twin: what they draw, choose and remember, one replicate at a
+time."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SMOOTHER, FIXED, TIT_FOR_TAT = range(3)
 NAMES = "exponential_smoother, fixed_policy and tit_for_tat"
 
 
-class Adversary(NamedTuple):
+class CompiledOpponent(NamedTuple):
     """The kind of an opponent, its memory (shared with its tensor) and its parameters."""
 
     who: int
@@ -32,38 +33,38 @@ class Adversary(NamedTuple):
     odds: Array
 
 
-def _of_smoother(opponent: ExponentialSmoother, state: Tensor) -> Adversary:
+def _compile_smoother(opponent: ExponentialSmoother, state: Tensor) -> CompiledOpponent:
     p = state.view(-1).numpy()
     smooths = np.array([opponent.beta, 1 - opponent.beta]).astype(p.dtype)
     odds = np.array([float(opponent.ties == "first"), 0.0])
-    return Adversary(SMOOTHER, p, np.empty(0, np.int64), smooths, odds)
+    return CompiledOpponent(SMOOTHER, p, np.empty(0, np.int64), smooths, odds)
 
 
-def _of_fixed(opponent: FixedPolicy, state: Tensor) -> Adversary:
+def _compile_fixed_policy(opponent: FixedPolicy, state: Tensor) -> CompiledOpponent:
     p = state.view(-1).numpy()
-    return Adversary(FIXED, p, np.empty(0, np.int64), np.zeros(2, p.dtype), np.zeros(2))
+    return CompiledOpponent(FIXED, p, np.empty(0, np.int64), np.zeros(2, p.dtype), np.zeros(2))
 
 
-def _of_tit_for_tat(opponent: TitForTat, state: Tensor) -> Adversary:
+def _compile_tit_for_tat(opponent: TitForTat, state: Tensor) -> CompiledOpponent:
     odds = np.array([opponent.forgives, opponent.errs])
-    return Adversary(TIT_FOR_TAT, np.empty(0), state.numpy(), np.zeros(2), odds)
+    return CompiledOpponent(TIT_FOR_TAT, np.empty(0), state.numpy(), np.zeros(2), odds)
 
 
-_KNOWN: dict[type[Opponent[Any]], Callable[[Any, Tensor], Adversary]] = {
-    ExponentialSmoother: _of_smoother,
-    FixedPolicy: _of_fixed,
-    TitForTat: _of_tit_for_tat,
+_COMPILED_OPPONENTS: dict[type[Opponent[Any]], Callable[[Any, Tensor], CompiledOpponent]] = {
+    ExponentialSmoother: _compile_smoother,
+    FixedPolicy: _compile_fixed_policy,
+    TitForTat: _compile_tit_for_tat,
 }
 
 
 def is_compiled(opponent: Opponent[Any]) -> bool:
     """True if the opponent has a compiled twin."""
-    return type(opponent) in _KNOWN
+    return type(opponent) in _COMPILED_OPPONENTS
 
 
-def adversary(opponent: Opponent[Any], state: Tensor) -> Adversary:
+def adversary(opponent: Opponent[Any], state: Tensor) -> CompiledOpponent:
     """The twin of an opponent who remembers ``state``."""
-    return _KNOWN[type(opponent)](opponent, state)
+    return _COMPILED_OPPONENTS[type(opponent)](opponent, state)
 
 
 def uniforms(opponent: Opponent[Any], state: Tensor) -> Tensor:
@@ -76,7 +77,7 @@ def uniforms(opponent: Opponent[Any], state: Tensor) -> Tensor:
     )
 
 
-def parts_drawn(opponent: Opponent[Any]) -> int:
+def n_uniform_rows(opponent: Opponent[Any]) -> int:
     """Number of rows in the buffer of ``uniforms``; a row has one number per replicate."""
     return 2 if isinstance(opponent, TitForTat) else 1
 

@@ -9,14 +9,15 @@ from typing import Any
 from components.inference.games.compiled import opponents, thinkers, uniforms
 from components.inference.games.compiled.arithmetic import inverse_cdf, loop, room
 from components.inference.games.compiled.opponents import chooses, observes
-from components.inference.games.compiled.thinkers import expect, foresee, learn, reply
+from components.inference.games.compiled.thinkers import expect, forecast_opponent, learn, reply
 from components.inference.games.compiled.uniforms import draw
 from components.maths.compiled.loops import Array
 
 
 @cache
 def weighing(actions: int, noticed: int) -> Callable[..., Any]:
-    """Expected values ψ(s, ·) [R, A] of those who play, the first ``left`` [1] of ``order`` [R], into ``policy``."""
+    """Expected values ψ(s, ·) [R, A] of those who play, the first ``left`` [1] of ``order`` [R],
+    into ``policy``."""
     few = room()
 
     def weigh(
@@ -40,7 +41,7 @@ def weighing(actions: int, noticed: int) -> Callable[..., Any]:
         for place in range(left[0]):
             i = order[place]
             row = i * states + s[i]
-            foresee(
+            forecast_opponent(
                 q,
                 begins,
                 counts,
@@ -146,7 +147,7 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                     for c in range(noticed):
                         believed[c] = foreseen[i, c]
                 else:
-                    foresee(
+                    forecast_opponent(
                         q,
                         begins,
                         counts,
@@ -219,7 +220,7 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
                     mixed,
                 )
             elif not given:
-                foresee(
+                forecast_opponent(
                     q,
                     begins,
                     counts,

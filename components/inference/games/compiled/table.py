@@ -9,22 +9,22 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
-from components.contracts.games import Changing
+from components.contracts.games import ChangingEnvironment
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.games.compiled import opponents
 from components.inference.games.compiled.arithmetic import FEW
-from components.inference.games.compiled.opponents import Adversary
+from components.inference.games.compiled.opponents import CompiledOpponent
 from components.inference.games.compiled.rounds import moving, walking, weighing
 from components.inference.games.compiled.rules import Rules, rules
-from components.inference.games.compiled.thinkers import Levels, behind_each_other
+from components.inference.games.compiled.thinkers import Levels, pack_tables
 from components.inference.games.compiled.uniforms import Stream, streams_known
 from components.maths.compiled.loops import Array
 from components.problems.episodes.episode import Episode
-from components.problems.episodes.standing import Standing
+from components.problems.episodes.standing import GameState
 from components.problems.game import Game
 from components.problems.table_environment import TableEnvironment
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
 def fitting(game: Game, where: str, few: int = FEW) -> None:
@@ -36,20 +36,20 @@ def fitting(game: Game, where: str, few: int = FEW) -> None:
     environment = game.environment
     players = game.opponents()
     if not isinstance(environment, TableEnvironment) or len(environment.n_threats) > 1:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: plays games in tables with one opponent, dataset={game.name} is none; engine=tensors does"
         )
     if len(players) > 1 or not opponents.is_compiled(players[0]):
         names = ", ".join(player.name for player in players)
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: plays against one of {opponents.NAMES}, here attacker={names}; engine=tensors plays all"
         )
     if max(environment.n_actions, *environment.n_threats) > few:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: plays games of at most {few} actions a player; engine=tensors plays all"
         )
     if environment.ends is not None and environment.continuing:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{where}: an episode that ends must begin anew, in dataset={game.name} it goes on; engine=tensors plays it"
         )
 
@@ -69,8 +69,8 @@ class CompiledTable:
         replicates = self.game.replicates
         assert isinstance(environment, TableEnvironment), "so says ``fitting``"
         self.opponent = self.game.opponents()[0]
-        self.parts = opponents.parts_drawn(self.opponent)
-        self.whole, places = behind_each_other(self.tables)
+        self.parts = opponents.n_uniform_rows(self.opponent)
+        self.whole, places = pack_tables(self.tables)
         self.begins = places[:, 0].copy()
         self.own = places[:, 1]
         noticed = int(places[-1, 2])
@@ -95,13 +95,13 @@ class CompiledTable:
         self.sparse = (
             environment.ends is not None and environment.dtype == torch.float64 and streams_known()
         )
-        self.changing = environment if isinstance(environment, Changing) else None
+        self.changing = environment if isinstance(environment, ChangingEnvironment) else None
         self._rules: dict[int, tuple[object, Rules]] = {}
         self._known: tuple[Levels, tuple[Array, Array, Array]] | None = None
-        self._seen: tuple[Tensor, Adversary, Tensor] | None = None
-        self._stood: Standing | None = None  # where ``foreseen`` is of
+        self._seen: tuple[Tensor, CompiledOpponent, Tensor] | None = None
+        self._stood: GameState | None = None  # where ``foreseen`` is of
 
-    def _rules_of(self, episode: int) -> Rules:
+    def _get_rules(self, episode: int) -> Rules:
         environment = self.game.environment if self.changing is None else self.changing.at(episode)
         assert isinstance(environment, TableEnvironment), "so says ``fitting``"
         if id(environment) not in self._rules:
@@ -123,7 +123,7 @@ class CompiledTable:
             self._stood = None
         return self._known[1]
 
-    def _he(self, memory: Tensor) -> tuple[Adversary, Tensor]:
+    def _opponent_and_buffer(self, memory: Tensor) -> tuple[CompiledOpponent, Tensor]:
         """The opponent, and a buffer for its draws; a memory at an unchanged place is read once."""
         if self._seen is None or self._seen[0] is not memory:
             self._seen = (
@@ -136,7 +136,7 @@ class CompiledTable:
     def play(
         self,
         episode: Episode,
-        standing: Standing,
+        standing: GameState,
         rng: Rng,
         values: list[QFunction],
         counts: Tensor | None,
@@ -147,7 +147,7 @@ class CompiledTable:
         assert isinstance(standing.adversary, Tensor), (
             "so are the memories of all opponents who have a twin"
         )
-        opponent_args, draws = self._he(standing.adversary)
+        opponent_args, draws = self._opponent_and_buffer(standing.adversary)
         chances, steps, forget_gamma = self._numbers(known)
         agent_args = (
             self.q,
@@ -155,7 +155,7 @@ class CompiledTable:
             self.ones if counts is None else counts.view(-1).numpy(),
             chances,
         )
-        game_rules = self._rules_of(episode.index)
+        game_rules = self._get_rules(episode.index)
         temperature = known.temperatures[-1]
         continuing = environment.continuing
         s[:], self.order[:], self.left[0] = standing.s.numpy(), self.all, len(s)
@@ -254,7 +254,7 @@ class CompiledTable:
         self._stood = standing
         return self._close(standing, rng, torch.from_numpy(total))
 
-    def _close(self, standing: Standing, rng: Rng, total: Tensor) -> Info:
+    def _close(self, standing: GameState, rng: Rng, total: Tensor) -> Info:
         """The twin of the end of ``Episode.play``."""
         environment = self.game.environment
         tally = self.tally

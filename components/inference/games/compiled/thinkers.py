@@ -25,10 +25,10 @@ from components.inference.games.compiled.arithmetic import (
 )
 from components.maths.compiled.loops import Array
 from components.models.games.q_table import Table
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 
-def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
+def pack_tables(values: list[QFunction]) -> tuple[Tensor, Array]:
     """Move all tables into one contiguous tensor and return it with each table's place [k, 3].
 
     The tables become views of this tensor.  A place is the offset of a table, and its
@@ -39,7 +39,7 @@ def behind_each_other(values: list[QFunction]) -> tuple[Tensor, Array]:
     """
     tables = [q for q in values if isinstance(q, Table)]
     if len(tables) < len(values):
-        raise Misfit(
+        raise ConfigMismatchError(
             "inference.engine=compiled: asks for action values in tables, model=q_table, or for model=q_linear; "
             "engine=tensors takes all"
         )
@@ -95,7 +95,7 @@ class Levels(NamedTuple):
 
 
 @runtime_checkable
-class Thinking(Protocol):
+class CompilablePlayer(Protocol):
     """A player with episodes that compiled loops may play, on either side."""
 
     def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
@@ -106,7 +106,7 @@ class Thinking(Protocol):
 
     def levels(self, episode: int) -> Levels: ...  # what is fixed while an episode lasts
 
-    def without_loop(
+    def unsupported_option(
         self, linear: bool
     ) -> str | None: ...  # the key, as it is set, that no loop serves; None: there is none
 
@@ -173,7 +173,8 @@ def reply(
     terms: Array,
     mixed: Array,
 ) -> None:
-    """The policy of a player of ``own`` actions, who answers the forecast or draws of it; ``answer`` may be ``believed``.
+    """The policy of a player of ``own`` actions, who answers the forecast or draws of it;
+    ``answer`` may be ``believed``.
 
     Twin: ``LevelK._policy``."""
     if not (drawn and level > 0):  # one of level 1 has counts, and expects
@@ -193,7 +194,7 @@ def reply(
         answer[a] = mixed[a]
 
 
-def foresee(
+def forecast_opponent(
     q: Array,
     begins: Array,
     counts: Array,
@@ -444,4 +445,4 @@ def learn(
     )
 
 
-parts = (forecast, count, expect, greedy, reply, foresee, update, learn)
+parts = (forecast, count, expect, greedy, reply, forecast_opponent, update, learn)

@@ -1,6 +1,8 @@
-"""Uniform numbers of PyTorch's streams by a compiled loop, which passes over those that nobody looks at.
+"""Uniform numbers of PyTorch's streams by a compiled loop, which passes over those that nobody
+looks at.
 
-Where few replicates of an episode still play, a stream must stand behind the numbers of them all: most go unseen."""
+Where few replicates of an episode still play, a stream must stand behind the numbers of them all:
+most go unseen."""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ N = 624
 AHEAD = 397  # of the Mersenne twister, MT19937
 # where its words begin in what a generator tells of its state, 64 bits each; before them what is
 # left, and the next
-BEGIN = 3
+FIRST_STATE_WORD = 3
 SIZE = 5056  # bytes of that state
 
 
@@ -28,14 +30,14 @@ def mixed(this: np.uint64, then: np.uint64, far: np.uint64) -> np.uint64:
     return far ^ (bits >> np.uint64(1)) ^ ((then & np.uint64(1)) * np.uint64(0x9908B0DF))
 
 
-def next_words(words: Array) -> None:
+def advance_twister(words: Array) -> None:
     """The next 624 words."""
-    for i in range(BEGIN, BEGIN + N - AHEAD):
+    for i in range(FIRST_STATE_WORD, FIRST_STATE_WORD + N - AHEAD):
         words[i] = mixed(words[i], words[i + 1], words[i + AHEAD])
-    for i in range(BEGIN + N - AHEAD, BEGIN + N - 1):
+    for i in range(FIRST_STATE_WORD + N - AHEAD, FIRST_STATE_WORD + N - 1):
         words[i] = mixed(words[i], words[i + 1], words[i + AHEAD - N])
-    last = BEGIN + N - 1
-    words[last] = mixed(words[last], words[BEGIN], words[BEGIN + AHEAD - 1])
+    last = FIRST_STATE_WORD + N - 1
+    words[last] = mixed(words[last], words[FIRST_STATE_WORD], words[FIRST_STATE_WORD + AHEAD - 1])
 
 
 def temper(y: np.uint64) -> np.uint64:
@@ -64,20 +66,20 @@ def draw(words: Array, parts: int, per: int, order: Array, left: Array, out: Arr
                 for half in range(2):
                     word = position + 2 * number + half - begin
                     while word >= N:
-                        next_words(words)
+                        advance_twister(words)
                         begin += N
                         word -= N
-                    bits = (bits << np.uint64(32)) | temper(words[BEGIN + word])
+                    bits = (bits << np.uint64(32)) | temper(words[FIRST_STATE_WORD + word])
                 out[number] = (bits & np.uint64(0x1FFFFFFFFFFFFF)) * (1.0 / 9007199254740992.0)
     end = position + 2 * len(out) - begin
     while end > N:
-        next_words(words)
+        advance_twister(words)
         end -= N
     words[1] = (words[1] & np.uint64(0xFFFFFFFF00000000)) | np.uint64(N + 1 - end)
     words[2] = np.uint64(end)
 
 
-parts = (mixed, next_words, temper, draw)
+parts = (mixed, advance_twister, temper, draw)
 
 
 @cache
@@ -87,7 +89,8 @@ def drawing() -> Callable[..., Any]:
 
 
 class Stream:
-    """A stream for an episode; where it is ``sparse``, in full only once the episode is over (``close``)."""
+    """A stream for an episode; where it is ``sparse``, in full only once the episode is over
+    (``close``)."""
 
     def __init__(self, generator: torch.Generator, sparse: bool):
         self.generator = generator

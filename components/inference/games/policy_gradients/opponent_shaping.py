@@ -12,24 +12,24 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.capabilities import QFunction
-from components.contracts.games import Seat, TableOfRewards
+from components.contracts.games import Seat, TabularGame
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.games.fictitious_play import count, prior_counts
-from components.inference.games.player import Player, Playing
+from components.inference.games.player import Player, PlayerState
 from components.inference.games.policy_gradients.repeated import Repeated
 from components.problems.episodes.episode import Episode
 from components.problems.episodes.transition import Transition
 from components.problems.game import Game
 from components.registry import register
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 LEAST = 1e-12  # the smallest probability that has a logit
 
 
 @dataclass
-class Shaping:
+class OpponentShapingState:
     """The agent's logits, and its estimate of the opponent's policy."""
 
     theta: Tensor  # θ_A [R, S, A]
@@ -41,7 +41,7 @@ class Shaping:
 
 
 @register("inference", "opponent_shaping")
-class OpponentShaping(Player[Shaping]):
+class OpponentShaping(Player[OpponentShapingState]):
     """LOLA on exact values of a repeated game: ascent after the opponent's expected step.
 
         θ_A ← θ_A + lr ∇_{θ_A} V_A(θ_A, θ_B + η ∇_{θ_B} V_B(θ_A, θ_B))
@@ -76,11 +76,11 @@ class OpponentShaping(Player[Shaping]):
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Shaping:
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> OpponentShapingState:
         rules = seat.environment
         single = rules.horizon == 1 and rules.continuing and len(rules.n_threats) == 1
-        if not (single and isinstance(rules, TableOfRewards)):
-            raise Misfit(
+        if not (single and isinstance(rules, TabularGame)):
+            raise ConfigMismatchError(
                 f"inference={self.name}: asks for a game in tables of two players, repeated without end, one move an episode, "
                 "as dataset=iterated_matrix is; this one is not"
             )
@@ -90,40 +90,41 @@ class OpponentShaping(Player[Shaping]):
         shape = (seat.replicates, *game.own.shape[:2])
         draws = torch.randn(shape, generator=rng.init, device=seat.device, dtype=seat.dtype)
         counts = prior_counts(seat, game.own.shape[2], self.prior)
-        return Shaping(
+        return OpponentShapingState(
             self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat
         )
 
     # ---- his policy ----------------------------------------------------------------------------------------------------------
-    def init(self, model: QFunction, problem: Game, rng: Rng) -> Playing[Shaping]:
+    def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[OpponentShapingState]:
         playing = super().init(model, problem, rng)
         self.look(playing.mind, problem.announced_policy(playing.standing, 0))
         return playing
 
     def step(
-        self, state: Playing[Shaping], batch: Episode, rng: Rng
-    ) -> tuple[Playing[Shaping], Info]:
+        self, state: PlayerState[OpponentShapingState], batch: Episode, rng: Rng
+    ) -> tuple[PlayerState[OpponentShapingState], Info]:
         self.look(state.mind, batch.game.announced_policy(state.standing, batch.index))
         return super().step(state, batch, rng)
 
-    def look(self, mind: Shaping, policy: Callable[[Tensor], Tensor] | None) -> None:
+    def look(self, mind: OpponentShapingState, policy: Callable[[Tensor], Tensor] | None) -> None:
         if self.opponent == "estimated":
             return
         if policy is None:
-            raise Misfit(
+            raise ConfigMismatchError(
                 f"inference.opponent=known ({self.name}): the other does not tell his policy; use estimated"
             )
         states = torch.arange(mind.seat.n_states or 1, device=mind.theta.device)
         mind.theirs = torch.stack([policy(s.expand(mind.seat.replicates)) for s in states], 1)
 
-    def _count(self, mind: Shaping, seen: Transition) -> None:
+    def _count(self, mind: OpponentShapingState, seen: Transition) -> None:
         did = one_hot(seen.b, mind.counts.shape[2]).to(mind.counts.dtype)
         count(mind.counts, mind.seat.rows(seen.s), did, self.forget, seen.live)
         mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
 
     # ---- hers ----------------------------------------------------------------------------------------------------------------
-    def _worth(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
-        """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common []."""
+    def _policy_values(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
+        """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common
+        []."""
         own_value, other = game.values(mine.softmax(-1), theirs.softmax(-1), self.gamma)
         return own_value[:, game.start].sum(), other[:, game.start].sum()
 
@@ -135,19 +136,19 @@ class OpponentShaping(Player[Shaping]):
         with torch.enable_grad():
             mine = mine.detach().requires_grad_()
             theirs = theirs.detach().requires_grad_()
-            own_value, other = self._worth(game, mine, theirs)
+            own_value, other = self._policy_values(game, mine, theirs)
             if self.lookahead > 0:
                 # ∇_{θ_B} V_B, a function of θ_A
                 (step,) = torch.autograd.grad(other, theirs, create_graph=True)
                 if self.form == "full":
-                    own_value, _ = self._worth(game, mine, theirs + self.lookahead * step)
+                    own_value, _ = self._policy_values(game, mine, theirs + self.lookahead * step)
                 else:
                     (turned,) = torch.autograd.grad(own_value, theirs, retain_graph=True)
                     own_value = own_value + self.lookahead * (turned * step).sum()
             (gradient,) = torch.autograd.grad(own_value, mine)
         return gradient
 
-    def learn(self, mind: Shaping, seen: Transition, episode: int) -> None:
+    def learn(self, mind: OpponentShapingState, seen: Transition, episode: int) -> None:
         if self.opponent == "estimated":
             self._count(mind, seen)
         mind.rounds += 1
@@ -158,19 +159,21 @@ class OpponentShaping(Player[Shaping]):
             mind.game, mind.theta, mind.theirs.clamp_min(LEAST).log()
         )
 
-    def policy_at(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
+    def policy_at(self, mind: OpponentShapingState, s: Tensor, episode: int) -> Tensor:
         return mind.theta[torch.arange(len(s), device=s.device), mind.seat.rows(s)].softmax(-1)
 
-    def foresee(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
+    def forecast_opponent(self, mind: OpponentShapingState, s: Tensor, episode: int) -> Tensor:
         return mind.theirs[torch.arange(len(s), device=s.device), mind.seat.rows(s)]
 
-    def beliefs(self, mind: Shaping) -> dict[str, Tensor]:
+    def beliefs(self, mind: OpponentShapingState) -> dict[str, Tensor]:
         own_value, _ = mind.game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
         return {"belief/value": (1 - self.gamma) * own_value[:, mind.game.start]}
 
-    def think(self, mind: Shaping, s: Tensor, episode: int) -> Tensor:
+    def think(self, mind: OpponentShapingState, s: Tensor, episode: int) -> Tensor:
         game = mind.game
         ahead, _ = game.values(mind.theta.softmax(-1), mind.theirs, self.gamma)
         q = game.own + self.gamma * ahead[:, game.onward]  # [R, S, A, B]
         each = torch.arange(len(s), device=s.device)
-        return (q[each, mind.seat.rows(s)] * self.foresee(mind, s, episode).unsqueeze(1)).sum(-1)
+        return (
+            q[each, mind.seat.rows(s)] * self.forecast_opponent(mind, s, episode).unsqueeze(1)
+        ).sum(-1)

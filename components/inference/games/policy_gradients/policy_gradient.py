@@ -116,7 +116,8 @@ class PolicyGradient(Player[Preferences]):
         self._step(mind, self._over(mind, seen))
 
     def _learn_value(self, mind: Preferences, seen: Transition) -> None:
-        """v(s) := v(s) + rate (r − r̄ + γ v(s') − v(s)), nothing being to come where s' is a true end."""
+        """v(s) := v(s) + rate (r − r̄ + γ v(s') − v(s)), nothing being to come where s' is a true
+        end."""
         ahead = self.gamma * self._value(mind, seen.s_next)
         target = (
             seen.r_a

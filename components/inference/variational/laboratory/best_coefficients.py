@@ -1,4 +1,5 @@
-"""The least variance that polynomials of the noise can leave of a gradient, with the best coefficients there are."""
+"""The least variance that polynomials of the noise can leave of a gradient, with the best
+coefficients there are."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.contracts.problems import RowBatch
 from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import control_variates
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
 CHUNK = 2**21  # numbers of gradients of rows held at once
 
@@ -27,7 +28,8 @@ class Best:
 
 @dataclass
 class CrossMoments:
-    """Sums over draws of products of u = (1, w) and g, of each of B rows: what least squares need, and their residuals."""
+    """Sums over draws of products of u = (1, w) and g, of each of B rows: what least squares need,
+    and their residuals."""
 
     uu: Tensor  # Σ u uᵀ [B, U, U]
     ug: Tensor  # Σ u gᵀ [B, U, P]
@@ -44,7 +46,8 @@ class CrossMoments:
         self.n += len(w)
 
     def coefficients(self) -> Tensor:
-        """Least squares of g on u, [B, U, P]: the first is the intercept, the others Cov[ĝ_b, w] Cov[w]⁻¹ of these draws."""
+        """Least squares of g on u, [B, U, P]: the first is the intercept, the others Cov[ĝ_b, w]
+        Cov[w]⁻¹ of these draws."""
         return torch.linalg.solve(self.uu, self.ug)
 
     def remaining_variance(self, c: Tensor) -> Tensor:
@@ -85,7 +88,7 @@ def best_ratios(
     K = order * module.noise_dim
     probe = module.draw_noise(batch, n_samples, generator)
     if draws // 2 <= K + 1:
-        raise Misfit(
+        raise ConfigMismatchError(
             f"{draws} draws are too few for the best of {K} coefficients of the noise; ask for at least {20 * K}"
         )
     is_shared = batch.n_rows == 1 or probe.stride(1) == 0  # one draw serves all rows

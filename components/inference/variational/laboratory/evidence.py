@@ -1,4 +1,5 @@
-"""log p(y) of a log joint by sequential Monte Carlo from its Laplace approximation: a proposal that does not miss."""
+"""log p(y) of a log joint by sequential Monte Carlo from its Laplace approximation: a proposal that
+does not miss."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.inference.variational.global_gaussian import GlobalGaussian
 from components.maths.particles.resampling import ancestors
-from components.trouble import NumericalTrouble
+from components.trouble import NumericalError
 
 NEWTON = 100
 LEVELS = 150
 MOVES = 3
 CHUNK = 1_000  # draws whose likelihoods are found at once
-AIM = 0.3  # share of moves to be taken
+TARGET_ACCEPTANCE = 0.3  # share of moves to be taken
 
 
 def log_joint(model: LogJoint, theta: Tensor, train: Batch) -> Tensor:
@@ -41,7 +42,7 @@ def laplace(model: LogJoint, train: Batch, start: Tensor) -> tuple[Tensor, Tenso
         if float(step.norm()) < 1e-9 * (1 + float(theta.norm())):
             precision = -torch.func.hessian(one)(theta)
             return theta, torch.linalg.cholesky(torch.linalg.inv(precision))
-    raise NumericalTrouble(
+    raise NumericalError(
         "the mode of the log joint was not found by Newton's method",
         "set inference.evidence_particles=null",
     )
@@ -92,13 +93,18 @@ def log_evidence(
             is_accepted = chance.log() < beta * (w_new - w)
             z = torch.where(is_accepted[:, None], new, z)
             w = torch.where(is_accepted, w_new, w)
-            rho = min(0.99, rho * math.exp(0.3 * (float(is_accepted.double().mean()) - AIM)))
+            rho = min(
+                0.99, rho * math.exp(0.3 * (float(is_accepted.double().mean()) - TARGET_ACCEPTANCE))
+            )
     return total
 
 
-def weights_of_q(q: GlobalGaussian, train: Batch, draws: int, generator: torch.Generator) -> Tensor:
-    """log p(y, θ) − log q(θ) of θ ~ q [draws]: their mean is the bound, and log S⁻¹ Σ exp is importance sampling from q itself
-    (Boustati 2021, C.3.1), which misses by tens of nats where q is narrower than the posterior."""
+def log_importance_weights(
+    q: GlobalGaussian, train: Batch, draws: int, generator: torch.Generator
+) -> Tensor:
+    """log p(y, θ) − log q(θ) of θ ~ q [draws]: their mean is the bound, and log S⁻¹ Σ exp is
+    importance sampling from q itself (Boustati 2021, C.3.1), which misses by tens of nats where q
+    is narrower than the posterior."""
     noise = torch.randn(
         draws, len(q.mean), generator=generator, dtype=q.mean.dtype, device=generator.device
     )

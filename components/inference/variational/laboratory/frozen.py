@@ -16,30 +16,34 @@ from components.contracts.problems import Batch, RowBatch
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.global_gaussian import GlobalGaussian
 from components.inference.variational.laboratory.best_coefficients import Best, best_ratios
-from components.inference.variational.laboratory.evidence import log_evidence, weights_of_q
+from components.inference.variational.laboratory.evidence import (
+    log_evidence,
+    log_importance_weights,
+)
 from components.inference.variational.laboratory.score_coefficients import corrections, rows_of
 from components.inference.variational.laboratory.spread import (
-    Measurable,
+    MeasuredEstimator,
     Over,
     Spread,
-    at_batch,
-    over_batches,
+    spread_at_batch,
+    spread_over_batches,
 )
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import Misfit
+from components.trouble import ConfigMismatchError
 
-Rowwise = Supervised | Unlabelled
+RowProblem = Supervised | Unlabelled
 # Streams of a freeze, by what they are for; estimators follow in those of INIT.
 FIXED, NOISE, FRESH, AGAIN, BEST, LEARN, SCORE, BOUND, INIT = range(9)
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """The module after a step of the training, the data, and random streams that are nobody else's."""
+    """The module after a step of the training, the data, and random streams that are nobody
+    else's."""
 
     module: Trainable
-    problem: Rowwise
+    problem: RowProblem
     streams: int  # index of the first
     rng: Rng
     guide: bool  # only parameters of q are looked at
@@ -63,35 +67,37 @@ class Frozen:
         if not self.guide:
             return [p.requires_grad for p in parameters]
         if not isinstance(module, LogRatio):
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference.parameters=guide looks for a log q, which this model has not; set inference.parameters=all"
             )
         (batch,) = self.iterate_batches(FIXED, 0, 1)
         log_q = module.log_q(batch, module.sample(batch, 1, self.own(INIT).noise)).sum()
         return [g is not None for g in torch.autograd.grad(log_q, parameters, allow_unused=True)]
 
-    def teach(self, watched: list[Measurable], start: int, stop: int) -> None:
+    def teach(self, watched: list[MeasuredEstimator], start: int, stop: int) -> None:
         """Train the estimators in iterations start+1 … stop, all on the same rows."""
         learning = [one for one in watched if one.state is not None]
         for batch in self.iterate_batches(LEARN, start, stop) if learning else ():
             for one in learning:
                 one.learn(self.module, batch)
 
-    def spread(self, one: Measurable, batches: int, draws: int, chosen: list[bool]) -> list[Spread]:
+    def spread(
+        self, one: MeasuredEstimator, batches: int, draws: int, chosen: list[bool]
+    ) -> list[Spread]:
         """Spread of an estimator at each fixed batch.
 
         Estimators that draw alike share the same noise.
         """
         rng = self.own(NOISE)
         return [
-            at_batch(one, self.module, batch, rng, draws, chosen)
+            spread_at_batch(one, self.module, batch, rng, draws, chosen)
             for batch in self.iterate_batches(FIXED, 0, batches)
         ]
 
-    def over(self, watched: list[Measurable], draws: int, chosen: list[bool]) -> list[Over]:
+    def over(self, watched: list[MeasuredEstimator], draws: int, chosen: list[bool]) -> list[Over]:
         """Variance share of the choice of rows, and the bias, of every estimator."""
         same = [self.own(AGAIN) for _ in watched]
-        return over_batches(
+        return spread_over_batches(
             watched, self.module, self.iterate_batches(FRESH, 0, draws), same, chosen
         )
 
@@ -101,7 +107,7 @@ class Frozen:
         Raises:
             Misfit: the noise has no known moments."""
         if not isinstance(self.module, NormalNoise):
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference.best_orders asks for normal noise, which this model has not; set inference.best_orders=[]"
             )
         generator = self.own(BEST).noise
@@ -117,14 +123,15 @@ class Frozen:
         )
 
     def corrections(self, batches: int, draws: int, chosen: list[bool]) -> dict[str, Tensor]:
-        """δ^CV/E[a_VarGrad] of the parameters of q that are vectors (biases; of a global q mean and spread), by name [n, …]: of
-        each row of the fixed batches where rows have latent variables of their own, otherwise of each batch.
+        """δ^CV/E[a_VarGrad] of the parameters of q that are vectors (biases; of a global q mean and
+        spread), by name [n, …]: of each row of the fixed batches where rows have latent variables
+        of their own, otherwise of each batch.
 
         Raises:
             Misfit: the module has no score function."""
         module = self.module
         if not isinstance(module, LogRatio) or not isinstance(module, nn.Module):
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference.correction_draws asks for a log q, which this model has not; set it to null"
             )
         named = zip(module.named_parameters(), chosen, strict=True)
@@ -140,11 +147,11 @@ class Frozen:
         }
 
     def kl(self, log_evidence: float, draws: int) -> dict[str, float]:
-        """KL(q ‖ p(θ|y)) = log p(y) − ELBO; what it would be with log p(y) by importance sampling from q; and the denominator
-        of Boustati (2021), eq. (C.3)."""
+        """KL(q ‖ p(θ|y)) = log p(y) − ELBO; what it would be with log p(y) by importance sampling
+        from q; and the denominator of Boustati (2021), eq. (C.3)."""
         q = self.gaussian()
         with torch.no_grad():
-            log_weights = weights_of_q(q, self.train(), draws, self.own(BOUND).noise)
+            log_weights = log_importance_weights(q, self.train(), draws, self.own(BOUND).noise)
         elbo = float(log_weights.mean())
         by_q = float(log_weights.logsumexp(0)) - math.log(draws)
         kl = max(log_evidence - elbo, 1e-12)
@@ -164,7 +171,7 @@ class Frozen:
     def gaussian(self) -> GlobalGaussian:
         """Raises Misfit: the module is not a Gaussian q of all parameters."""
         if not isinstance(self.module, GlobalGaussian):
-            raise Misfit(
+            raise ConfigMismatchError(
                 "inference.evidence_particles asks for inference.train=gaussian_vi; set it to null"
             )
         return self.module
@@ -175,7 +182,7 @@ class Frozen:
 
 
 def scores_of(
-    watched: list[Measurable], spreads: list[list[Spread]]
+    watched: list[MeasuredEstimator], spreads: list[list[Spread]]
 ) -> dict[str, dict[str, float]]:
     """Scores by estimator and score name.
 

@@ -1,4 +1,5 @@
-"""A laboratory of gradient estimators: bias, variance and cost, measured side by side while a model is trained."""
+"""A laboratory of gradient estimators: bias, variance and cost, measured side by side while a model
+is trained."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ from components.contracts.problems import Kind, RowBatch
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
-from components.inference.variational.ascent import Fitting
-from components.inference.variational.laboratory.frozen import INIT, Frozen, Rowwise, scores_of
+from components.inference.variational.ascent import TrainingState
+from components.inference.variational.laboratory.frozen import INIT, Frozen, RowProblem, scores_of
 from components.inference.variational.laboratory.measured import (
     Findings,
     Measured,
     MeasuredBound,
     MeasuredPredictions,
 )
-from components.inference.variational.laboratory.spread import Measurable, Spread
+from components.inference.variational.laboratory.spread import MeasuredEstimator, Spread
 from components.registry import register
 
 FIRST = 10**7  # index of the laboratory's own streams: beyond those of any step
@@ -38,12 +39,12 @@ BESIDE = 500  # from there on those of estimators that learn beside the training
 class LaboratoryState:
     """Model in training, the states of the estimators next to it, and the findings so far."""
 
-    fitting: Fitting[Any]
+    fitting: TrainingState[Any]
     step: int
     # states of the estimators that learn beside the training; empty where they learn at each freeze
     learnt: list[Any]
     findings: Findings
-    problem: Rowwise = rebuilt()
+    problem: RowProblem = rebuilt()
 
 
 def labels(estimators: list[Gradient]) -> list[str]:
@@ -59,7 +60,7 @@ def labels(estimators: list[Gradient]) -> list[str]:
 
 
 @register("inference", "gradient_variance")
-class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
+class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     """Gradient laboratory: measure gradient estimators on a frozen, partly trained model.
 
         trace(g) = B⁻¹ Σ_B Tr Cov[ĝ/N | B],   trace_ratio(g) = trace(g)/trace(g₀)
@@ -112,7 +113,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
     evidence_particles: PositiveInt | None
 
     @model_validator(mode="after")
-    def _measurable(self) -> GradientVariance:
+    def _check_measurable(self) -> GradientVariance:
         if not any(isinstance(value, Gradient) for value in dict(self.train).values()):
             raise ValueError(
                 f"train: {self.train.name} has no gradient to measure; use vi or gaussian_vi"
@@ -143,10 +144,16 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
     def variational_capabilities(self) -> frozenset[str]:
         return self.train.variational_capabilities()
 
-    def init(self, model: Any, problem: Rowwise, rng: Rng) -> LaboratoryState:
+    def init(self, model: Any, problem: RowProblem, rng: Rng) -> LaboratoryState:
         fitting = self.train.init(model, problem, rng)
-        states = [] if self.iterations else self._fresh(fitting.module, Beside(rng, FIRST + BESIDE))
-        return self._measure(LaboratoryState(fitting, 0, states, Findings(), problem), rng)
+        states = (
+            []
+            if self.iterations
+            else self._initial_states(fitting.module, Beside(rng, FIRST + BESIDE))
+        )
+        return self._measure_if_freeze_step(
+            LaboratoryState(fitting, 0, states, Findings(), problem), rng
+        )
 
     def step(
         self, state: LaboratoryState, batch: RowBatch, rng: Rng
@@ -156,7 +163,7 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
             streams = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
             learnt[k] = estimator.estimate(state.fitting.module, batch, streams, learnt[k])[2]
         fitting, info = self.train.step(state.fitting, batch, rng)
-        return self._measure(
+        return self._measure_if_freeze_step(
             replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng
         ), info
 
@@ -175,11 +182,11 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
         assert isinstance(inner, Predicts)
         return MeasuredPredictions(*facts, inner)
 
-    def _fresh(self, module: Trainable, rng: Rng) -> list[Any]:
+    def _initial_states(self, module: Trainable, rng: Rng) -> list[Any]:
         """Initial state of each estimator."""
         return [estimator.init(module, rng) for estimator in self.gradients]
 
-    def _measure(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
+    def _measure_if_freeze_step(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
         """Return the state with the findings of a freeze, if this step has one.
 
         The training streams are not advanced.
@@ -189,10 +196,10 @@ class GradientVariance(Inference[Any, Rowwise, RowBatch, LaboratoryState]):
         if t not in self.at:
             return state
         frozen = Frozen(module, state.problem, FIRST + t * EACH, rng, self.parameters == "guide")
-        learnt = copy.deepcopy(state.learnt) or self._fresh(module, frozen.own(INIT))
+        learnt = copy.deepcopy(state.learnt) or self._initial_states(module, frozen.own(INIT))
         noise = (frozen.own(INIT + 1 + k) for k in range(len(learnt)))
         watched = [
-            Measurable(*parts)
+            MeasuredEstimator(*parts)
             for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
         ]
         parameter_mask = frozen.select_parameters()

@@ -65,7 +65,8 @@ class Measured:
         return inner_figures | gradient_variance(self) | correction_spread(self)
 
     def artefacts(self, folder: Path) -> list[Path]:
-        """``tables/gradient_variance.csv``: score, gradient, step, iteration (none where all was learnt) and value."""
+        """``tables/gradient_variance.csv``: score, gradient, step, iteration (none where all was
+        learnt) and value."""
         import pandas as pd
 
         paths = self.inner.artefacts(folder) if isinstance(self.inner, WritesFiles) else []

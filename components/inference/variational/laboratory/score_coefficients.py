@@ -1,4 +1,5 @@
-"""How far VarGrad's coefficient is from the best one: the correction δ of the score function as control variate."""
+"""How far VarGrad's coefficient is from the best one: the correction δ of the score function as
+control variate."""
 
 from __future__ import annotations
 

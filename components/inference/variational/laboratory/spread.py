@@ -1,4 +1,5 @@
-"""How far the estimates of a gradient lie apart: what a laboratory measures of an estimator, streamed over its draws."""
+"""How far the estimates of a gradient lie apart: what a laboratory measures of an estimator,
+streamed over its draws."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ from components.gradients.by_parameter import flat
 
 
 @dataclass
-class Measurable:
-    """An estimator of gradients, its name in the tables, what it has learnt so far and the noise that it learns by."""
+class MeasuredEstimator:
+    """An estimator of gradients, its name in the tables, what it has learnt so far and the noise
+    that it learns by."""
 
     label: str
     estimator: Gradient
@@ -38,7 +40,8 @@ class Measurable:
     ) -> tuple[Tensor, float]:
         """ĝ/N of the chosen parameters end to end [P] and the seconds that it took.
 
-        What the estimator has learnt stays as it is: a copy learns from this noise, so that all draws are of one estimator."""
+        What the estimator has learnt stays as it is: a copy learns from this noise, so that all
+        draws are of one estimator."""
         state = copy.deepcopy(self.state)
         began = time.perf_counter()
         gradients = self.estimator.estimate(module, batch, rng, state)[0]
@@ -68,7 +71,7 @@ class Spread:
         return float(self.variance.sum())
 
 
-def spread_of(draws: Iterable[tuple[Tensor, float]]) -> Spread:
+def measure_spread(draws: Iterable[tuple[Tensor, float]]) -> Spread:
     """Moments of estimates, one by one (Welford's recursion: no [n, P] tensor is held)."""
     n = 0
     mean = torch.zeros(())
@@ -85,11 +88,16 @@ def spread_of(draws: Iterable[tuple[Tensor, float]]) -> Spread:
     return Spread(n, mean, square / (n - 1), statistics.variance(norms), statistics.median(seconds))
 
 
-def at_batch(
-    watched: Measurable, module: Trainable, batch: RowBatch, rng: Rng, n: int, chosen: list[bool]
+def spread_at_batch(
+    watched: MeasuredEstimator,
+    module: Trainable,
+    batch: RowBatch,
+    rng: Rng,
+    n: int,
+    chosen: list[bool],
 ) -> Spread:
     """Spread of n estimates at one batch, due only to the noise of the draws."""
-    return spread_of(watched.estimate(module, batch, rng, chosen) for _ in range(n))
+    return measure_spread(watched.estimate(module, batch, rng, chosen) for _ in range(n))
 
 
 @dataclass(frozen=True)
@@ -102,8 +110,8 @@ class Over:
     bias_p: float  # probability of as large a value where both have one mean
 
 
-def over_batches(
-    watched: list[Measurable],
+def spread_over_batches(
+    watched: list[MeasuredEstimator],
     module: Trainable,
     batches: Iterable[RowBatch],
     rngs: list[Rng],
@@ -144,12 +152,15 @@ def over_batches(
         between = product[k] / n - (float(total[k].square().sum()) - squares[k]) / (n * (n - 1))
         total_trace = between + within[k] / n
         results.append(
-            Over(between / total_trace if total_trace > 0 else math.nan, *_above_zero(together[k]))
+            Over(
+                between / total_trace if total_trace > 0 else math.nan,
+                *_mean_and_p_value(together[k]),
+            )
         )
     return results
 
 
-def _above_zero(values: list[float]) -> tuple[float, float]:
+def _mean_and_p_value(values: list[float]) -> tuple[float, float]:
     """Their mean, and the p-value of a one-sided t-test that it is 0."""
     from scipy.stats import t
 

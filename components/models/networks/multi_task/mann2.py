@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from components.contracts.roles import Model
 from components.models.networks.dense_network import DenseNetwork
-from components.models.networks.multi_task.two_likelihoods import Dropped
+from components.models.networks.multi_task.two_likelihoods import DropoutNetworkSettings
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mann2")
-class MANN2(Dropped, Model[Supervised, DenseNetwork]):
+class MANN2(DropoutNetworkSettings, Model[Supervised, DenseNetwork]):
     """mANN2: multi-head feed-forward network of two layers, with dropout and L2 penalty.
 
     The shared hidden layer is the first, the heads are the second, one for each task. ReLU;

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from components.contracts.roles import Model
 from components.models.networks.dense_network import DenseNetwork
-from components.models.networks.multi_task.two_likelihoods import Dropped
+from components.models.networks.multi_task.two_likelihoods import DropoutNetworkSettings
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mann3")
-class MANN3(Dropped, Model[Supervised, DenseNetwork]):
+class MANN3(DropoutNetworkSettings, Model[Supervised, DenseNetwork]):
     """mANN3: multi-head feed-forward network of three layers, with dropout and L2 penalty.
 
     The two shared hidden layers are the first two, the heads are the third, one for each

@@ -16,8 +16,9 @@ from components.models.networks.feed_forward import DropoutRate
 from components.problems.supervised import Supervised
 
 
-class Dropped(BaseModel):
-    """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, that is θ ~ N(0, 1/(2λN))."""
+class DropoutNetworkSettings(BaseModel):
+    """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, that is θ ~ N(0,
+    1/(2λN))."""
 
     widths: list[PositiveInt]
     dropout: DropoutRate  # probability of dropping a hidden unit, in [0, 1) (A.1: 0.2)
@@ -53,7 +54,7 @@ class NormalPrior(BaseModel):
 
 
 def _network(
-    keys: Dropped | NormalPrior,
+    keys: DropoutNetworkSettings | NormalPrior,
     problem: Supervised,
     rng: Rng,
     dropout: float,
