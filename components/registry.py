@@ -1,5 +1,5 @@
 """Names to classes.  A component's name, its YAML and its file are the same word, so a name is
-found without importing the others: ``inference=sgld`` is ``components/inference/**/sgld.py``.
+found without importing the others: ``inference=sgld`` is ``components/**/sgld.py``.
 
     @register("inference", "sgld")
     class SGLD(Inference):
@@ -28,7 +28,6 @@ class Role:
     """One role, declared once: a further one costs a folder of ``components``, a folder of ``conf``
     and a line here."""
 
-    folder: str  # of components
     bases: tuple[str, ...]  # classes that its components derive from
     contract: str = "roles"  # the module of components.contracts that these are in
     chosen: bool = True  # a run chooses one; False: it lives only inside other components
@@ -37,17 +36,16 @@ class Role:
 
 
 ROLES: dict[str, Role] = {
-    "dataset": Role("datasets", ("Dataset",)),
-    "model": Role("models", ("Model",)),
-    "inference": Role("inference", ("Inference",)),
+    "dataset": Role(("Dataset",)),
+    "model": Role(("Model",)),
+    "inference": Role(("Inference",)),
     "attacker": Role(
-        "attackers",
         ("Evasion", "Contamination", "Injection", "Opponent"),
         "attackers",
         required=False,
     ),
-    "gradient": Role("gradients", ("Gradient",), chosen=False, given="inference.gradient={}"),
-    "block": Role("blocks", ("Block",), chosen=False, given="model.blocks=[{}]"),
+    "gradient": Role(("Gradient",), chosen=False, given="inference.gradient={}"),
+    "block": Role(("Block",), chosen=False, given="model.blocks=[{}]"),
 }
 CHOSEN = tuple(role for role, facts in ROLES.items() if facts.chosen)
 REQUIRED = tuple(role for role, facts in ROLES.items() if facts.chosen and facts.required)
@@ -111,12 +109,19 @@ def _parse_docstring(docstring: str | None) -> tuple[str, str]:
 
 
 @cache
+def _sources() -> list[Path]:
+    """Source files of this package, sorted."""
+    return sorted(_HERE.rglob("*.py"))
+
+
+@cache
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def _files(role: str) -> dict[str, Path]:
-    return {
-        p.stem: p
-        for p in sorted((_HERE / ROLES[role].folder).rglob("*.py"))
-        if f'@register("{role}", "{p.stem}")' in p.read_text()
-    }
+    return {p.stem: p for p in _sources() if f'@register("{role}", "{p.stem}")' in _read(p)}
 
 
 def _docstring(source: str, mark: str) -> str | None:
@@ -171,8 +176,8 @@ def file(role: str, name: str) -> Path | None:
     if not name.isidentifier():
         return None
     marked = f'@register("{role}", "{name}")'
-    paths = sorted((_HERE / ROLES[role].folder).rglob(f"{name}.py"))
-    return next((path for path in paths if marked in path.read_text(encoding="utf-8")), None)
+    paths = [path for path in _sources() if path.stem == name]
+    return next((path for path in paths if marked in _read(path)), None)
 
 
 def exists(role: str, name: str) -> bool:

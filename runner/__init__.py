@@ -28,7 +28,7 @@ def __getattr__(name: str) -> object:
     if name in _MODULE_BY_NAME:
         attribute = vars(import_module(f"runner.python.{_MODULE_BY_NAME[name]}"))[name]
     elif name in _ERROR_NAMES:
-        attribute = vars(import_module("runner.mistakes"))[name]
+        attribute = vars(import_module("runner.errors"))[name]
     else:
         raise AttributeError(f"module 'runner' has no attribute {name!r}")
     globals()[name] = attribute

@@ -1,9 +1,9 @@
 from pathlib import Path
 
-from runner.mistakes import ConfigError as ConfigError
-from runner.mistakes import RunFailure as RunFailure
-from runner.mistakes import RunnerError as RunnerError
-from runner.mistakes import RunnerWarning as RunnerWarning
+from runner.errors import ConfigError as ConfigError
+from runner.errors import RunFailure as RunFailure
+from runner.errors import RunnerError as RunnerError
+from runner.errors import RunnerWarning as RunnerWarning
 from runner.python.comparing import Comparison as Comparison
 from runner.python.comparing import compare as compare
 from runner.python.frames import runs as runs

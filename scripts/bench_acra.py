@@ -34,10 +34,10 @@ import conf
 from components import registry
 from components.attackers.attacked import Attacked
 from components.contracts.roles import Setting
+from components.errors import SimulatedDataWarning
 from components.inference.defences.acra import ACRA
 from components.inference.defences.origins import AdversaryAwareClassifier
 from components.problems.supervised import Supervised
-from components.trouble import SimulatedDataWarning
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 

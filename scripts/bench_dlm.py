@@ -35,8 +35,8 @@ from torch import Tensor
 import conf
 from components import registry
 from components.contracts.roles import Setting
-from components.models.state_space.dlm import DynamicLinear
-from components.problems.sequence import Sequence
+from components.series.models.dlm import DynamicLinear
+from components.series.sequence import Sequence
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 from scripts.peers.installed import peer_imports

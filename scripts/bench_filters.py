@@ -36,9 +36,9 @@ from components import registry
 from components.contracts.capabilities import StateSpace
 from components.contracts.roles import Setting
 from components.maths.compiled.elevation_map import PER_METRE, hills, multiples, peaks
-from components.models.state_space.stochastic_volatility import VolatilityModule
-from components.models.state_space.tan import TerrainModule
-from components.problems.sequence import Sequence
+from components.series.models.stochastic_volatility import VolatilityModule
+from components.series.models.tan import TerrainModule
+from components.series.sequence import Sequence
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 from scripts.peers.installed import peer_imports

@@ -32,8 +32,8 @@ import yaml
 import conf
 from components import registry
 from components.contracts.roles import Setting
-from components.inference.games.compiled.engine import CompiledPlayerState
-from components.problems.game import Game
+from components.games.environments.game import Game
+from components.games.fast.engine import CompiledPlayerState
 from runner.execution.rng import Streams
 
 GOALS = {

@@ -33,10 +33,10 @@ import yaml
 import conf
 from components import registry
 from components.contracts.roles import Setting
-from components.inference.gaussian_filtering.kalman_series import FilteredSeries, filter_series
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.posteriors.filtered import Filtered
-from components.problems.sequence import Sequence
+from components.series.gaussian_filtering.kalman_series import FilteredSeries, filter_series
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.posteriors.filtered import Filtered
+from components.series.sequence import Sequence
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 from scripts.peers.installed import peer_imports

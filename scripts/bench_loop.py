@@ -26,7 +26,7 @@ from unittest import mock
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from components import registry
-from runner import app
+from runner.commands import app
 from runner.compose.overrides import compose
 from runner.tracking import sync
 

@@ -30,18 +30,18 @@ from torch import Tensor
 from components.inference.chains import Chains
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
+from runner.disk import atomic
 from runner.execution import blocks, checkpoint
-from runner.execution.announcements import Announcements
 from runner.execution.assembly import load_problem
 from runner.execution.blocks import RowBlocks
 from runner.execution.duties import ReplicateContext, checkpoint_rule, save_checkpoints
 from runner.execution.loop import Step, StepCallback, steps
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
+from runner.execution.screen.announcements import Announcements
+from runner.execution.screen.progress import Live
 from runner.execution.signals import ReceivedSignals
 from runner.execution.watch import Watch
-from runner.progress import Live
-from runner.record import atomic
 from runner.record.record import Record
 
 WARMUP, EVERY, PARTS = 500, 500, 10

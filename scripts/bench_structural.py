@@ -40,7 +40,7 @@ import numpy as np
 import torch
 from arviz_stats.base import array_stats
 
-from components.problems.sequence import Sequence
+from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 from scripts.peers.installed import peer_imports
 from scripts.sbc import component

@@ -37,9 +37,9 @@ import conf
 from components import registry
 from components.contracts.problems import Counts
 from components.contracts.roles import Setting
-from components.metrics.topics import completion, perplexity, proportions
-from components.posteriors.topics import Topics
-from components.problems.corpus import Corpus
+from components.topics.corpus import Corpus
+from components.topics.topic_posterior import Topics
+from components.topics.topic_scores import completion, perplexity, proportions
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 from scripts.peers.installed import peer_imports

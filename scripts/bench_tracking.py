@@ -25,7 +25,7 @@ from unittest import mock
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from runner import app
+from runner.commands import app
 from runner.compose.overrides import compose
 from runner.execution import duties
 from runner.tracking import sync
@@ -48,7 +48,9 @@ def smoke(folder: Path, seed: int, tracking: bool) -> float:
     ]
     began = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "runner.cli", *overrides], stdout=subprocess.DEVNULL, check=True
+        [sys.executable, "-m", "runner.commands.cli", *overrides],
+        stdout=subprocess.DEVNULL,
+        check=True,
     )
     return time.perf_counter() - began
 

@@ -33,7 +33,7 @@ from components import registry
 from components.contracts.problems import Batch, Rows
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from runner import conf_folders
+from runner.disk import conf_folders
 from runner.execution.memory import keep_freed_memory
 from runner.execution.rng import Streams
 

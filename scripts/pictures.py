@@ -28,15 +28,15 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.D
 
 def terminal(target: Path) -> None:
     """What a run prints, in colours."""
-    from runner import console
-    from runner.app import run_once
+    from runner.commands.app import run_once
+    from runner.terminal import printer
 
-    console.out.record, console.out.width = True, WIDTH
+    printer.out.record, printer.out.width = True, WIDTH
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         code = run_once(COMMAND)
     if code:
         raise SystemExit(f"the run ended with {code}")
-    svg = console.out.export_svg(
+    svg = printer.out.export_svg(
         title=f"runner {' '.join(COMMAND[:2])}", code_format=FORMAT, unique_id="runner"
     )
     target.write_text(svg, encoding="utf-8")
@@ -63,7 +63,7 @@ def report(target: Path) -> None:
             folder,
         ]
         subprocess.run(
-            [sys.executable, "-m", "runner.cli", *report_args],
+            [sys.executable, "-m", "runner.commands.cli", *report_args],
             check=True,
             stdout=subprocess.DEVNULL,
         )

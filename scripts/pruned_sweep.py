@@ -70,7 +70,7 @@ def sweep(defence: str, rule: str, reduction: int, steps: int, folder: Path) -> 
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
         subprocess.run(
-            [sys.executable, "-m", "runner.cli", *words],
+            [sys.executable, "-m", "runner.commands.cli", *words],
             stdout=file,
             stderr=subprocess.STDOUT,
             check=True,

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from runner.mistakes import ConfigError
-from runner.record.atomic import write_bytes
+from runner.disk.atomic import write_bytes
+from runner.errors import ConfigError
 from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_origin
 from runner.report.report import write
 from runner.study import snapshot as snapshots

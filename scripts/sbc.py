@@ -28,7 +28,7 @@ from torch import Tensor
 from components import registry
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
-from runner import conf_folders
+from runner.disk import conf_folders
 from runner.execution.rng import Streams
 
 matplotlib.use("Agg")

@@ -25,13 +25,13 @@ from torch import Tensor
 from components import registry
 from components.contracts.sequences import FutureCovariates
 from components.contracts.structural import Structure
-from components.inference.structural.dynamics import is_allowed
-from components.inference.structural.place import Place, SweepRandomNumbers
-from components.inference.structural.structural_gibbs import pack_theta
-from components.inference.structural.sweep import Sweep
-from components.maths.conditionals.truncated_gamma import deviations
-from components.problems.forecasting import Forecasting
-from components.problems.sequence import Sequence
+from components.series.conditionals.truncated_gamma import deviations
+from components.series.forecasting import Forecasting
+from components.series.sequence import Sequence
+from components.series.structural.dynamics import is_allowed
+from components.series.structural.place import Place, SweepRandomNumbers
+from components.series.structural.structural_gibbs import pack_theta
+from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
 from scripts.sbc import DRAWS, component, summary
 

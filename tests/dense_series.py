@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from components.maths.series.linear_filter import LinearSystem
+from components.series.maths.linear_filter import LinearSystem
 
 
 def dense(

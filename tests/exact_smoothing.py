@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from components.problems.sequence import LinearGaussianSystem
+from components.series.sequence import LinearGaussianSystem
 
 
 class Exact(NamedTuple):

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from contract.partners import OF_A_PLUGIN, PLUGIN, fits, small
 
-import runner.app
+import runner.commands.app
 import runner.execution.execute  # noqa: F401  what every run imports: forked processes have it already
 from components import registry
 from components.registry import CHOSEN
@@ -186,9 +186,10 @@ def _become(argv: list[str], folder: Path, written: io.TextIOBase) -> None:
             os.dup2(written.fileno(), stream)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
-        from runner import cli, console
+        from runner.commands import cli
+        from runner.terminal import printer
 
-        console.out.file, console.err.file = sys.stdout, sys.stderr
+        printer.out.file, printer.err.file = sys.stdout, sys.stderr
         fixed = [
             f"output_dir={folder}",
             f"data_dir={folder}/data",

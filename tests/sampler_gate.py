@@ -15,11 +15,10 @@ from known_targets import F64, GammaTarget, correlated
 from torch import Tensor
 
 from components.contracts.roles import Setting
-from components.datasets.densities.posteriordb import paths
+from components.datasets.densities.posteriordb import paths, regression
 from components.datasets.posteriordb_densities.eight_schools import EightSchools
 from components.datasets.posteriordb_densities.gaussian_regressions import GaussianRegression
 from components.datasets.posteriordb_densities.scale_priors import flat
-from components.datasets.posteriordb_densities.simulated_regression import regression
 from components.models.target_density import TargetDensityModule
 from components.posteriors.draws import Draws
 from components.problems.density import Density

@@ -11,7 +11,7 @@ from configured import component, load
 from torch import Tensor
 
 from components.contracts.problems import Counts
-from components.problems.corpus import Corpus
+from components.topics.corpus import Corpus
 
 TINY = ([0, 0, 1], [], [1, 2, 2], [2])  # documents of words of V = 3, one of them empty
 

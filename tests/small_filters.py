@@ -14,7 +14,7 @@ from components.evaluation.replayed import (
     budget_unit,
     state_error_weights,
 )
-from components.problems.sequence import Sequence
+from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from components.contracts.attackers import Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
-from components.posteriors.play import Play
-from components.problems.game import Game
-from components.problems.table_environment import TableEnvironment, repeat_game
+from components.games.agents.player import Play
+from components.games.environments.game import Game
+from components.games.environments.table_environment import TableEnvironment, repeat_game
 from runner.execution.checkpoint import pack
 from runner.execution.rng import Streams
 

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from components.problems.sequence import LinearGaussianSystem, Sequence
+from components.series.sequence import LinearGaussianSystem, Sequence
 
 
 def system(seed: int = 0) -> LinearGaussianSystem:

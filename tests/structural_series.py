@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from components.maths.series.time_varying import TimeVaryingSystem
-from components.models.structural.structural import SumOfBlocks
-from components.problems.forecasting import Forecasting, split
-from components.problems.sequence import Sequence
+from components.maths.time_varying import TimeVaryingSystem
+from components.series.forecasting import Forecasting, split
+from components.series.sequence import Sequence
+from components.series.structural.structural import SumOfBlocks
 from runner.execution.rng import Streams
 from tests.configured import component
 

@@ -12,8 +12,8 @@ from scipy import stats
 from small_sequences import run
 from torch import Tensor
 
-from components.models.state_space.lgssm import NoiseScales
-from components.problems.sequence import Sequence
+from components.series.models.lgssm import NoiseScales
+from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
 # Medians and spreads of the log-normal priors: no scale is so small that few particles hardly ever hit an observation.

@@ -17,7 +17,7 @@ from components.attackers.criteria import (
 from components.contracts.posteriors import CastablePosterior, Predicts, PredictsInReverse, Redraws
 from components.contracts.predictive import Categorical, Predictive
 from components.contracts.victim import Answer, Criterion, Expectation, Precision
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 # draws behind each step when they are fresh: their noise averages out over the steps of an attack
 FRESH = 4

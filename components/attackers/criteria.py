@@ -13,7 +13,7 @@ from torch import Tensor
 
 from components.contracts.predictive import Categorical
 from components.contracts.victim import Criterion
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 # Logits of a row further apart are tempered, in nats. Networks as they are trained lie around this size (13 to 48 apart on
 # digits). A smaller number leaves fewer of them as they are; at a larger one, 16, networks that decide alike differ by up

@@ -18,8 +18,8 @@ from torch import Tensor
 from components.attackers.norms import NORMS, TINY
 from components.attackers.words.changes import random_changes
 from components.contracts.victim import Measure, NormName
+from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 
 
 class InputSpace(Protocol):

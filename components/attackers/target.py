@@ -12,8 +12,8 @@ from torch import Tensor
 
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 SHOWN = 12  # names of classes in a complaint
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 

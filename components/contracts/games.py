@@ -215,7 +215,7 @@ class Agent(Protocol):
     # probabilities of own actions [R, own]
     def policy_at(self, mind: Any, s: Tensor, episode: int) -> Tensor: ...
 
-    # ``components.problems.game.Transition``
+    # ``components.games.environments.game.Transition``
     def learn(self, mind: Any, seen: Any, episode: int) -> None: ...
 
     # before a move, where the other's policy is known: s [R, …] -> probabilities of the other's actions [R, other]

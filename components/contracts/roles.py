@@ -34,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
+from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
 
@@ -120,6 +121,14 @@ class HoldOutProblem(Problem[Q], Protocol[Q]):
     """
 
     def held_out(self, share: float, rng: Rng) -> Problem: ...
+
+
+@runtime_checkable
+class SeriesProblem(Problem[Q], Protocol[Q]):
+    """A problem with a whole series as its data."""
+
+    @property
+    def series(self) -> Series: ...
 
 
 class Component(BaseModel):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 
 class Covariates(NamedTuple):

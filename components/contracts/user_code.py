@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent

@@ -26,7 +26,7 @@ import platformdirs
 import yaml
 
 from components.datasets.checksums import mismatch
-from components.trouble import DamagedFileError, DataUnavailableError
+from components.errors import DamagedFileError, DataUnavailableError
 
 # a machine without network gives up after this long, whatever the number of mirrors
 CONNECT_SECONDS = 3.0

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from components.contracts.roles import Dataset, P, Setting
 from components.datasets.files import locate, why_unavailable
-from components.trouble import DataUnavailableError, SimulatedDataWarning
+from components.errors import DataUnavailableError, SimulatedDataWarning
 
 
 class FileOrSimulationDataset(Dataset[P]):

@@ -17,6 +17,7 @@ from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.roles import Problem, TabulatingProblem
 from components.contracts.streams import Rng
+from components.errors import IncompleteResultWarning
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security import assess_filter
 from components.evaluation.progress import Told, untold
@@ -24,9 +25,8 @@ from components.evaluation.replayed import PosteriorProvenance
 from components.evaluation.security import SecurityCurve, build_victim, security_curve
 from components.evaluation.security_checks import half_accuracy_eps
 from components.evaluation.threat import Threat
-from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
-from components.trouble import IncompleteResultWarning
+from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,6 +14,7 @@ from components.contracts.attackers import Injection
 from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import FilteredStates
 from components.contracts.streams import Rng
+from components.errors import IncompleteResultWarning
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security_checks import (
     budget_checks,
@@ -28,9 +29,8 @@ from components.evaluation.replayed import (
     state_error_weights,
 )
 from components.evaluation.threat import Threat
-from components.metrics import filtering
-from components.problems.sequence import Sequence
-from components.trouble import IncompleteResultWarning
+from components.series.scores import filtering
+from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,8 +18,8 @@ from components.contracts.attackers import Injection
 from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates
 from components.contracts.victim import FilterVictim
+from components.errors import ConfigMismatchError
 from components.evaluation.replayed import ReplayedFilterVictim
-from components.trouble import ConfigMismatchError
 
 # standard errors of a paired difference by which the stronger of two attacks may look weaker
 SLACK = 3.0

@@ -38,6 +38,7 @@ from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.evaluation.inference_states import observation_groups, smoothed_state_groups
 from components.evaluation.pointwise import (
     Pointwise,
@@ -48,11 +49,10 @@ from components.evaluation.pointwise import (
 )
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import Groups, parameter_groups
-from components.posteriors.structural import StructuralDraws
-from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import ConfigMismatchError, IncompleteResultWarning
+from components.series.sequence import Sequence
+from components.series.structural.structural_posterior import StructuralDraws
 
 if TYPE_CHECKING:
     from xarray import DataTree

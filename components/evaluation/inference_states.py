@@ -26,9 +26,9 @@ from torch import Tensor
 from components.contracts.capabilities import StateSpace
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.posteriors.inference_data import Groups
-from components.problems.sequence import Sequence
-from components.trouble import ConfigMismatchError, IncompleteResultWarning
+from components.series.sequence import Sequence
 
 DRAWS = 1000
 MOST_NUMBERS = 10_000_000  # of the states, 80 MB in float64

@@ -17,11 +17,11 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.posteriors.draws import Draws
-from components.posteriors.structural import StructuralDraws
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import ConfigMismatchError
+from components.series.structural.structural_posterior import StructuralDraws
 
 AT_ONCE = 4_000_000  # of a predictive that is held at once
 STREAM = 9_001  # of the evaluation's fresh generators, the one that draws labels

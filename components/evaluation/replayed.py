@@ -13,10 +13,10 @@ from components.contracts.posteriors import FilteredStates
 from components.contracts.roles import Inference
 from components.contracts.streams import Beside, Rng
 from components.contracts.traces import Trace
-from components.models.state_space.linear_gaussian_ssm import factor
-from components.posteriors.filtered import Filtering
-from components.problems.sequence import Sequence
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
+from components.series.models.linear_gaussian_ssm import factor
+from components.series.posteriors.filtered import Filtering
+from components.series.sequence import Sequence
 
 STREAM = 7_000  # first index of the streams' fresh generators that are used here
 

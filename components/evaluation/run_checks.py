@@ -36,8 +36,8 @@ from components.inference.variational.laboratory.measured import Measured
 from components.metrics import diagnostics, undefined
 from components.metrics.diagnostics import FEWEST_DRAWS
 from components.problems.replicates.side_by_side import SupervisedReplicates
-from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
+from components.series.sequence import Sequence
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
 

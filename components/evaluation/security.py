@@ -22,12 +22,12 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
+from components.errors import ConfigMismatchError
 from components.evaluation.progress import Progress, Told, untold
 from components.evaluation.security_checks import curve_checks, half_accuracy_eps, victim_checks
 from components.evaluation.threat import Threat
 from components.metrics.classification import expected_calibration_error
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd

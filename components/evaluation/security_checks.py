@@ -25,8 +25,8 @@ from components.contracts.attackers import Evasion
 from components.contracts.checks import Check
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, NormName, Victim
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from components.inference.gaussian_weights.swag import SwagState
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.importance_sampling import Weighted
 from components.inference.mcmc.tails import tail_growth
-from components.inference.structural.structural_mle import Searches
+from components.series.structural.structural_mle import Searches
 
 # largest sd of SWAG's Gaussian over the root mean square of the weights, below which it is a point
 LEAST_SPREAD = 1e-6

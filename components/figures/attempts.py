@@ -9,7 +9,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
-from components.trouble import MissingOutputWarning
+from components.errors import MissingOutputWarning
 
 V = TypeVar("V")  # a figure or a table
 ANALYSIS = "what its method draws of its posterior"  # ``Analyses.figures``

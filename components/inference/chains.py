@@ -14,22 +14,21 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, TrainingStart, WarmStart
 from components.contracts.problems import Batch, BatchKind, Rows
-from components.contracts.roles import Problem
+from components.contracts.roles import Problem, SeriesProblem
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.old_names import resolve_old_name
 from components.posteriors.draws import Draws
 from components.problems.density import Density
-from components.problems.sequence import Sequence
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import NumericalError
 
 SampleableProblem = (
-    Supervised | Density | Sequence | Unlabelled
+    Supervised | Density | SeriesProblem | Unlabelled
 )  # the problems that have a log joint
 # rows with labels or without, a whole series, or nothing: a density has no data
 ModelBatch = Batch | Rows | Series | None
@@ -71,7 +70,7 @@ def first_batch(problem: Problem | None, sees: BatchKind, rng: Rng) -> ModelBatc
 
 def training_data(problem: SampleableProblem) -> Batch | Rows | Series | None:
     """All that a fit sees.  None: there are no data."""
-    if isinstance(problem, Sequence):
+    if isinstance(problem, SeriesProblem):
         return problem.series
     if isinstance(problem, Unlabelled):
         assert isinstance(problem.train, Rows)  # words have no log joint

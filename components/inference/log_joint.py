@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import ClosedFormScore, LogJoint
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 
 @cache

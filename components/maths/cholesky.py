@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 
 ESCALATIONS = 4  # the jitter may grow by 10⁴ before the matrix is given up
 

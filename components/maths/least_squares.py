@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 
 PolicyName = Literal["epsilon_greedy", "softmax"]
 Ties = Literal["shared", "first", "last"]

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
+from components.errors import IncompleteResultWarning
 from components.maths.particles.resampling import effective_sample_size
-from components.trouble import IncompleteResultWarning
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
 MAX_NAMED_COORDINATES = 3  # coordinates at rest that are named

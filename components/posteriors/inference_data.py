@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.trouble import IncompleteResultWarning
+from components.errors import IncompleteResultWarning
 
 if TYPE_CHECKING:
     from xarray import DataTree

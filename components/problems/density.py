@@ -19,6 +19,7 @@ from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, HoldsDraws
 from components.contracts.problems import BatchKind, Kind
 from components.contracts.streams import Rng
+from components.errors import IncompleteResultWarning
 from components.figures.attempts import draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
@@ -26,7 +27,6 @@ from components.metrics.draws_entropy import NEIGHBOUR, entropy
 from components.metrics.reference_moments import moment_errors
 from components.metrics.stein_discrepancy import ksd_squared
 from components.metrics.undefined import stack_scores
-from components.trouble import IncompleteResultWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

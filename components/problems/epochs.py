@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.streams import Rng
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
 

@@ -15,9 +15,9 @@ from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, BatchKind, Domain, Kind, Target
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,11 +15,11 @@ from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
 from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled import likelihood_bounds
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
-from components.trouble import ConfigMismatchError
 
 BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from components import registry
-from runner import CONF, conf_folders, plugins
-from runner.arguments import Parser, add_json
+from runner import CONF
+from runner.catalogue import plugins
 from runner.catalogue.declarations import (
     SETTINGS,
     ClassDeclaration,
@@ -22,17 +22,13 @@ from runner.catalogue.declarations import (
     read_declaration,
 )
 from runner.catalogue.partners import as_set, partners
+from runner.disk import conf_folders
+from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error, reading
 from runner.disk.yaml_comments import YamlKey, read_file
 from runner.disk.yaml_limits import check_file, read_yaml
-from runner.mistakes import (
-    YAML_READ_ERRORS,
-    ConfigError,
-    describe_read_error,
-    display_path,
-    nearest,
-    reading,
-)
-from runner.tables import print_json, print_table
+from runner.errors import ConfigError, display_path, nearest
+from runner.terminal.arguments import Parser, add_json
+from runner.terminal.tables import print_json, print_table
 
 GROUPS = (*registry.ROLES, "experiment", "study", "published")
 CONFIG = "config"  # `runner show config`: the run-level keys

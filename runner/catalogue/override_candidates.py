@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from components import registry
-from runner import CONF, conf_folders
+from runner import CONF
 from runner.catalogue.declarations import (
     SETTINGS,
     ClassDeclaration,
@@ -26,10 +26,11 @@ from runner.catalogue.list_and_show import (
     read_keys,
     selected_components,
 )
+from runner.catalogue.plugins import source_file
+from runner.disk import conf_folders
 from runner.disk.yaml_comments import YamlKey, read_file
 from runner.disk.yaml_limits import read_yaml
-from runner.mistakes import ConfigError
-from runner.plugins import source_file
+from runner.errors import ConfigError
 
 Candidate = tuple[str, str]  # what to insert, and what it means
 

@@ -12,14 +12,14 @@ from components.contracts.plugins.calls import is_own_error, watch_class
 from components.contracts.plugins.declared import check_declared, is_foreign
 from components.contracts.roles import Component
 from components.contracts.user_code import is_raised_by_user, refusal
+from components.errors import ConfigMismatchError
 from components.evaluation.threat import Grid, find_size_mismatch, threat_grid_class
 from components.old_names import adopt_old_methods
 from components.registry import CHOSEN
-from components.trouble import ConfigMismatchError
 from runner.compose.parts import each, known_keys, nested_roles
 from runner.compose.resolve import ResolvedConfig
 from runner.compose.validation import validate_model
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 ROLE_OF: dict[type[Component], str] = {
     (vars(roles) | vars(attackers))[base]: role

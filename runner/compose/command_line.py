@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hydra.core.override_parser.types import ChoiceSweep, Override
 
 from components.registry import CHOSEN
-from runner.mistakes import nearest
+from runner.errors import nearest
 
 N_JOBS_KEY = "hydra.launcher.n_jobs"
 SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # of which a run has one each

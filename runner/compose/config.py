@@ -23,11 +23,11 @@ from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
 from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.fit.pairs import check_pairs, check_side_by_side
+from runner.compose.objectives import KEY, asked_for
 from runner.compose.parts import component_defaults
 from runner.compose.resolve import ResolvedConfig, SignedConfig, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
-from runner.mistakes import ConfigError, nearest
-from runner.sweep.objectives import KEY, asked_for
+from runner.errors import ConfigError, nearest
 
 
 @dataclass(frozen=True)

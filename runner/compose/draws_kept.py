@@ -10,7 +10,7 @@ from typing import Any
 
 from components.contracts.keys import CHAINS, LEFT_OUT, THINNING
 from runner.compose.settings import Settings
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 FEWEST = 4  # per chain, of which ESS and R̂ can be had
 

@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, ROLES
-from runner import CONF, conf_folders
+from runner import CONF
 from runner.compose.command_line import (
     N_JOBS_KEY,
     misunderstood_message,
@@ -28,8 +28,9 @@ from runner.compose.command_line import (
 )
 from runner.compose.overrides import open_parts, search_path
 from runner.compose.resolve import explain_misplaced
+from runner.disk import conf_folders
 from runner.disk.yaml_comments import read_file
-from runner.mistakes import ConfigError, nearest
+from runner.errors import ConfigError, nearest
 
 
 def parse_overrides(argv: list[str]) -> list[Override]:

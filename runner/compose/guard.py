@@ -33,8 +33,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.basecontainer import BaseContainer
 
 from components.registry import CHOSEN, REQUIRED
+from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
-from runner.mistakes import ConfigError, display_path, reading
+from runner.errors import ConfigError, display_path
 
 SWEEPER_TARGET = (
     "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it

@@ -16,10 +16,11 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from components import registry
 from components.registry import CHOSEN, ROLES
-from runner import CONF, conf_folders
+from runner import CONF
 from runner.compose import guard
 from runner.compose.parts import known_keys
-from runner.mistakes import ConfigError
+from runner.disk import conf_folders
+from runner.errors import ConfigError
 
 
 def explicit_keys(overrides: list[str]) -> set[str]:

@@ -25,10 +25,11 @@ from omegaconf import OmegaConf
 from pydantic import BaseModel
 
 from components import registry
-from runner import conf_folders
 from runner.catalogue import declarations
+from runner.disk import conf_folders
+from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file
-from runner.mistakes import ConfigError, display_path, nearest, reading
+from runner.errors import ConfigError, display_path, nearest
 
 if TYPE_CHECKING:
     from components.contracts.roles import Component

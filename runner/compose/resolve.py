@@ -8,6 +8,7 @@ reported immediately.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -18,10 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from components.registry import CHOSEN, REQUIRED, ROLES
-from runner import conf_folders
+from runner.catalogue.plugins import import_plugins
 from runner.compose.draws_kept import shorten_for_smoke
 from runner.compose.guard import refuse_foreign_code
-from runner.compose.named_files import note_checksums
 from runner.compose.parts import (
     component_defaults,
     expand_component,
@@ -35,12 +35,60 @@ from runner.compose.parts import (
 )
 from runner.compose.settings import UNSIGNED_KEYS, Settings
 from runner.compose.validation import format_yaml_value, validate_model
-from runner.mistakes import ConfigError, display_path, nearest
-from runner.plugins import import_plugins
-from runner.record.inside import inside
+from runner.disk import conf_folders
+from runner.disk.inside import inside
+from runner.errors import ConfigError, display_path, nearest
+
+
+def note_checksums(role: str, values: dict[str, Any]) -> None:
+    """Gives a component's full mapping, and those inside it, the SHA-256 of each file that a key
+    names, in the key that is for it.  A config that has one already, as a record's has, asks for
+    that very file.
+
+    Raises:
+        ConfigError: there is no such file, or it is another.
+    """
+    for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
+        for key, checksum in known_keys(inner, part, where).reads.items():
+            expected = part.get(checksum)
+            name = part.get(key)
+            if name is None:
+                if expected is not None:
+                    raise ConfigError(
+                        f"{where}.{checksum}: there is no file that it could be of; name one, {where}.{key}=…"
+                    )
+                continue
+            digest = _sha256(name, f"{where}.{key}")
+            if expected is not None and not (
+                len(str(expected)) >= 8 and digest.startswith(str(expected))
+            ):
+                raise ConfigError(
+                    f"{where}.{key}={name}: has the SHA-256 {digest[:12]}…, {where}.{checksum} "
+                    f"asks for {str(expected)[:12]}…; put "
+                    f"that file back, or set {where}.{checksum}=null to use this one"
+                )
+            part[checksum] = digest
+
+
+def _sha256(name: object, where: str) -> str:
+    path = Path(str(name))
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        why = (
+            "no such file"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read ({error.strerror})"
+        )
+        raise ConfigError(
+            f"{where}={name}: {why}; name one, whole or as seen from {Path.cwd()}"
+        ) from None
+
 
 LARGEST = 2**63 - 1  # of an integer that torch and the record keep
-GAMES_MODULE = "runner.games"  # the one module of ours that a dataset may name
+
+GAMES_MODULE = "runner.python.games"  # the one module of ours that a dataset may name
 
 
 @dataclass(frozen=True)

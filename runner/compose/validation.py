@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from runner.mistakes import ConfigError, nearest
+from runner.errors import ConfigError, nearest
 
 LONGEST = 10**20  # of an integer that is told with all its digits
 B = TypeVar("B", bound=BaseModel)

@@ -16,10 +16,10 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
 from runner.compose.parts import nested_names
-from runner.csv_cells import escape_table
-from runner.record.atomic import write_text
+from runner.disk.atomic import write_text
+from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
-from runner.record.inside import inside, real_file
+from runner.terminal.csv_cells import escape_table
 
 if TYPE_CHECKING:
     import pandas as pd

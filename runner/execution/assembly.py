@@ -11,15 +11,15 @@ import torch
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, CorruptibleProblem, Evasion
 from components.contracts.roles import HoldOutProblem, Problem, Setting
+from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
-from components.problems.dimensions import check_sizes
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import ConfigMismatchError
+from components.series.dimensions import check_sizes
 from runner.compose.config import Job
+from runner.errors import ConfigError, RunFailure
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError, RunFailure
 
 PROFILED_STEPS = 20  # steps under debug=profile
 DTYPES = {"float64": torch.float64, "float32": torch.float32}

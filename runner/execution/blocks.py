@@ -23,7 +23,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from runner.record.atomic import write_bytes
+from runner.disk.atomic import write_bytes
 
 BLOCK_BYTES = 2**20  # bytes
 PREFIX = "block-"

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from components.contracts.states import REBUILT, InPlaceLoadable
 from components.contracts.traces import Trace
+from runner.disk.atomic import write_bytes, write_text
 from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
-from runner.record.atomic import write_bytes, write_text
 
 KEPT = 2
 CPU = torch.device("cpu")

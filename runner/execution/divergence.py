@@ -17,7 +17,7 @@ import numpy as np
 from components.contracts.checks import FINITE
 from components.contracts.keys import RATES
 from components.contracts.roles import Inference, variant_info_names
-from components.trouble import NumericalError
+from components.errors import NumericalError
 from runner.execution.scores import Scores
 from runner.record.checks import combine_checks
 from runner.record.lines import Line, read_lines

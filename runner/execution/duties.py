@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 
 from components.contracts.checks import CHECKED_STEP_INFO
 from components.contracts.roles import Problem, variant_info_names
-from components.trouble import NumericalError
-from runner import console
+from components.errors import NumericalError
 from runner.compose.config import Job
 from runner.execution import checkpoint
-from runner.execution.announcements import Announcements
 from runner.execution.blocks import RowBlocks
 from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
 from runner.execution.loop import Step, StepCallback
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, means, plain
+from runner.execution.screen.announcements import Announcements
+from runner.execution.screen.progress import Live
 from runner.execution.signals import ReceivedSignals, RunInterruptedError
 from runner.execution.watch import Watch
-from runner.progress import Live
 from runner.record.record import Record
+from runner.terminal import printer
 from runner.tracking.handover import Handover
 
 # seconds between looks that what is new is there for MLflow, and that somebody pushes it
@@ -241,7 +241,7 @@ def profile(on: bool, record: Record) -> Iterator[list[StepCallback]]:
 
     with profiled(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         yield [lambda _: profiler.step()]
-    console.out.print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=20))
+    printer.out.print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=20))
     profiler.export_chrome_trace(str(record.folder / "profile.json"))
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 
 from components.contracts.posteriors import WritesFiles
-from components.trouble import ConfigMismatchError, DataUnavailableError, NumericalError
-from runner import console
+from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from runner.compose.config import Job
+from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint, replicates
-from runner.execution.announcements import Announcements
 from runner.execution.artefacts import (
     skip_artefact_on_error,
     to_checks_table,
@@ -32,6 +31,9 @@ from runner.execution.loop import S, steps, train
 from runner.execution.memory import out_of_memory_message
 from runner.execution.rng import Streams
 from runner.execution.scores import Scores, plain
+from runner.execution.screen import show_run as console
+from runner.execution.screen.announcements import Announcements
+from runner.execution.screen.progress import Live
 from runner.execution.signals import (
     ReceivedSignals,
     ReplicateDoneError,
@@ -40,8 +42,6 @@ from runner.execution.signals import (
     capture_signals,
 )
 from runner.execution.watch import Watch
-from runner.mistakes import ConfigError, RunFailure
-from runner.progress import Live
 from runner.record.checks import Kept, to_rows
 from runner.record.facts import gather_scores
 from runner.record.lease import LeaseLostError
@@ -49,6 +49,7 @@ from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
 from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
+from runner.terminal import printer
 from runner.tracking.handover import create_handover
 
 
@@ -67,11 +68,11 @@ class Run:
         self.watch = Watch(job, on_evaluation)
         self.record = Record.open(job, command)
         if self.record.note:
-            console.announce("Damaged record", self.record.note)
+            printer.announce("Damaged record", self.record.note)
         if takeover_note := replicates.take_over(self.record, job):
-            console.out.print(takeover_note)
+            printer.out.print(takeover_note)
         if gather_note := replicates.gather(self.record, job):
-            console.out.print(gather_note)
+            printer.out.print(gather_note)
         self.alone = alone()
         self.handover = create_handover(self.settings, self.record.folder)
         # A record says how its run began: one whose replicates came one after the other goes on so.
@@ -105,11 +106,11 @@ class Run:
                 if step
                 else "There is none before it: it starts again."
             )
-            console.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
+            printer.announce("Corrupt checkpoint", "\n".join([*complaints, used]))
         checkpoint.remove_later_checkpoints(folder, facts)
         changed = self.record.register_code_version(rng.replicate, step)
         if changed:
-            console.out.print(
+            printer.out.print(
                 f"note     the code is not the one that this run began with: {changed}"
             )
         if not step:
@@ -127,16 +128,16 @@ class Run:
         if moved:
             here = {"replicate": rng.replicate, "step": step, "device": self.settings.device}
             self.record.save(moved=[*self.record.facts.get("moved", []), here])
-            console.out.print(
+            printer.out.print(
                 f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
             )
         replicate_text = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
-        console.out.print(f"resumed at step {step} of {replicate_text}")
+        printer.out.print(f"resumed at step {step} of {replicate_text}")
         return state, step, facts["seconds"], facts["blocks"]
 
     def _rewind(self, replicate: int, step: int) -> None:
         if message := self.record.rewind(replicate, step):
-            console.announce("Damaged record", message)
+            printer.announce("Damaged record", message)
 
     def _show_progress(self, total: int, replicate: int, live: list[Live]) -> Live:
         """The display of the whole run, which each replicate starts again."""
@@ -307,7 +308,7 @@ class Run:
         if self.handover:
             self.handover.begin()
             if (trouble := self.handover.trouble) is not None:
-                console.out.print(
+                printer.out.print(
                     f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
                 )
         ending: dict[str, Any] = {"state": "failed"}
@@ -375,7 +376,7 @@ class Run:
             if self.handover:
                 self.handover.end()
         except OSError as error:  # a full disk must not hide what happened before
-            console.complain(str(disk_failure(error, self.record.folder)))
+            printer.complain(str(disk_failure(error, self.record.folder)))
         except LeaseLostError as error:  # what is written there is another process's
             if ending.get("error") != str(error):
                 raise

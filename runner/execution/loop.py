@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from components.contracts.roles import Inference, Info, Problem
-from components.trouble import NumericalError
+from components.errors import NumericalError
 from runner.execution.divergence import add_error_location
 from runner.execution.rng import Streams
 

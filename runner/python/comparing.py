@@ -8,9 +8,9 @@ from itertools import combinations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.python.result import Result, load
-from runner.record.compare import (
+from runner.report.compare import (
     ComparedRecord,
     are_paired,
     config_rows,
@@ -19,12 +19,12 @@ from runner.record.compare import (
     rows_test,
     warnings,
 )
-from runner.standard_error import mean_se
+from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from runner.report.verdicts import PairedDifference
+    from runner.statistics.paired_tests import PairedDifference
 
 TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
@@ -112,8 +112,8 @@ def _scores(found: dict[str, ComparedRecord]) -> pd.DataFrame:
 
 def _tests(found: dict[str, ComparedRecord]) -> Iterator[tuple[Any, ...]]:
     """A row for each metric and pair of runs that share replicates."""
-    from runner.report.verdicts import compare as paired
-    from runner.report.verdicts import holm, scores_by_replicate
+    from runner.statistics.paired_tests import compare as paired
+    from runner.statistics.paired_tests import holm, scores_by_replicate
 
     for metric in metrics_of(found.values()):
         pairs: dict[str, tuple[str, str, PairedDifference]] = {}

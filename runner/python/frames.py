@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from runner.mistakes import ConfigError, RunnerWarning, nearest
+from runner.errors import ConfigError, RunnerWarning, nearest
 from runner.python.words import flat, refuse_too_large
 from runner.record import record
-from runner.record.compare import last_evaluation
 from runner.record.facts import read_config, read_facts_or_warn, warn_unreadable
 from runner.record.lines import by_replicate, readable_lines
-from runner.standard_error import mean_se
+from runner.report.compare import last_evaluation
+from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
     import pandas as pd

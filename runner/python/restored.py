@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from components.contracts.roles import Problem
+from components.errors import ConfigMismatchError
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from components.trouble import ConfigMismatchError
 from runner.compose.config import Job
+from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.assembly import build_model, load_problem
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError, RunFailure
 
 
 @dataclass(frozen=True)

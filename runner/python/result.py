@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runner.disk.yaml_limits import read_yaml
-from runner.mistakes import ConfigError, RunFailure
-from runner.record import compare as records
+from runner.errors import ConfigError, RunFailure
 from runner.record.checks import combine_checks
 from runner.record.facts import RunState
 from runner.record.record import find
-from runner.standard_error import mean_se
+from runner.report import compare as records
+from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,32 @@ if TYPE_CHECKING:
     from components.contracts.predictive import Predictive
     from components.contracts.roles import Problem
     from runner.python.restored import RestoredRun
+from runner.catalogue.plugins import refuse_unknown_modules
+from runner.commands.resume import read_run_config
+from runner.compose.config import Job, prepare
+
+
+def rebuild_job(folder: Path, data_dir: str | None) -> Job:
+    """Job of a record's run, ready to be loaded again.
+
+    Users' code is imported only if the caller has already imported it.
+
+    Raises:
+        ConfigError: its config is damaged, or names modules that are not imported, or its
+            data are missing.
+    """
+    import sys
+
+    from runner.compose import guard
+
+    cfg, experiment, modules = read_run_config(folder / "config.yaml")
+    unknown = [module for module in modules if module not in sys.modules]
+    refuse_unknown_modules(unknown, f"the record {folder}", f"import {', '.join(unknown)} first,")
+    cfg.output_dir = str(folder.parent.parent)
+    if data_dir is not None:
+        cfg.data_dir = data_dir
+    with guard.within():
+        return prepare(cfg, experiment, None)
 
 
 class Score(NamedTuple):
@@ -113,14 +139,13 @@ class Result:
     # ---- what was learnt ---------------------------------------------------------------------------------------------
     @cached_property
     def _restore(self) -> RestoredRun:
-        from components.trouble import DataUnavailableError, NumericalError
-        from runner import console
-        from runner.python.rebuilding import rebuild_job
+        from components.errors import DataUnavailableError, NumericalError
+        from runner.terminal import printer
 
         try:
             from runner.python.restored import restore_run
 
-            with console.suppress_output():
+            with printer.suppress_output():
                 return restore_run(
                     rebuild_job(self.record, self._data_dir), self.record, self.compared.facts
                 )
@@ -196,8 +221,8 @@ class Result:
 
         Raises:
             ConfigError: the posterior holds no draws of parameters, functions or states; and as ``posterior``."""
+        from components.errors import ConfigMismatchError
         from components.evaluation.inference_groups import inference_groups
-        from components.trouble import ConfigMismatchError
 
         try:
             return inference_groups(

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from runner import conf_folders, console
-from runner.compose.done import find_finished_run
+from runner.commands.done import find_finished_run
 from runner.compose.resolve import ResolvedConfig
-from runner.mistakes import ConfigError, RunFailure, RunnerWarning
+from runner.disk import conf_folders
+from runner.errors import ConfigError, RunFailure, RunnerWarning
+from runner.execution.screen import show_run as console
 from runner.python.result import Result, load_result
 from runner.python.words import words_of
+from runner.terminal import printer
 from runner.tracking.handover import ensure_pushed
 
 
@@ -43,7 +45,7 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
             ``RunnerError``.
     """
     words = _words(experiment, overrides, keys)
-    with console.suppress_output(), conf_folders.restore_folders_on_exit():
+    with printer.suppress_output(), conf_folders.restore_folders_on_exit():
         resolved = _compose(words)
         previous = find_finished_run(resolved)
         if previous is not None:
@@ -117,7 +119,7 @@ def _compose(words: list[str]) -> ResolvedConfig:
 
 def _run_resolved(resolved: ResolvedConfig, words: list[str]) -> Result:
     """Does what is left of it."""
-    from components.trouble import DataUnavailableError, NumericalError
+    from components.errors import DataUnavailableError, NumericalError
     from runner.compose.config import build
     from runner.execution.divergence import explain_divergence
     from runner.execution.execute import Run

@@ -13,7 +13,7 @@ from components import registry
 from components.registry import CHOSEN
 from runner.compose.parts import component_defaults, known_keys
 from runner.disk.yaml_limits import YamlLimitError, check_values
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 # What Hydra's grammar reads as a string without quotes, and not as a number or a word of its own.
 _PLAIN_WORD_PATTERN = re.compile(

@@ -11,14 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from runner.disk.plain_file import read_plain
+from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error
 from runner.disk.yaml_limits import read_yaml
-from runner.mistakes import (
-    YAML_READ_ERRORS,
-    ConfigError,
-    RunnerWarning,
-    describe_read_error,
-    display_path,
-)
+from runner.errors import ConfigError, RunnerWarning, display_path
 
 NAME = "run.json"
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]

@@ -26,9 +26,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from runner.disk.atomic import alive
 from runner.disk.plain_file import open_plain
-from runner.mistakes import ConfigError, RunFailure
-from runner.record.atomic import alive
+from runner.errors import ConfigError, RunFailure
 
 NAME = ".lock"
 HEARTBEAT_SECONDS = 10.0
@@ -262,7 +262,7 @@ def take_lease(folder: Path, signature: str) -> Lease:
 
 
 def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
-    from runner import console  # rich, only where a run is about to start
+    from runner.terminal import printer
 
     folder = path.parent
     first: dict[str, float] = {}  # token -> when it had been touched, as we saw it first
@@ -285,7 +285,7 @@ def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
                     f"run {signature} is already going ({owner.words}); wait for it, or change seed="
                 )
             if owner.token not in first:
-                console.out.print(
+                printer.out.print(
                     f"note     {owner.words} may still run it: looking whether it does"
                 )
             first[owner.token] = touched

@@ -10,8 +10,8 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
+from runner.disk.atomic import write_bytes
 from runner.disk.plain_file import NotPlainFileError, read_plain
-from runner.record.atomic import write_bytes
 from runner.record.facts import warn_unreadable
 
 NAME = "metrics.jsonl"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.disk.atomic import write_text
 from runner.disk.plain_file import read_plain
-from runner.record.atomic import write_text
 from runner.record.facts import warn_unreadable
 
 if TYPE_CHECKING:

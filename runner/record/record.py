@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
-from runner.mistakes import ConfigError, RunFailure
+from runner.disk.atomic import remove_orphans, write_text
+from runner.disk.inside import refuse_links
+from runner.disk.secrets import mask_secrets
+from runner.errors import ConfigError, RunFailure
 from runner.record import code, facts, lease
-from runner.record.atomic import remove_orphans, write_text
 from runner.record.facts import (
     RunState,
     UnreadableRecordError,
@@ -32,11 +34,9 @@ from runner.record.facts import (
     list_folder,
     load_facts,
 )
-from runner.record.inside import refuse_links
 from runner.record.lines import Lines
 from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
-from runner.tracking.store import mask_secrets
 
 if TYPE_CHECKING:
     from runner.compose.config import Job

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from runner.disk.inside import is_inside
 from runner.record.checks import combine_checks
 from runner.record.code import has_changes
-from runner.record.compare import flat
 from runner.record.facts import is_readable, is_there
-from runner.record.inside import is_inside
+from runner.report.compare import flat
 from runner.report.figures.charts import numbers
 from runner.report.results import TableLayout
 from runner.study.snapshot import FrozenRun, Snapshot

@@ -13,9 +13,9 @@ import csv
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runner.csv_cells import unescape_cell
-from runner.mistakes import ConfigError, nearest
+from runner.errors import ConfigError, nearest
 from runner.study.definition import StudyDefinition
+from runner.terminal.csv_cells import unescape_cell
 
 HEADER = ["table", "row", "column", "data", "seed", "replicate", "score"]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from runner.mistakes import ConfigError
-from runner.record.atomic import write_text
+from runner.disk.atomic import write_text
+from runner.errors import ConfigError
 from runner.report.earlier_scores import EarlierCell, EarlierScores, read_earlier
 from runner.report.results import TableLayout
 from runner.study.definition import StudyDefinition

@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.record.atomic import write_bytes, write_text
+from runner.disk.atomic import write_bytes, write_text
 from runner.report.results import Cell, TableLayout
 from runner.study.snapshot import Snapshot
 from runner.terminal.plain import plain

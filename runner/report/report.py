@@ -11,13 +11,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner import conf_folders, plugins
-from runner.arguments import Parser
-from runner.console import out
-from runner.csv_cells import escape_cell
-from runner.mistakes import ConfigError
-from runner.record.atomic import write_bytes, write_text
-from runner.record.inside import inside
+from runner.catalogue import plugins
+from runner.disk import conf_folders
+from runner.disk.atomic import write_bytes, write_text
+from runner.disk.inside import inside
+from runner.errors import ConfigError
 from runner.report.context import notes, provenance, run_views, table_view
 from runner.report.details import details
 from runner.report.differs import beside, differs
@@ -27,16 +25,53 @@ from runner.report.figures.evolutions import evolutions
 from runner.report.figures.picture import Picture, mark_smoke, marked_chart
 from runner.report.figures.ranks import ranks
 from runner.report.figures.spreads import spreads
-from runner.report.interactive import embed_figures
 from runner.report.origin import Kept, Origin, collect_cell_facts, read_kept_scores, write_origin
 from runner.report.results import TableLayout, layout_table, restrict_to_kept_rows
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
+from runner.terminal.arguments import Parser
+from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain_value
+from runner.terminal.printer import out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+import gzip
+import json
+
+SCRIPT = Path(__file__).parent / "page.js"
+
+
+def as_json(value: Any) -> str:
+    """JSON that is safe inside a script element, with any words in it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
+
+
+def _plotly() -> str:
+    """plotly.js as packed text; a page unpacks it (4.8 MB are 1.9)."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("plotly")  # its Python would take a third of a second to import
+    if spec is None or spec.origin is None:
+        return ""
+    library = Path(spec.origin).parent / "package_data" / "plotly.min.js"
+    return base64.b64encode(gzip.compress(library.read_bytes(), 9, mtime=0)).decode()
+
+
+def embed_figures(figures: list[dict[str, Any]], details: dict[str, Any]) -> dict[str, Any]:
+    """For the template; where no figure has an interactive form the page goes without the
+    library."""
+    charts = [figure["chart"] for figure in figures]
+    return {
+        "plotly": _plotly() if any(charts) else "",
+        "charts": as_json(charts),
+        "details": as_json(details),
+        "script": SCRIPT.read_text(encoding="utf-8"),
+    }
+
 
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
 

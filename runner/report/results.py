@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from runner.published import Published, PublishedNumber, format_mean, load_published
 from runner.record.checks import failed_checks
 from runner.record.lines import by_replicate, readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.distances import distances
 from runner.report.earlier_scores import EarlierScores
-from runner.report.verdicts import (
+from runner.statistics.paired_tests import (
     PairedDifference,
     Summary,
     Verdict,
@@ -27,6 +26,7 @@ from runner.report.verdicts import (
     median_iqr,
     summarise,
 )
+from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
 from runner.study.definition import DISTANCES, POOLED_KEY, Row, StudyDefinition, TableSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 

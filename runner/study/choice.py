@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.mistakes import ConfigError, nearest
+from runner.errors import ConfigError, nearest
 from runner.study.snapshot import FrozenRun, Snapshot
 
 

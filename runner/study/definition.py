@@ -26,10 +26,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from components.metrics.names import ScoreDirection, better
-from runner import conf_folders
+from runner.disk import conf_folders
+from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
-from runner.mistakes import ConfigError, nearest, reading
-from runner.published import load_published
+from runner.errors import ConfigError, nearest
+from runner.statistics.published import load_published
 from runner.study.figure_specs import (
     EvolutionSpec,
     Figure,

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
-from runner.mistakes import ConfigError, nearest
-from runner.record.inside import inside
+from runner.disk.inside import inside
+from runner.errors import ConfigError, nearest
 
 
 def _file_name(name: str) -> str:

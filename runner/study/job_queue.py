@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from runner.record.atomic import write_text
+from runner.disk.atomic import write_text
 from runner.study.cluster_job import ClusterJob, create_cluster_jobs
 from runner.study.job_pool import GRACE_SECONDS, RunningProcess
 from runner.study.launcher import Launcher, engine

@@ -18,7 +18,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from runner.mistakes import ConfigError, nearest
+from runner.errors import ConfigError, nearest
 
 KEY = "hydra/launcher"
 LAUNCHER_KEY_PREFIX = "hydra.launcher."

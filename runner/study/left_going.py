@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from runner.disk.atomic import alive
+from runner.disk.inside import inside
+from runner.disk.lock import is_locked, try_lock
 from runner.record import lease
-from runner.record.atomic import alive
-from runner.record.inside import inside
-from runner.record.lock import is_locked, try_lock
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 

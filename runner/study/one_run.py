@@ -22,12 +22,12 @@ def main(argv: list[str]) -> int:
     """Run (or resume) the run of that name; the exit code is the one of ``runner`` itself."""
     from omegaconf import OmegaConf
 
-    from runner.app import attempt
+    from runner.commands.app import attempt
     from runner.compose.config import prepare
-    from runner.console import complain
-    from runner.mistakes import ConfigError
+    from runner.errors import ConfigError
     from runner.record.parts import ALONE, replicate_output_folder
     from runner.study import snapshot
+    from runner.terminal.printer import complain
 
     if "--watched" in argv:
         threading.Thread(target=_watch, daemon=True).start()

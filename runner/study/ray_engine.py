@@ -9,7 +9,7 @@ import logging
 import socket
 from typing import Any
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.study.cluster_job import ClusterJob
 
 PATIENCE = 10.0  # seconds to reach a cluster

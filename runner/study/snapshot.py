@@ -18,13 +18,14 @@ from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
 from components.metrics.names import PREFIXES, base_name, score_names
+from runner.catalogue.plugins import module_name, refuse_unknown_modules
+from runner.disk.atomic import write_text
+from runner.disk.inside import inside
+from runner.disk.read_yaml import reading
 from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
-from runner.mistakes import ConfigError, nearest, reading
-from runner.plugins import module_name, refuse_unknown_modules
-from runner.record.atomic import write_text
+from runner.errors import ConfigError, nearest
 from runner.record.facts import read_facts_or_warn
-from runner.record.inside import inside
 from runner.record.record import now
 from runner.study.definition import DISTANCES, PlannedRun, Row, StudyDefinition, plan
 from runner.study.figure_specs import EvolutionSpec, FigureSpec, SpreadSpec
@@ -108,7 +109,7 @@ def _freeze_run(
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from components.trouble import DataUnavailableError
+    from components.errors import DataUnavailableError
     from runner.compose.config import prepare
     from runner.compose.errors import explain
     from runner.compose.overrides import compose

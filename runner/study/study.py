@@ -9,11 +9,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from runner import conf_folders, plugins
-from runner.arguments import Parser, add_json
-from runner.console import announce, out
-from runner.mistakes import ConfigError
-from runner.record.inside import inside
+from runner.catalogue import plugins
+from runner.disk import conf_folders
+from runner.disk.inside import inside
+from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
 from runner.study.choice import refused_among, select_runs
 from runner.study.definition import load_study
@@ -25,7 +24,9 @@ from runner.study.launcher import Launcher
 from runner.study.launcher import split_launcher as chosen_launcher
 from runner.study.left_going import runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.tables import print_json, print_table
+from runner.terminal.arguments import Parser, add_json
+from runner.terminal.printer import announce, out
+from runner.terminal.tables import print_json, print_table
 
 HERE = Launcher()  # processes of this machine
 SHOWN = 8  # refused runs that are printed

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from runner.mistakes import ConfigError
-from runner.record.atomic import alive
+from runner.disk.atomic import alive
+from runner.errors import ConfigError
 from runner.study.cluster_job import ClusterJob
 
 GENERAL = {

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import OmegaConf
 from rich.table import Table
 
-from runner.console import number, out
-from runner.csv_cells import escape_table
-from runner.mistakes import display_path
+from runner.errors import display_path
 from runner.sweep.optuna_report import write_report
 from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
+from runner.terminal.csv_cells import escape_table
+from runner.terminal.printer import number, out
 
 if TYPE_CHECKING:
     from optuna import Study

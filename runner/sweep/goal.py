@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from components.metrics.names import base_name, score_names
+from runner.compose.objectives import Objective
 from runner.compose.overrides import explicit_keys, split_hydra_config
-from runner.mistakes import ConfigError, nearest
-from runner.sweep.objectives import Objective
+from runner.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

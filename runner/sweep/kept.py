@@ -13,8 +13,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.mistakes import ConfigError
-from runner.record.atomic import write_text
+from runner.disk.atomic import write_text
+from runner.errors import ConfigError
 from runner.sweep.outcomes import SWEEP_VARIABLE
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.record.atomic import write_text
+from runner.disk.atomic import write_text
 from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.plain import plain_value
@@ -167,8 +167,8 @@ def write_report(study: Study, folder: Path) -> list[Path]:
     import jinja2
     import pandas as pd
 
-    from runner.console import number
-    from runner.csv_cells import escape_table
+    from runner.terminal.csv_cells import escape_table
+    from runner.terminal.printer import number
 
     shares = importances(study)
     escape_table(shares).to_csv(folder / "importances.csv", index=False)

@@ -42,12 +42,17 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from runner.compose.guard import SWEEPER_TARGET
-from runner.console import out
-from runner.mistakes import ConfigError
-from runner.record.atomic import alive
-from runner.record.inside import inside
+from runner.compose.objectives import (
+    DIRECTION_KEY,
+    DIRECTIONS,
+    OBJECTIVES_VARIABLE,
+    several,
+    single,
+)
+from runner.disk.atomic import alive
+from runner.disk.inside import inside
+from runner.errors import ConfigError
 from runner.sweep.goal import describe_objectives, search_facts
-from runner.sweep.objectives import DIRECTION_KEY, DIRECTIONS, OBJECTIVES_VARIABLE, several, single
 from runner.sweep.search_space import (
     PRUNERS,
     SAMPLERS,
@@ -61,6 +66,7 @@ from runner.sweep.search_space import (
 )
 from runner.sweep.study_facts import apart, build_study_facts, name_of, upgrade_study_facts
 from runner.sweep.trial import ENV_VARIABLE, failure, note_failure
+from runner.terminal.printer import out
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.mistakes import ConfigError
-from runner.record.atomic import write_text
+from runner.disk.atomic import write_text
+from runner.errors import ConfigError
 from runner.record.facts import list_folder, warn_unreadable
 from runner.record.lease import process_start
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Sweep
 
-from runner.mistakes import ConfigError
-from runner.tracking.store import SQLITE_SCHEME, database_file, mask_secrets, sqlite_uri
+from runner.disk.secrets import mask_secrets
+from runner.errors import ConfigError
+from runner.tracking.store import SQLITE_SCHEME, database_file, sqlite_uri
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from runner.compose.objectives import Objective
 from runner.compose.settings import signed_overrides
-from runner.sweep.objectives import Objective
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.arguments import Parser, add_json
-from runner.console import mean_and_se, out
-from runner.mistakes import ConfigError, display_path
+from runner.errors import ConfigError, display_path
 from runner.record.facts import read_facts_or_warn
-from runner.standard_error import mean_se
+from runner.statistics.standard_error import mean_se
 from runner.sweep.outcomes import JOBS_FOLDER, JobOutcome, read_outcomes
-from runner.tables import print_json, print_table
+from runner.terminal.arguments import Parser, add_json
 from runner.terminal.plain import plain_value
+from runner.terminal.printer import mean_and_se, out
+from runner.terminal.tables import print_json, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,7 +238,7 @@ def _write(
     """``sweep.csv`` with all scores, and ``sweep.html`` to be read, with Optuna's figures."""
     import jinja2
 
-    from runner.csv_cells import escape_table
+    from runner.terminal.csv_cells import escape_table
 
     escape_table(frame(found, best)).to_csv(sweep / "sweep.csv", index=False)
     figures: list[tuple[str, str]] = []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.sweep.outcomes import SWEEP_VARIABLE, read_outcomes
 
 if TYPE_CHECKING:

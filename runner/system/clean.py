@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from runner.arguments import Parser
-from runner.mistakes import ConfigError
-from runner.record.atomic import orphans
+from runner.disk.atomic import orphans
+from runner.errors import ConfigError
 from runner.record.facts import list_folder, load_facts, warn_unreadable
 from runner.record.lease import NAME, is_leased, take_lease
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
 from runner.system.workers import orphaned_workers
-from runner.tables import print_table
+from runner.terminal.arguments import Parser
+from runner.terminal.tables import print_table
 
 KINDS = {
     "smoke": "records of smoke runs",

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from components.datasets import files
 from components.datasets.files import DataFile
-from components.trouble import DamagedFileError, DataUnavailableError
-from runner.arguments import Parser
-from runner.console import complain, out
-from runner.mistakes import ConfigError, nearest
+from components.errors import DamagedFileError, DataUnavailableError
+from runner.errors import ConfigError, nearest
+from runner.terminal.arguments import Parser
+from runner.terminal.printer import complain, out
 
 
 class _FileProgressBar:

@@ -17,9 +17,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from components.trouble import DamagedFileError
+from components.errors import DamagedFileError
 from runner import CONF
-from runner.arguments import Parser, add_json
+from runner.disk.secrets import mask_secrets
 from runner.system.machine import (
     GIB,
     Finding,
@@ -31,8 +31,9 @@ from runner.system.machine import (
     threads,
     torch_and_gpu,
 )
-from runner.tables import print_json
-from runner.tracking.store import database_file, mask_secrets, tracking_uri
+from runner.terminal.arguments import Parser, add_json
+from runner.terminal.tables import print_json
+from runner.tracking.store import database_file, tracking_uri
 
 if TYPE_CHECKING:
     from components.datasets.files import DataFile
@@ -166,7 +167,7 @@ def dataset_identities(data_dir: Path) -> Findings:
     import yaml
 
     from components import registry
-    from components.trouble import DataUnavailableError
+    from components.errors import DataUnavailableError
 
     for name in registry.names("dataset"):
         path = CONF / "dataset" / f"{name}.yaml"
@@ -193,7 +194,7 @@ def dataset_identities(data_dir: Path) -> Findings:
 
 def _has_substitute_data(cls: Any, values: dict[str, Any], data_dir: Path) -> bool:
     """True if other data would replace missing files; with ``offline: error`` none may."""
-    from components.trouble import DataUnavailableError
+    from components.errors import DataUnavailableError
 
     if "offline" not in cls.model_fields:
         return False

@@ -12,16 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from runner.arguments import Parser
-from runner.mistakes import ConfigError
+from runner.disk.secrets import mask_secrets
+from runner.errors import ConfigError
 from runner.record.facts import UnreadableRecordError
-from runner.tracking.store import (
-    database_file,
-    fault,
-    mask_secrets,
-    remove_stray_folders,
-    tracking_uri,
-)
+from runner.terminal.arguments import Parser
+from runner.tracking.store import database_file, fault, remove_stray_folders, tracking_uri
 
 HOST = "127.0.0.1"
 PORT = 5000

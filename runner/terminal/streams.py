@@ -61,7 +61,7 @@ class FaultTolerantFile(io.FileIO):
 class PlainStream(io.TextIOBase):
     """Text on a descriptor, without control characters.  ``rich_proxied_file`` is where rich looks
     for a stream to write to, which takes its colours and cleans what it is given itself
-    (``runner.console``)."""
+    (``runner.execution.screen.show_run``)."""
 
     def __init__(self, styled: io.TextIOWrapper):
         self.rich_proxied_file = styled

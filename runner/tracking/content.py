@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from runner.compose.settings import signed_overrides
+from runner.disk.secrets import mask_secrets
 from runner.disk.yaml_limits import read_yaml
 from runner.record.checks import verdict
 from runner.record.facts import load_facts
 from runner.record.lines import read_lines
-from runner.standard_error import mean_se
-from runner.tracking.store import mask_secrets
+from runner.statistics.standard_error import mean_se
 
 MAX_NAME_CHARACTERS = 120  # characters of what was overridden
 MAX_VALUE_CHARACTERS = 500

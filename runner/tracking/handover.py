@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from runner.compose.settings import Settings
+from runner.disk.lock import is_locked
 from runner.record.facts import read
-from runner.record.lock import is_locked
 from runner.tracking.marks import Marks, read_marks
 from runner.tracking.request import Request, queue
 from runner.tracking.store import fault, is_remote, store_name, tracking_uri

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from runner.disk.atomic import write_text
 from runner.disk.plain_file import read_plain
-from runner.record.atomic import write_text
-from runner.tracking.store import OWN, mask_secrets
+from runner.disk.secrets import mask_secrets
+from runner.tracking.store import OWN
 
 
 @dataclass

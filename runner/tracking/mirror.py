@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.disk.secrets import mask_secrets
 from runner.tracking.content import InvalidRecordError, RecordContent
 from runner.tracking.marks import MarksFile, RecordReplacedError
-from runner.tracking.moved import follow
 from runner.tracking.push import Push, RunDeletedError
 from runner.tracking.store import (
     OWN,
@@ -20,7 +20,6 @@ from runner.tracking.store import (
     StoreError,
     connect,
     lock_file,
-    mask_secrets,
     one_at_a_time,
     store_name,
     tracking_uri,
@@ -28,6 +27,40 @@ from runner.tracking.store import (
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+import sqlite3
+from contextlib import closing
+
+FOLDER = "mlartifacts"
+
+
+def follow(output_dir: Path) -> None:
+    """Makes experiments and runs of the folder's own store keep their files in that folder,
+    wherever it lies now."""
+    file = output_dir / "mlflow.db"
+    here = (output_dir / FOLDER).resolve().as_uri()
+    if not file.exists():
+        return
+    with closing(sqlite3.connect(file, timeout=30)) as store, store:
+        tables = {
+            name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        if not {"experiments", "runs"} <= tables:
+            return
+        places = store.execute(
+            "SELECT DISTINCT artifact_location FROM experiments WHERE artifact_location LIKE ?",
+            (f"file://%/{FOLDER}",),
+        ).fetchall()
+        for (before,) in places:
+            if before == here:
+                continue
+            store.execute(
+                "UPDATE experiments SET artifact_location = ? WHERE artifact_location = ?",
+                (here, before),
+            )
+            store.execute(
+                "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) WHERE substr(artifact_uri, 1, ?) = ?",
+                (here, len(before) + 1, len(before) + 1, f"{before}/"),
+            )
 
 
 def open_client(output_dir: Path) -> MlflowClient:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.mistakes import ConfigError
+from runner.disk.inside import real_file
+from runner.errors import ConfigError
 from runner.record import lease
-from runner.record.inside import real_file
 from runner.tracking.content import InvalidRecordError, Line, Point, RecordContent, digest
 from runner.tracking.marks import Marks, MarksFile, RunMarks
 

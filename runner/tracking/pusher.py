@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.record.lock import lock_with_retries
+from runner.disk.lock import lock_with_retries
 from runner.terminal import streams
 from runner.tracking.handover import LOCK
 from runner.tracking.mirror import Mirror, open_client

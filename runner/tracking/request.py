@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from runner.record.lock import is_locked, try_lock
+from runner.disk.lock import is_locked, try_lock
 
 
 class Request:

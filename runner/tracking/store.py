@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from runner.disk.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -95,16 +96,6 @@ def fault(uri: str, busy_seconds: float = BUSY_SECONDS) -> str | None:
     except sqlite3.Error as error:
         return f"{file}: {error}"
     return None
-
-
-def mask_secrets(text: str) -> str:
-    """A text in which no address shows the password, or the key, that it holds."""
-    text = re.sub(r"(://[^\s/:@]*):[^\s/]*@", r"\1:***@", text)
-    return re.sub(
-        r"(?i)([?&](?:password|passwd|pwd|token|secret|key|api_key|access_key)=)[^\s&#]+",
-        r"\1***",
-        text,
-    )
 
 
 def store_name(uri: str, output_dir: Path) -> str:

@@ -11,11 +11,12 @@ from types import FrameType
 
 from rich.progress import track
 
-from runner.arguments import Parser
-from runner.console import complain, out
+from runner.disk.secrets import mask_secrets
 from runner.record.record import find, runs
+from runner.terminal.arguments import Parser
+from runner.terminal.printer import complain, out
 from runner.tracking.mirror import Mirror
-from runner.tracking.store import mask_secrets, tracking_uri
+from runner.tracking.store import tracking_uri
 
 SECONDS = 300  # for one run
 

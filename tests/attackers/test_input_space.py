@@ -12,7 +12,7 @@ from small_problems import classes
 from small_spam import words
 
 from components.attackers.input_space import BoxSpace, WordSpace, input_space, require_norm
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 F64 = torch.float64
 CORNERS = torch.tensor(list(itertools.product((0.0, 2.0), repeat=3)), dtype=F64)

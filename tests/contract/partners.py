@@ -24,7 +24,7 @@ from runner import CONF
 from runner.compose.build import build_component
 from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import expand_component
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 # Keys that make a component small, wherever it takes part; a component of a plug-in needs none.
 SMALL: dict[str, dict[str, list[str]]] = {
@@ -69,7 +69,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "images": ["n_train=24", "n_test=6"],
         "imdb": ["n_train=24", "n_test=6", "simulated=true", "length=6", "n_words=20"],
         "pettingzoo": [
-            "env=runner.games:parallel_env",
+            "env=runner.python.games:parallel_env",
             "kwargs={game: coin_game, size: 3}",
             "episodes=4",
             "horizon=4",

@@ -11,10 +11,10 @@ import torch
 from configured import component, load
 
 from components.contracts.plugins.process_settings import preserve_settings
+from components.errors import NumericalError
 from components.inference.chains import advance, init_chains
-from components.trouble import NumericalError
+from runner.catalogue.plugins import import_plugins
 from runner.execution.divergence import add_error_location
-from runner.plugins import import_plugins
 
 
 def unsettle(folder: Path) -> None:

@@ -20,12 +20,12 @@ from components.contracts.plugins.calls import watch_class
 from components.contracts.plugins.declared import check_declared
 from components.contracts.roles import Block, Dataset, Gradient, Inference, Model
 from components.contracts.sequences import Clean
-from components.trouble import ConfigMismatchError, NumericalError
+from components.errors import ConfigMismatchError, NumericalError
+from runner.catalogue.plugins import import_plugins
 from runner.compose.build import build_component
 from runner.compose.resolve import refuse_unknown_defaults
+from runner.errors import ConfigError
 from runner.execution.signals import capture_signals
-from runner.mistakes import ConfigError
-from runner.plugins import import_plugins
 
 HERE = r"\(test_user_components.py, line \d+\)"
 
@@ -336,7 +336,7 @@ def test_a_plug_in_that_is_no_component_or_has_other_keys_than_its_yaml(register
         match=r"inference.steps: missing; .* \(class Mine: mine_to_be_wrong.py, line 3; add it",
     ):
         build_component("inference", {"name": "wrong_one", "lr": 0.1}, "inference")
-    monkeypatch.setattr("runner.conf_folders.find", lambda *_: yaml)
+    monkeypatch.setattr("runner.disk.conf_folders.find", lambda *_: yaml)
     with pytest.raises(
         ConfigError,
         match=r"wrong_one.yaml: lrr: unknown key of inference=wrong_one, did you mean lr\?",

@@ -20,8 +20,8 @@ import pytest
 
 from components.datasets import files
 from components.datasets.files import DataFile
-from components.trouble import DamagedFileError, DataUnavailableError
-from runner.mistakes import ConfigError
+from components.errors import DamagedFileError, DataUnavailableError
+from runner.errors import ConfigError
 from runner.system import data
 
 CONTENT = bytes(range(256)) * 500

@@ -13,9 +13,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep
 from printed_commands import ROOT, Printed, files, printed
 
-from runner.catalogue.command_options import list_command_options
 from runner.catalogue.list_and_show import GROUPS, options
-from runner.cli import COMMANDS
+from runner.commands.cli import COMMANDS
+from runner.commands.command_options import list_command_options
 from runner.compose.overrides import compose
 from runner.compose.resolve import resolve
 from runner.study.definition import load_study
@@ -122,7 +122,7 @@ def call(words: list[str], folder) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "runner.cli", *words]
+    command = [sys.executable, "-m", "runner.commands.cli", *words]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )

@@ -12,11 +12,11 @@ from configured import component
 from small_problems import classes, real
 
 from components.contracts.predictive import Categorical
+from components.errors import ConfigMismatchError
 from components.evaluation.checks.class_predictions import CLASS_CHECK_TITLE, LOGITS, class_checks
 from components.evaluation.checks.plugin_models import examine_model
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from components.trouble import ConfigMismatchError
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.record.facts import read

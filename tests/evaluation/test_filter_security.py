@@ -11,11 +11,11 @@ from known_targets import z_score
 from small_filters import problem, spoofer, victim
 from small_sequences import run
 
-from components.attackers.injection.spoofing import Spoofing
+from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.evaluation.filter_security import assess_filter, doubling_budget
 from components.evaluation.threat import Threat
 from components.metrics.names import score_names
-from components.trouble import ConfigMismatchError, IncompleteResultWarning
+from components.series.attackers.spoofing import Spoofing
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -15,16 +15,16 @@ from torch import nn
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import Batch, Rows
+from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.evaluation import inference_groups as module
 from components.evaluation.inference_groups import inference_groups
 from components.posteriors.draws import Draws
 from components.posteriors.networks import Networks
 from components.posteriors.point_estimate import PointEstimate
-from components.posteriors.structural import StructuralDraws
 from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import ConfigMismatchError, IncompleteResultWarning
+from components.series.structural.structural_posterior import StructuralDraws
 from runner import run
 from runner.execution.rng import Streams
 from tests.structural_series import TIMES, model, problem, some_theta

@@ -16,6 +16,7 @@ from shallow_gp_problems import problem, scatter_parameters, streams
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
+from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.evaluation import inference_states
 from components.evaluation.inference_groups import inference_groups
 from components.models.deep_gp.likelihoods import (
@@ -25,13 +26,12 @@ from components.models.deep_gp.likelihoods import (
     predictive_at_draws,
 )
 from components.posteriors.draws import Draws
-from components.posteriors.filtered import Filtered
-from components.posteriors.smoothed import SmoothedSeries
 from components.posteriors.variational import VariationalPosterior
 from components.problems.density import Density
-from components.problems.sequence import Sequence
 from components.registry import get
-from components.trouble import ConfigMismatchError, IncompleteResultWarning
+from components.series.posteriors.filtered import Filtered
+from components.series.posteriors.smoothed import SmoothedSeries
+from components.series.sequence import Sequence
 from runner import CONF
 from runner.execution.rng import Streams
 

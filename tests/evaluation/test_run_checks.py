@@ -31,8 +31,8 @@ from components.inference.gaussian_weights.swag import SwagState
 from components.inference.variational.laboratory.measured import Findings, Measured
 from components.metrics.diagnostics import convergence
 from components.posteriors.draws import Draws
-from components.posteriors.filtered import Filtered
 from components.problems.supervised import Supervised
+from components.series.posteriors.filtered import Filtered
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.execution.signals import RunPrunedError

@@ -11,8 +11,8 @@ from configured import component
 from known_targets import F64, GaussianTarget
 
 from components.contracts.checks import GradientResponsiveMethod
+from components.errors import NumericalError
 from components.evaluation.stability import largest_response
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 CURVATURE = 25.0  # of the stiffest direction

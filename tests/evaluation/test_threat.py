@@ -9,7 +9,7 @@ from configured import component
 from components.evaluation.threat import Threat, build_threat
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 DIGITS, SPAM = (
     ["+experiment=digits_fgsm", "smoke=true"],

@@ -11,7 +11,7 @@ import torch
 from configured import made_job
 
 from components.contracts.roles import Setting
-from components.datasets.forecasts.co2 import FILE
+from components.series.forecast_data.co2 import FILE
 from runner.execution.rng import Streams
 
 DATA = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from components.figures.sequences.spread import spread
+from components.series.figures.spread import spread
 
 
 def table(groups=("",), methods=("BPF", "β = 0.1")) -> pd.DataFrame:

@@ -16,10 +16,10 @@ from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 from matplotlib.figure import Figure
 
 from components import registry
-from components.trouble import NumericalError
+from components.errors import NumericalError
+from runner.errors import ConfigError
 from runner.execution import execute
 from runner.execution.execute import run
-from runner.mistakes import ConfigError
 
 HERE = torch.cuda.is_available()
 NONE = "no GPU was found (torch.cuda.is_available() is False): nothing was compared with the CPU"

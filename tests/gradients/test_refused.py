@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from runner.errors import ConfigError
 from runner.execution.execute import run
-from runner.mistakes import ConfigError
 
 DVAE = ["+experiment=dvae_digits", "smoke=true"]
 VAE = ["+experiment=vae_digits", "smoke=true"]

@@ -7,8 +7,8 @@ import pytest
 import torch
 from known_targets import F64, GaussianTarget, sampled
 
+from components.errors import NumericalError
 from components.inference.chains import init_chains
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 

@@ -8,10 +8,7 @@ from scipy import stats
 
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.maths.exponential.truncated_normal import (
-    draw_truncated_normal,
-    truncated_normal_mean,
-)
+from components.models.linear.probit_regression import draw_truncated_normal, truncated_normal_mean
 
 F64 = torch.float64
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
+from components.errors import NumericalError
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.kernels import kernel
 from components.maths.sparse_gp import sparse_conditional
-from components.trouble import NumericalError
 
 JITTER = 1e-6
 

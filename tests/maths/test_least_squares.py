@@ -9,9 +9,9 @@ import math
 import pytest
 import torch
 
+from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import james_stein, least_squares, ridge, ridge_risk
-from components.trouble import NumericalError
 
 F64 = torch.float64
 N, D, NOISE = 12, 4, 0.7

@@ -11,6 +11,7 @@ import pytest
 import torch
 from scipy.stats import norm, rankdata
 
+from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import (
     FEWEST_WEIGHTS,
     bulk_ess,
@@ -26,7 +27,6 @@ from components.metrics.diagnostics import (
     worst_coordinate_value,
 )
 from components.posteriors.draws import Draws
-from components.trouble import IncompleteResultWarning
 
 
 def autoregression(rho: float, chains: int, draws: int, dims: int, seed: int = 0) -> torch.Tensor:

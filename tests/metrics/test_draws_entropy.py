@@ -11,9 +11,9 @@ from configured import load
 from sampler_gate import sampled
 from torch.distributions import MultivariateNormal
 
+from components.errors import IncompleteResultWarning
 from components.metrics.draws_entropy import entropy
 from components.posteriors.draws import Draws
-from components.trouble import IncompleteResultWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64

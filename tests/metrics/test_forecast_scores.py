@@ -9,7 +9,12 @@ import torch
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.metrics.crps import crps
-from components.metrics.forecasts import entropy, interval_score, of_numbers, score_class_forecasts
+from components.series.scores.forecasts import (
+    entropy,
+    interval_score,
+    of_numbers,
+    score_class_forecasts,
+)
 
 F64 = torch.float64
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from components.contracts.predictive import GaussianMixture
-from components.metrics.structural.sales import mape, score_intervention, score_sales_forecast
+from components.series.scores.sales import mape, score_intervention, score_sales_forecast
 
 F64 = torch.float64
 

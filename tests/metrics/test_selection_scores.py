@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.metrics.structural.selection import score_selection
+from components.series.forecasting import score_selection
 
 
 def test_shares_of_regressors_and_inputs_apart():

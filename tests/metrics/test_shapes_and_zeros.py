@@ -10,10 +10,11 @@ import torch
 
 from components.contracts.checks import check_same_shape, check_shape
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.metrics import classification, filtering, forecasts, regression
+from components.errors import ConfigMismatchError
+from components.metrics import classification, regression
 from components.metrics.undefined import stack_scores
 from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity, perplexity
-from components.trouble import ConfigMismatchError
+from components.series.scores import filtering, forecasts
 
 F64 = torch.float64
 

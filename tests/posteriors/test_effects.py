@@ -11,10 +11,10 @@ import torch
 from configured import component, load
 
 from components.datasets.own.column_effects import per_unit_scores
-from components.metrics.filtering import parameter_scores
 from components.metrics.structural.coefficients import coefficient_table, effect_scores
 from components.metrics.unlabelled import parameter_moments
 from components.posteriors.draws import Draws
+from components.series.scores.filtering import parameter_scores
 from runner.execution.rng import Streams
 
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 import xarray
 
+from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import bulk_ess
 from components.posteriors import inference_data
 from components.posteriors.draws import Draws
 from components.posteriors.inference_data import write
-from components.trouble import IncompleteResultWarning
 
 F64 = torch.float64
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from components.metrics.structural.coefficients import coefficient_table, parameter_rhats
-from components.posteriors.structural import StructuralDraws
+from components.series.structural.structural_posterior import StructuralDraws
 from tests.structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
 
 SUMS = {

@@ -11,10 +11,10 @@ from small_problems import classes, real
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
+from components.errors import IncompleteResultWarning
 from components.metrics.diagnostics import convergence, split_rhat
 from components.metrics.stein_discrepancy import ksd_squared
 from components.posteriors.draws import Draws
-from components.trouble import IncompleteResultWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -13,8 +13,8 @@ from unlabelled_problems import Unigram, real_rows, urn
 
 from components.contracts.posteriors import BoundsLikelihood
 from components.contracts.problems import Rows, Words
+from components.errors import ConfigMismatchError
 from components.problems.unlabelled import Unlabelled
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 

@@ -93,7 +93,7 @@ def test_the_page_shows_what_it_says():
 @pytest.mark.parametrize("command", RUNS)
 def test_every_command_runs(command, folder):
     words = [*shortened(command), "tracking=false", "output_dir=out"]
-    done = call([sys.executable, "-m", "runner.cli", *words], folder)
+    done = call([sys.executable, "-m", "runner.commands.cli", *words], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "record" in done.stdout
 
@@ -113,7 +113,8 @@ def test_the_first_command_shows_the_accuracy_of_the_plain_network(folder):
     first = RUNS[0].replace("weights.safetensors", "plain.safetensors")
     words = [word for word in shortened(first) if not word.startswith("dataset.n_test")]
     done = call(
-        [sys.executable, "-m", "runner.cli", *words, "tracking=false", "output_dir=plain"], folder
+        [sys.executable, "-m", "runner.commands.cli", *words, "tracking=false", "output_dir=plain"],
+        folder,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     shown = re.search(r"│ accuracy +│ +([\d.]+)", done.stdout)

@@ -1,6 +1,6 @@
 """Published tables of one set of data, or of several."""
 
-from runner.published import Published, load_published
+from runner.statistics.published import Published, load_published
 
 
 def test_data_of_a_published_table():

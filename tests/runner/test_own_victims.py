@@ -8,8 +8,8 @@ import random
 
 import pytest
 
+from runner.errors import ConfigError
 from runner.execution.execute import run
-from runner.mistakes import ConfigError
 
 MOONS = ["dataset=two_moons", "dataset.n_train=150", "dataset.n_test=200", "inference=map", "inference.lr=0.03", "steps=80",
          "attacker=fgsm", "attacker.eps=[0,0.3]"]  # fmt: skip

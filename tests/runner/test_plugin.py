@@ -59,7 +59,7 @@ def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 def run_as_printed(text: str, folder: Path) -> str:
     (command,) = COMMAND.findall(text)
-    done = call(["-m", "runner.cli", *shlex.split(command)[1:], "tracking=false"], folder)
+    done = call(["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "record" in done.stdout
     return done.stdout
@@ -127,7 +127,7 @@ def test_example_of_a_kernel(tmp_path):
 def test_the_kernel_of_gpytorch_in_the_readme(tmp_path):
     (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", README, re.M)
     words = shlex.split(command, comments=True)
-    done = call(["-m", "runner.cli", *words, "tracking=false"], tmp_path)
+    done = call(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (record,) = (tmp_path / "outputs").glob("*/*/config.yaml")
     assert "RBFKernel + PeriodicKernel" in record.read_text()
@@ -138,7 +138,9 @@ def test_readme_table_of_ones_own(tmp_path):
     (csv,) = re.findall(r"^`customers\.csv`:\n\n```csv\n(.*?)```", text, re.S | re.M)
     (tmp_path / "customers.csv").write_text(csv, encoding="utf-8")
     (command,) = re.findall(r"^    (runner dataset=csv .*)$", text, re.M)
-    done = call(["-m", "runner.cli", *shlex.split(command)[1:], "tracking=false"], tmp_path)
+    done = call(
+        ["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], tmp_path
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "age: numbers; city: 3 texts; income: numbers; owner: true or false" in done.stdout
     assert list(tmp_path.glob("outputs/*/*/figures/*.png"))

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.attackers.criteria import RANKS, is_misclassified
 from components.attackers.norms import NORMS, room, scale
 from components.contracts.victim import Criterion, NormName, Precision, Victim
-from components.trouble import QuestionableConfigWarning
+from components.errors import QuestionableConfigWarning
 
 Target = int | None
 SLOW = (

@@ -16,9 +16,9 @@ from components.contracts.problems import Domain
 from components.contracts.roles import Inference, Model, Problem
 from components.contracts.streams import STREAMS, Rng
 from components.contracts.victim import Criterion, Measure, Victim
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 APART = 10**9  # indices of the attack stream that each of the surrogate's own streams may take
 

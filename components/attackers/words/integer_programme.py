@@ -8,7 +8,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Generative
 from components.contracts.posteriors import Defends, HoldsFit, Predicts
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 # by how much the log odds are brought below the threshold, so that rounding does not undo the
 # attack

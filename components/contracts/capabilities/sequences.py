@@ -13,7 +13,7 @@ from components.contracts.predictive import Predictive
 from components.contracts.sequences import Series
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import ElevationMapVersion
-from components.maths.series.time_varying import TimeVaryingSystem
+from components.maths.time_varying import TimeVaryingSystem
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ from components.contracts.user_code import (
     refusal,
     trap_process_exit,
 )
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 C = TypeVar("C", bound=type)
 PROBLEM = ("kind", "name", "replicates", "length", "batches", "score", "draw", "describe")

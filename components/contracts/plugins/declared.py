@@ -10,7 +10,7 @@ from components.contracts import attackers, problems, roles
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.posteriors import POSTERIORS
 from components.contracts.user_code import format_code_location
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 # Methods that a class must have of its own, by the base that it derives from, and how each is written.
 METHODS: dict[type, dict[str, str]] = {

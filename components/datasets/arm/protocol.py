@@ -11,11 +11,11 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 Array = NDArray[np.float64]
 JOINTS = 7

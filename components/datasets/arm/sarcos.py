@@ -15,9 +15,9 @@ from components.contracts.streams import Rng
 from components.datasets.arm.protocol import JOINTS, Array, make_partly_labelled, sample_rows
 from components.datasets.arm.simulation import simulated_rows
 from components.datasets.files import locate, why_unavailable
+from components.errors import DataUnavailableError, SimulatedDataWarning
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 INPUTS = 21
 TRAIN_ROWS = 44_484

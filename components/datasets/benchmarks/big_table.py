@@ -17,10 +17,10 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
+from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised, SupervisedFigure
-from components.trouble import ConfigMismatchError
 
 Array = NDArray[np.float64]
 

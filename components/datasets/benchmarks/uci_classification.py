@@ -20,10 +20,10 @@ from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import Rows, standardised_inputs
 from components.datasets.tables.uci_regression import Shape, simulated_rows, split_rows
+from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 Name = Literal["breast", "crabs", "ionosphere", "pima", "sonar"]
 Table = tuple[NDArray[np.float64], NDArray[np.int_]]  # x [N, D], y [N] in {0, 1}

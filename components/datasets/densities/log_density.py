@@ -15,11 +15,11 @@ from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object, reraise_user_error, short_digest
+from components.errors import ConfigMismatchError
 from components.figures.samples.trace import trace
 from components.maths.bijectors import POSITIVE, Interval
 from components.problems.density import Density
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 Support = Literal["real", "positive", "unit"]
 TRIED = 3  # rows with which the function is tried

@@ -16,10 +16,10 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.images.mnist_files import Images, enlarged_digits
 from components.datasets.stand_in import FileOrSimulationDataset
+from components.errors import DamagedFileError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DamagedFileError
 
 ARCHIVE = "cifar10/cifar-10-binary.tar.gz"
 SIDE = 32

@@ -18,9 +18,9 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_digits
 from components.datasets.files import locate, why_unavailable
+from components.errors import DataUnavailableError, SimulatedDataWarning
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 Offline = Literal["simulate", "error", "always"]
 Images = tuple[np.ndarray, np.ndarray]  # [n, 28, 28] uint8, class numbers [n]

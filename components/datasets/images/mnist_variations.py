@@ -14,12 +14,12 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import read_photographs
 from components.datasets.images.mnist_files import SIDE, STAND_IN_TRAIN, ImageFiles, Images, Offline
+from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
 from components.figures.supervised.inducing_images import inducing_images
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 TASKS = ["standard", "random background", "image background"]
 

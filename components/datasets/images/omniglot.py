@@ -15,7 +15,7 @@ import numpy as np
 from components.contracts.roles import Setting
 from components.datasets.files import find, locate, why_unavailable
 from components.datasets.images.mnist_files import SIDE, Images, Offline, enlarged_digits
-from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 
 WHOLE = "omniglot/chardata.mat"
 ADDRESS = "https://github.com/yburda/iwae/raw/master/datasets/OMNIGLOT/chardata.mat"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.datasets.own.text_table import TRUE_OR_FALSE, TextTable
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 MOST_LEVELS = 30  # different texts that a column of inputs may hold: one input for each
 Array = NDArray[np.float64]

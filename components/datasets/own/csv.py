@@ -22,13 +22,13 @@ from components.datasets.own.own_problems import OwnTable, UnlabelledTable
 from components.datasets.own.table_facts import class_facts, input_facts
 from components.datasets.own.text_table import Decimal, TextTable, read_table
 from components.datasets.tables.raw_units import check_squares, is_constant
+from components.errors import ConfigMismatchError, DamagedFileError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.figures.variational.clusters import clusters
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError, DamagedFileError
 
 Indices = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from components.datasets.own.columns import Array
 from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 MOST_NAMED = 16  # columns that are each said by name
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from components.contracts.roles import Dataset, P
-from components.trouble import DataUnavailableError
+from components.errors import DataUnavailableError
 
 
 class OwnFile(Dataset[P]):

@@ -16,7 +16,7 @@ from components.datasets.own.collinear import name_collinear
 from components.datasets.own.columns import EncodedColumn
 from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import is_constant
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 Rows = NDArray[np.int64]
 MOST = 5  # names in a line

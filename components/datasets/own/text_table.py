@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from components.trouble import ConfigMismatchError, DamagedFileError
+from components.errors import ConfigMismatchError, DamagedFileError
 
 Decimal = Literal[".", ","]
 TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}

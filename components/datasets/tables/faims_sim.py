@@ -20,12 +20,12 @@ from pydantic import (
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
 from components.figures.supervised.roc import roc
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 RUNS = 3
 CONFOUNDERS = 3  # hydration, diet and age, say: what makes the urine of two healthy people differ

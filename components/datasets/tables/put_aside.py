@@ -14,9 +14,9 @@ from torch import Tensor
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 HeldOutCount = NonNegativeInt  # rows put aside; 0: all rows are trained on, and scored
 

@@ -14,8 +14,8 @@ from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised, SupervisedFigure
-from components.trouble import ConfigMismatchError
 
 Rows = NDArray[np.int_] | slice
 

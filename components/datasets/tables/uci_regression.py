@@ -21,11 +21,11 @@ from components.datasets.checksums import numbers
 from components.datasets.files import find, verify_catalogue_file
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
+from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 Array = NDArray[np.float64]
 Name = Literal[

@@ -14,9 +14,9 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.text.review_files import simulated_reviews
 from components.datasets.text.token_rows import Text, TokenRows
+from components.errors import DamagedFileError
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import DamagedFileError
 
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
 EACH = 12_500  # reviews of a class in either split

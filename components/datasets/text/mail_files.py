@@ -14,9 +14,9 @@ from torch import Tensor
 from components.contracts.problems import Batch, Domain, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.datasets.files import find, locate, verify_catalogue_file, why_unavailable
+from components.errors import DataUnavailableError, SimulatedDataWarning
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import DataUnavailableError, SimulatedDataWarning
 
 Offline = Literal["simulate", "error"]
 

@@ -11,9 +11,9 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.text.review_files import REVIEWS, reviews
 from components.datasets.text.token_rows import TokenRows
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 FOLDS = 10
 

@@ -17,9 +17,9 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.text.vocabulary import most_common_words
+from components.errors import ConfigMismatchError, DataUnavailableError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError, DataUnavailableError
 
 NONE = 0
 UNKNOWN = 1

@@ -11,9 +11,9 @@ from torch import nn
 from components.contracts.capabilities import Elbo, LogJoint, Network, ThetaPredictive
 from components.contracts.class_outputs import guess_output_kind
 from components.contracts.predictive import Categorical, Predictive
+from components.errors import ConfigMismatchError
 from components.models.own.examination import check_rows, pick_spaced_rows
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 DRAWS = 4  # of parameters under which a model is asked
 

@@ -11,12 +11,12 @@ from torch import Tensor
 from components.contracts.capabilities import RowContext
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.gradients.pathwise.controlled import ControlVariateGradient, Told, spread
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 LARGEST = (
     2**28

@@ -11,8 +11,8 @@ from torch.func import functional_call, vmap
 
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import Batch, RowBatch, Rows
+from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Called, Gradients, split
-from components.trouble import ConfigMismatchError
 
 Terms = dict[str, Tensor]
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from components.contracts.capabilities import NormalNoise, RowContext
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.gradients.pathwise.controlled import ControlVariateGradient, Told, moment, spread
 from components.maths.optimizers import Adam
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 class Coefficient(nn.Module):

@@ -15,9 +15,9 @@ from components.contracts.capabilities import NormalNoise
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Gradients, flat, split
 from components.gradients.pathwise.bound import Terms, row_gradients, whole_gradient
-from components.trouble import ConfigMismatchError
 
 Objective = Literal["squared_difference", "gradient_sum", "partial_gradients"]
 Unit = Literal["scale", "one"]

@@ -13,6 +13,7 @@ from components.contracts.capabilities import GlobalLatent
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Gradients
 from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.gradients.pathwise.surrogate import (
@@ -24,7 +25,6 @@ from components.gradients.pathwise.surrogate import (
     without,
 )
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 LARGEST = 2**27  # numbers in a table: 1 GiB in double precision
 

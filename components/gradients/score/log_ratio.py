@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_map
 from components.contracts.capabilities import DrawsWithDensity, DrawsWithDerivative, LogRatio
 from components.contracts.capabilities.variational import PullBack
 from components.contracts.problems import RowBatch
+from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Called
-from components.trouble import ConfigMismatchError
 
 # f multiplies its own row's score, or, summed over the rows, every one
 Product = Literal["per_row", "batch_sum"]

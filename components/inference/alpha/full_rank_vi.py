@@ -2,14 +2,59 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from components.inference.alpha.row_scaled_gaussian import RowScaledGaussian
 from components.inference.variational.gaussian_vi import GaussianVI
-from components.inference.variational.global_gaussian import RowwiseLogJoint
+from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
 from components.registry import register
+
+
+class RowScaledGaussian(GlobalGaussian):
+    """Full-covariance Gaussian q(θ) = N(m, L Lᵀ) with a row-scaled Cholesky factor.
+
+    L = diag(s) (I + N/√P), N strictly lower triangular; parameters m [P], log s [P] and N
+    [P, P].
+
+    Adam takes steps of the same length where the gradient is pure noise.  Each entry below
+    the diagonal of a plain L then performs a random walk of about the same size for any
+    spread of its weight, and the P entries of a row add up: with 402 weights the random
+    walk drowns the signal.  Here the step of an entry is 1/√P of the spread of its row, so
+    the random walk of a whole row is of the order of one step of s.
+    """
+
+    def __init__(self, target: RowwiseLogJoint, mean: Tensor, std: float, noise: Noise):
+        super().__init__(target, mean, std, False, noise)
+        self.lower = nn.Parameter(mean.new_zeros(len(mean), len(mean)))
+
+    @property
+    def relative(self) -> Tensor:
+        """N/√P, what is on and above the diagonal (where nothing ever moves) cut off [P, P]."""
+        assert self.lower is not None
+        return self.lower.tril(-1) / math.sqrt(len(self.mean))
+
+    @property
+    def scale_tril(self) -> Tensor:
+        identity = torch.eye(len(self.mean), dtype=self.mean.dtype, device=self.mean.device)
+        return self.log_std.exp()[:, None] * (identity + self.relative)
+
+    def transform(self, noise: Tensor) -> Tensor:
+        """θ = m + s (ε + N ε/√P) of noise ε [..., P]."""
+        return self.mean + self.log_std.exp() * (noise + noise @ self.relative.T)
+
+    def kl(self) -> Tensor:
+        """KL(q ‖ p) [] of a prior N(0, diag σ₀²), without a triangular solve; otherwise 0, for rows
+        have it all."""
+        prior = self.target.prior_std
+        if prior is None:
+            return self.mean.new_zeros(())
+        # of each weight under q
+        variance = (2 * self.log_std).exp() * (1 + self.relative.square().sum(1))
+        fit = ((variance + self.mean.square()) / prior.square()).sum() - len(prior)
+        return 0.5 * fit + (prior.log() - self.log_std).sum()
 
 
 @register("inference", "full_rank_vi")

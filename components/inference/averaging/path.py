@@ -11,10 +11,10 @@ from torch import Tensor
 
 from components.contracts.capabilities import BatchNormalised, Penalised
 from components.contracts.capabilities.variational import Trainable
+from components.errors import NumericalError
 from components.inference.point.descent import Descent, frozen
 from components.maths.annealing import cosine_anneal
 from components.problems.supervised import Supervised
-from components.trouble import NumericalError
 
 
 class AveragedPath(BaseModel):

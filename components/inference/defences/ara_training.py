@@ -14,6 +14,7 @@ from components.attackers.input_space import input_space
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.inference.chains import NEEDS_TO_PREDICT, init_for_training
 from components.inference.defences.particle_dynamics import (
     AdversarialChains,
@@ -25,7 +26,6 @@ from components.inference.defences.training_threat import Mixture, TrainingThrea
 from components.posteriors.particles import BlockwiseParticles, Particles
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 @register("inference", "ara_training")

@@ -11,10 +11,10 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint, OwnInputs, ThetaPredictive
 from components.contracts.problems import Batch
 from components.contracts.states import rebuilt
+from components.errors import NumericalError
 from components.inference.chains import Chains
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
-from components.trouble import NumericalError
 
 
 class PredictiveLogJoint(LogJoint, ThetaPredictive, Protocol):

@@ -15,6 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.errors import IncompleteResultWarning
 from components.inference.chains import NEEDS_TO_PREDICT, init_for_training
 from components.inference.defences.particle_dynamics import (
     AdversarialChains,
@@ -27,7 +28,6 @@ from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import IncompleteResultWarning
 
 
 @dataclass(kw_only=True)

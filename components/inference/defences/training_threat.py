@@ -13,8 +13,8 @@ from components.contracts.attackers import Attacker, Evasion
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 # rows behind a step: as many clean as attacked, or the attacked ones alone
 Mixture = Literal["half", "attacked"]

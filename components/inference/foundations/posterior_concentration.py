@@ -19,10 +19,10 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.errors import ConfigMismatchError
 from components.posteriors.tables import write_tables
 from components.problems.known_function import KnownFunction
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd

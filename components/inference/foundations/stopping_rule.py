@@ -17,12 +17,12 @@ from components.contracts.problems import BatchKind, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.inference.foundations import rules
 from components.inference.foundations.rules import Alternative, Array, Rule, Stopped
 from components.posteriors.tables import write_tables
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     import pandas as pd

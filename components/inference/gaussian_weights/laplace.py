@@ -15,6 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, NumericalError
 from components.inference.gaussian_weights.linearised import (
     Evidence,
     LinearisedPosterior,
@@ -24,7 +25,6 @@ from components.inference.point.descent import Descent, build_optimizer, descend
 from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError, NumericalError
 
 MOST_WEIGHTS = 10_000  # of which all covariances are held
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.errors import NumericalError
 from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
-from components.trouble import NumericalError
 
 SMALLEST = 1e-12  # a step size below it moves nothing
 FEWEST = 20  # a shorter warm-up learns the step size alone (as Stan's does)

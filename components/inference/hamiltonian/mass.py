@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 
 Shape = Literal["identity", "diagonal", "dense"]
 

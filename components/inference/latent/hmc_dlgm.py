@@ -14,6 +14,7 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.errors import NumericalError
 from components.inference.latent.draws import sample_latents
 from components.inference.point.descent import Descent, build_optimizer
 from components.inference.semi_implicit.transitions import adapt_step_size
@@ -23,7 +24,6 @@ from components.models.latent.generative import log_normal
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import NumericalError
 
 
 @dataclass(kw_only=True)

@@ -16,6 +16,7 @@ from components.contracts.problems import Batch, BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
 from components.maths.least_squares import (
     LeastSquares,
@@ -26,7 +27,6 @@ from components.maths.least_squares import (
 )
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 
 Moments = dict[str, Tensor]  # mean [P], covariance [P, P] (dense) or [P] (its diagonal)
 

@@ -14,6 +14,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.problems import BatchKind
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import (
     NEEDS_TO_PREDICT,
     SAMPLER_OUTPUTS,
@@ -29,7 +30,6 @@ from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture, fit_mixture
 from components.posteriors.draws import Draws
 from components.registry import register
-from components.trouble import ConfigMismatchError, NumericalError
 
 N_SCREENING_DRAWS = 100
 N_MODE_STARTS = 4  # draws of the prior, and how many of the best of them lead to modes

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.errors import ConfigMismatchError
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
-from components.trouble import ConfigMismatchError
 
 ITERATIONS = 200
 MIN_CURVATURE = 1e-10  # curvatures below this, where every coordinate has curvature 1, are none

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 
 
 def metropolis_hastings(

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.errors import NumericalError
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
-from components.trouble import NumericalError
 
 NEGLIGIBLE = 1e-3  # weight below which a component is dropped
 

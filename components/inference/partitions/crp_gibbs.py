@@ -16,11 +16,11 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.errors import ConfigMismatchError
 from components.inference.partitions.partition_draws import PartitionDraws
 from components.maths.partitions.crp_sweep import CrpSweepData
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 MOST_AT_FIRST = 20  # clusters that a chain starts with, at most
 

@@ -14,6 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.errors import NumericalError
 from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import Descent, build_optimizer
@@ -21,7 +22,6 @@ from components.maths.optimizers import Optimizer
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import NumericalError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,10 @@ from components.contracts.capabilities import Dropout, Penalised
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.inference.point.descent import Descent, DescentState, build_optimizer, frozen
 from components.posteriors.variational import DropoutPosterior
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 
 class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from components.contracts.capabilities import LatentVariable, LogJoint
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
+from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
 from components.inference.refined.kernels import normal
 from components.inference.refined.path import Begun
 from components.inference.variational.global_gaussian import GlobalGaussian
-from components.trouble import ConfigMismatchError
 
 
 class PointGuide(nn.Module):

@@ -15,8 +15,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from components.errors import ConfigMismatchError
 from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among, kernel
-from components.trouble import ConfigMismatchError
 
 Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
 Target = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B]

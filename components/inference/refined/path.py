@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from components.errors import NumericalError
 from components.inference.refined.kernels import (
     KernelStep,
     Target,
@@ -16,7 +17,6 @@ from components.inference.refined.kernels import (
     negative_score,
     slope,
 )
-from components.trouble import NumericalError
 
 Entropy = Literal["initial", "joint", "gaussian", "fokker_planck", "jacobian"]
 

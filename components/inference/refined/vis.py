@@ -15,6 +15,7 @@ from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng, seed_from
+from components.errors import ConfigMismatchError, NumericalError
 from components.gradients.pathwise.bound import whole_gradient
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
@@ -43,7 +44,6 @@ from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import RefinedPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError, NumericalError
 
 CHUNK = 100  # draws that are refined at once
 MOST = 100  # P of a Hessian

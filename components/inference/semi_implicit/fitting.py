@@ -13,6 +13,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.roles import Inference
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
+from components.errors import NumericalError
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     NEEDS_TO_PREDICT,
@@ -30,7 +31,6 @@ from components.maths.optimizers import Optimizer
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.posteriors.variational import RefinedPosterior
-from components.trouble import NumericalError
 
 CHUNK = 100  # draws whose log joint is asked for at once
 

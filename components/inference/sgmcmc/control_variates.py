@@ -15,10 +15,10 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.contracts.states import rebuilt
+from components.errors import ConfigMismatchError
 from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.log_joint import log_joint_gradient, value_and_gradient
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 # of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
 ROWS = 4096

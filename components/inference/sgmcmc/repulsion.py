@@ -29,9 +29,9 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import BatchKind
 from components.contracts.streams import Rng
+from components.errors import NumericalError
 from components.inference.chains import Chains, SampleableProblem, init_chains
 from components.maths.cholesky import jittered_cholesky
-from components.trouble import NumericalError
 
 Bandwidth = Literal["median"] | PositiveFloat
 

@@ -15,6 +15,7 @@ from components.contracts.checks import Response
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.inference.chains import (
     NEEDS_TO_PREDICT,
     SAMPLER_OUTPUTS,
@@ -31,7 +32,6 @@ from components.inference.sgmcmc.step_sizes import StepSizes
 from components.posteriors.draws import Draws
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 @dataclass(kw_only=True)

@@ -17,8 +17,8 @@ from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import RowBatch, Rows
 from components.contracts.roles import Gradient, Info
 from components.contracts.streams import Rng
+from components.errors import NumericalError
 from components.maths.optimizers import Optimizer
-from components.trouble import NumericalError
 
 M = TypeVar("M", bound=Trainable)
 

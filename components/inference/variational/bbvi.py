@@ -15,6 +15,7 @@ from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
     NEEDS_TO_PREDICT,
@@ -30,7 +31,6 @@ from components.inference.variational.flexible_guide import FlexibleGuide, FlowG
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 Family = Literal["mean_field", "full_rank", "mixture", "flow"]
 

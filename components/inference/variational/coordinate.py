@@ -14,10 +14,10 @@ from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.contracts.traces import Trace
+from components.errors import NumericalError
 from components.inference.variational.factor_posterior import ObjectiveHistory
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
-from components.trouble import NumericalError
 
 M = TypeVar("M")
 ROUNDING = 1e4  # units in the last place of the objective that a cycle may lose

@@ -17,13 +17,13 @@ from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.maths.optimizers import Adam
 from components.posteriors.draws import hold
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 class WeightNetwork(Network, WeightSpace, Protocol):

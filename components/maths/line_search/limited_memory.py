@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from components.errors import NumericalError
 from components.maths.line_search.strong_wolfe import Trial, strong_wolfe
-from components.trouble import NumericalError
 
 # θ -> f, ∇f, and terms that come with f
 Evaluate = Callable[[Tensor], tuple[float, Tensor, dict[str, Tensor]]]

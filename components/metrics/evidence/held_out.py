@@ -15,12 +15,12 @@ from components.contracts.capabilities import LatentVariable
 from components.contracts.posteriors import HoldsModule
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.maths.particles.resampling import effective_sample_size
 from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
 from components.metrics.evidence.annealed import annealed_log_weights
 from components.metrics.evidence.proposal import log_weights
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
-from components.trouble import ConfigMismatchError
 
 Proposal = Literal["guide", "laplace"]
 

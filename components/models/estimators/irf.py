@@ -14,9 +14,9 @@ from components.contracts.predictive import Categorical, GaussianMixture, Predic
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:  # slow to import
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor

@@ -13,10 +13,10 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 class BernoulliNaiveBayes(nn.Module):

@@ -8,9 +8,9 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
 from components.models.text.tokens import check_vocabulary
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 LEFT_OUT = 2  # tokens 0 (no word) and 1 (a word that is not in the vocabulary) are not counted
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from components.contracts.problems import Rows
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 class BetaBernoulliModule(nn.Module):

@@ -17,6 +17,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.metrics.evidence.held_out import Proposal
 from components.metrics.evidence.proposal import sample_proposal
 from components.models.latent.amortised import Amortised, GaussianGuide, Scale, gaussian_guide
@@ -25,7 +26,6 @@ from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 def class_evidence(

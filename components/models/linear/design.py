@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 
 def check_one_task(problem: Supervised, model: str) -> None:

@@ -15,6 +15,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.models.linear.design import (
     check_one_task,
     design,
@@ -26,7 +27,6 @@ from components.models.linear.labelled_rows import ManyClasses, TwoClasses
 from components.models.linear.mean_field import LogisticAscent
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 class LogisticRegressionModule(nn.Module):

@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Batch
+from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients
 from components.maths.exponential.dirichlet import draw_gamma
 from components.maths.gaussian_kl import kl_gaussian
-from components.trouble import NumericalError
 
 LOG_2PI = math.log(2 * math.pi)
 # design matrix [N, D] and labels [N] of the rows that have one

@@ -13,13 +13,13 @@ from torch import Tensor
 from components.contracts.problems import Rows
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_log_dirichlet
 from components.maths.exponential.normal_wishart import NormalWishart
 from components.models.mixtures.gaussian_mixture import GaussianMixtureModule
 from components.models.mixtures.stick_ascent import StickAscent, log_shares
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from torch import Tensor
 from components.contracts.problems import Rows
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_log_dirichlet, log_normaliser
 from components.maths.exponential.normal_wishart import NormalWishart
 from components.models.mixtures.mixture_ascent import MixtureAscent, MixtureExpectation
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
+from components.errors import NumericalError
 from components.maths.exponential.dirichlet import expected_log, kl_dirichlet, log_normaliser
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.trouble import NumericalError
 
 
 def nearest_centre(x: Tensor, n: int, n_clusters: int, generator: torch.Generator) -> Tensor:

@@ -14,10 +14,10 @@ from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_gamma
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 LOG_2PI = math.log(2 * math.pi)
 NODES = 32  # of the quadrature over τ

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.errors import ConfigMismatchError
 from components.models.networks.strided_convolution import convolve
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 Downsampling = Literal["pool", "stride"]
 Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) of each convolution

@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.models.networks.classifier import Classifier
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 Depth = Literal[7, 11, 13, 16, 19]
 # Convolutions of each block; with the affine layers of the original (three; one in the small net) they make the depth.

@@ -13,7 +13,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
-from components.trouble import ConfigMismatchError, QuestionableConfigWarning
+from components.errors import ConfigMismatchError, QuestionableConfigWarning
 
 ROWS = 16  # training rows that it is examined with
 OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that is no difference, in either precision

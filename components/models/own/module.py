@@ -14,11 +14,11 @@ from components.contracts.class_outputs import Outputs
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object, reraise_user_error
+from components.errors import ConfigMismatchError
 from components.models.own.module_network import ModuleNetwork
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 @register("model", "module")

@@ -14,6 +14,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from components.contracts.class_outputs import Outputs, to_logits
 from components.contracts.user_code import reraise_user_error
+from components.errors import ConfigMismatchError
 from components.models.networks.flat_network import FlatNetwork
 from components.models.own.begun import init_copies
 from components.models.own.calls import forgetting, modes, strip_parameters, use_generator
@@ -29,7 +30,6 @@ from components.models.own.examination import (
     training_fault,
 )
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 KEY = "model.outputs"  # says what its outputs are
 N_PROBE_ROWS = 2  # with which the module is compared with itself

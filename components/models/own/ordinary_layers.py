@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from components.errors import ConfigMismatchError
 from components.models.networks.feed_forward import FeedForward
 from components.models.own.weights_file import expand_binary_head, misfits
-from components.trouble import ConfigMismatchError
 
 Shape = tuple[int, ...]
 

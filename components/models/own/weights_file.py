@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from components.trouble import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
+from components.errors import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
 
 MOST_NAMED = 3  # tensors of each sort in a complaint
 # Where training loops put the weights beside other things: taken where one of these is there, whatever else is.

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from components.contracts.problems import Target
 from components.contracts.streams import seed_from
+from components.errors import ConfigMismatchError
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
@@ -17,7 +18,6 @@ from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_
 from components.models.shallow_gp.labels import Labels, group_by_task
 from components.models.shallow_gp.prior import Covariance, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from components.contracts.streams import Rng

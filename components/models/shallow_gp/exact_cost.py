@@ -12,9 +12,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from components.errors import ConfigMismatchError, HighCostWarning
 from components.memory import GIB, room_for
 from components.models.shallow_gp.labels import Labels
-from components.trouble import ConfigMismatchError, HighCostWarning
 
 # [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps what it frees: 8.8 of one
 # group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the factor, the inverse, …).

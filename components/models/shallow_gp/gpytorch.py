@@ -12,11 +12,11 @@ from pydantic import PositiveFloat, PositiveInt
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object
+from components.errors import ConfigMismatchError
 from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.shallow_gp.user_gp import UserExactGP, UserSparseGP, exactly
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError
 
 
 @register("model", "gpytorch")

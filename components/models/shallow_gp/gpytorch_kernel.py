@@ -14,7 +14,7 @@ import torch
 from gpytorch.kernels import Kernel
 from torch import Tensor, nn
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 KEY = "model.kernel"
 

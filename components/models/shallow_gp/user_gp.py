@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.user_code import reraise_user_error
+from components.errors import ConfigMismatchError, NumericalError
 from components.models.deep_gp.likelihoods import Likelihood, predictive_at_draws
-from components.trouble import ConfigMismatchError, NumericalError
 
 
 @contextmanager

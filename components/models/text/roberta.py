@@ -12,12 +12,12 @@ from torch import Tensor
 from components.contracts.problems import Domain
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, DataUnavailableError
 from components.models.networks.classifier import Classifier
 from components.models.networks.feed_forward import DropoutRate
 from components.models.text.tokens import check_vocabulary, read
 from components.problems.supervised import Supervised
 from components.registry import register
-from components.trouble import ConfigMismatchError, DataUnavailableError
 
 FILES = ("config.json", "model.safetensors")
 MARKS = 2  # places that RoBERTa's numbering of them leaves out

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 
 def check_vocabulary(problem: Supervised, name: str) -> int:

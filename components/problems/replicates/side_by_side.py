@@ -13,11 +13,11 @@ from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import BatchKind, Kind
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.metrics.undefined import stack_scores
 from components.problems.epochs import minibatches
 from components.problems.replicates.variants import Variants
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

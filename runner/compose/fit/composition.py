@@ -14,9 +14,9 @@ from components.registry import CHOSEN
 from runner.catalogue.declarations import component_class, read_declaration
 from runner.compose.build import build_component
 from runner.compose.fit.attacker_pairs import check_nested_attackers
-from runner.compose.named_files import note_checksums
 from runner.compose.parts import component_defaults, expand_component, known_keys, nested_parts
-from runner.mistakes import ConfigError
+from runner.compose.resolve import note_checksums
+from runner.errors import ConfigError
 
 Values = dict[str, Any]  # the full mapping of each role, or None
 Parts = dict[str, Any]  # the component of each role, or None

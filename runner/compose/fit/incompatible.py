@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 
 @dataclass(frozen=True)

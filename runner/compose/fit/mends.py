@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from components import registry
 from components.contracts.roles import Model
 from components.registry import CHOSEN
-from runner import conf_folders
 from runner.compose.fit.composition import Composition, problem_kinds
 from runner.compose.fit.incompatible import IncompatibleError, Offer, list_names
-from runner.mistakes import ConfigError, reading
+from runner.disk import conf_folders
+from runner.disk.read_yaml import reading
+from runner.errors import ConfigError
 
 # What a list is called that stands in for another, of which no name works.
 LEADS = {

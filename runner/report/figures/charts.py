@@ -245,7 +245,7 @@ def spread_chart(
     words: Mapping[str, str],
 ) -> Chart:
     """``spread``: columns method, group, metric, value."""
-    from components.figures.sequences.spread import logarithmic
+    from components.series.figures.spread import logarithmic
 
     metrics, methods, groups = (
         list(dict.fromkeys(table[c])) for c in ("metric", "method", "group")

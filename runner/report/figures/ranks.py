@@ -23,7 +23,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from runner.report.figures.picture import Picture
 from runner.report.results import TableLayout
-from runner.report.verdicts import LEVEL, compare, holm, scores_by_replicate
+from runner.statistics.paired_tests import LEVEL, compare, holm, scores_by_replicate
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import RankSpec
 

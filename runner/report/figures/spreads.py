@@ -23,7 +23,7 @@ def spreads(
         return {}
     import pandas as pd
 
-    from components.figures.sequences.spread import spread
+    from components.series.figures.spread import spread
 
     pictures = {}
     for spec in study.spreads:

@@ -95,7 +95,7 @@ def test_a_stuck_sensor_repeats_what_was_seen_and_leaves_what_is_missing(monkeyp
         [[[1.0], [float("nan")], [3.0], [float("nan")], [5.0], [6.0]]], dtype=torch.float64
     )
     stuck = torch.tensor([[False, False, True, True, True, False]])
-    where = "components.attackers.contamination.sensor_stuck.bursts"
+    where = "components.series.attackers.sensor_stuck.bursts"
     monkeypatch.setattr(where, lambda *_: stuck)
     _, rng = load("wiener_velocity", n_steps=2)
     out = component("attacker", "sensor_stuck").corrupt(Clean(y), rng)[0, :, 0]

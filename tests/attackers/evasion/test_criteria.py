@@ -18,7 +18,7 @@ from components.attackers.criteria import (
 )
 from components.attackers.evasion.loop import Ascent, ascend
 from components.contracts.predictive import Categorical
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 
 def test_the_difference_of_logits_ratio_is_its_equation():

@@ -17,11 +17,11 @@ from components.attackers.criteria import CRITERIA
 from components.attackers.evasion import loop
 from components.attackers.evasion.loop import Ascent, ascend
 from components.contracts.predictive import Categorical
+from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.posteriors.draws import Draws
 from components.posteriors.networks import Networks
 from components.posteriors.particles import BlockwiseParticles, Particles
 from components.posteriors.point_estimate import PointEstimate
-from components.trouble import ConfigMismatchError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 
 ACTIVATIONS = ("relu", "leaky_relu", "tanh", "gelu", "softplus", "identity")

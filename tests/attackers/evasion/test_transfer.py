@@ -12,9 +12,9 @@ from small_problems import classes, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
 from components.evaluation.security import security_curve
 from components.inference.defences.training_threat import TrainingThreat
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 EPS = [0.0, 0.1, 0.3]

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from scipy.optimize import linprog
 from small_games import friend_or_foe, greedy, invert, play, three_states
 
-from components.attackers.opponents.oracle import best_response
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Setting
-from components.trouble import ConfigMismatchError, DataUnavailableError
+from components.errors import ConfigMismatchError, DataUnavailableError
+from components.games.opponents.oracle import best_response
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 30)

@@ -19,8 +19,8 @@ from components.attackers.words.changes import change_sets, flip_words, possible
 from components.attackers.words.integer_programme import cheapest
 from components.attackers.words.word_insertion import WordInsertion
 from components.contracts.predictive import Categorical
+from components.errors import ConfigMismatchError
 from components.evaluation.security import security_curve
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 DIRECTIONS = ["insertion", "flip"]

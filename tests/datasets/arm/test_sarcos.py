@@ -21,7 +21,7 @@ from components.datasets import files
 from components.datasets.arm import sarcos, simulation
 from components.datasets.arm.protocol import make_partly_labelled, moments, observed_labels
 from components.datasets.arm.sarcos import Sarcos
-from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import STREAMS, Streams
 
 YAML = Path(__file__).parents[3] / "conf" / "dataset" / "sarcos.yaml"

@@ -13,7 +13,7 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.benchmarks import airlines, year
-from components.trouble import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
+from components.errors import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1, offline=True)

@@ -17,7 +17,7 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.benchmarks.uci_classification import SOURCES, _read, simulated_labels
 from components.datasets.tables.uci_regression import split_rows
-from components.trouble import (
+from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
     DataUnavailableError,

@@ -12,7 +12,7 @@ import torch
 from configured import component, load, made_job
 from pydantic import ValidationError
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 

@@ -14,8 +14,8 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.densities.posteriordb import SIMULATED, Posteriordb, paths
 from components.datasets.posteriordb_densities import DENSITIES
+from components.errors import DataUnavailableError, SimulatedDataWarning
 from components.posteriors.draws import Draws
-from components.trouble import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64

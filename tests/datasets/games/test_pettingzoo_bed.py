@@ -9,7 +9,7 @@ import pytest
 from configured import component, load
 from small_games import play
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 

@@ -8,8 +8,8 @@ import torch
 from configured import component, load
 from small_games import play, same
 
-from components.inference.games.policy_gradients.policy_gradient import PolicyGradient
-from components.metrics import games
+from components.games import game_scores as games
+from components.games.agents.policy_gradient import PolicyGradient
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 LEARNERS = {
@@ -193,7 +193,7 @@ def test_shares_of_no_moves_at_all_are_no_scores():
 
 def test_action_values_that_overflow_are_no_result():
     """Observations of hundreds of large numbers, at a learning rate that is too high for them."""
-    from components.trouble import NumericalError
+    from components.errors import NumericalError
 
     idle = component("attacker", "fixed_policy", plays="random")
     with pytest.raises(

@@ -8,8 +8,8 @@ import pytest
 from configured import load
 from parallel_envs import Plain
 
-from components.datasets.games.parallel_values import find_info_mask
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
+from components.games.environments.parallel_values import find_info_mask
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 

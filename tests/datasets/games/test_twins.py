@@ -13,9 +13,9 @@ from configured import component
 
 from components.contracts.games import Outcome
 from components.contracts.roles import Setting
-from components.datasets.games.coin_game import CoinEnvironment
-from components.datasets.games.data_sharing import Market
-from components.problems.table_environment import TableEnvironment
+from components.games.environments.coin_game import CoinEnvironment
+from components.games.environments.data_sharing import Market
+from components.games.environments.table_environment import TableEnvironment
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 40)

@@ -10,7 +10,7 @@ from configured import component
 
 from components.contracts.roles import Setting
 from components.datasets.images.mnist_files import enlarged_digits
-from components.trouble import DataUnavailableError, SimulatedDataWarning
+from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float32, 1, offline=True)

@@ -12,7 +12,7 @@ from configured import component, load
 
 from components.contracts.roles import Setting
 from components.datasets.images.cifar10 import ARCHIVE, read_cifar10
-from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 

@@ -15,7 +15,7 @@ from small_problems import component
 from components.contracts.roles import Setting
 from components.datasets.bundled import read_digits
 from components.datasets.images.mnist_files import enlarge, enlarged_digits
-from components.trouble import DataUnavailableError, SimulatedDataWarning
+from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 FIRST_TEN = {  # labels of the first test images, as anybody who has seen the sets knows them

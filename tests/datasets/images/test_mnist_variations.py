@@ -17,7 +17,7 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images.mnist_files import enlarged_digits, read_idx
 from components.datasets.images.mnist_variations import overlay, patches, photographs
-from components.trouble import DataUnavailableError, SimulatedDataWarning
+from components.errors import DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 FILES = component("dataset", "mnist_variations").files.paths

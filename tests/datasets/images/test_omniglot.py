@@ -18,7 +18,7 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.images import omniglot
 from components.datasets.images.omniglot import average_pixels, read_parts, read_whole
-from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 HERE = os.environ.get("RUNNER_DATA_DIR")

@@ -12,7 +12,7 @@ from known_targets import z_score
 from pydantic import ValidationError
 from small_sequences import run
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 X0 = (-7.5e3, 5e3, 1.1e3, 88.15, -60.53, 0.0)

@@ -11,8 +11,8 @@ import torch
 from configured import component, load
 
 from components.contracts.roles import Setting
-from components.datasets.forecasts import co2
-from components.trouble import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
+from components.errors import ConfigMismatchError, DataUnavailableError, SimulatedDataWarning
+from components.series.forecast_data import co2
 from runner.execution.rng import Streams
 
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))

@@ -7,8 +7,8 @@ import pytest
 import torch
 from configured import load
 
-from components.datasets.forecasts.retail_world import CHANNELS, REGRESSORS, RetailWorld
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
+from components.series.forecast_data.retail_world import CHANNELS, REGRESSORS, RetailWorld
 
 ALL = list(CHANNELS)
 

@@ -13,7 +13,7 @@ from configured import component, load
 
 from components.attackers.input_space import input_space
 from components.contracts.roles import Setting
-from components.trouble import (
+from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
     DataUnavailableError,

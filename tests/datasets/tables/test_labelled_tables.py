@@ -14,7 +14,7 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.tables import airfoil
 from components.datasets.tables.titanic import persons
-from components.trouble import (
+from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
     DataUnavailableError,

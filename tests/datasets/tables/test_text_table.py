@@ -13,7 +13,7 @@ from configured import component, load
 from components.contracts.roles import Setting
 from components.datasets.own.collinear import collinear
 from components.datasets.own.text_table import read_table
-from components.trouble import ConfigMismatchError, DamagedFileError
+from components.errors import ConfigMismatchError, DamagedFileError
 from runner.compose.settings import LEGACY_DEFAULTS
 from runner.execution.rng import Streams
 

@@ -20,7 +20,7 @@ from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.tables import uci_regression
 from components.datasets.tables.uci_regression import SHAPES, simulated_rows, split_rows
-from components.trouble import (
+from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
     DataUnavailableError,

@@ -13,7 +13,7 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.text.sms_spam import SmsSpam, bag, messages, most_frequent, words_of
-from components.trouble import DamagedFileError, DataUnavailableError, SimulatedDataWarning
+from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import Streams
 
 NOWHERE = Path("there-is-no-such-folder")

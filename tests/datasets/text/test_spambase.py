@@ -14,9 +14,9 @@ from small_problems import component
 
 from components.contracts.roles import Setting
 from components.datasets.text.spambase import Spambase, simulated_mails
-from components.trouble import DataUnavailableError, SimulatedDataWarning
+from components.errors import DataUnavailableError, SimulatedDataWarning
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 NOWHERE = Path("there-is-no-such-folder")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", NOWHERE))

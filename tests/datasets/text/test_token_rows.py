@@ -16,7 +16,7 @@ from components.datasets.text import imdb
 from components.datasets.text.imdb import read_imdb, words_of
 from components.datasets.text.review_files import simulated_reviews
 from components.datasets.text.token_rows import build_vocabulary, pad_rows, subwords, truncate_items
-from components.trouble import (
+from components.errors import (
     ConfigMismatchError,
     DamagedFileError,
     DataUnavailableError,

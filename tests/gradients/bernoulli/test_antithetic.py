@@ -13,8 +13,8 @@ from small_bernoulli import binary_rows, enumerated_elbo, flat, holm_p, small_dv
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.arms import dirichlet, gaussian, joint_lower_probability
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 ARMS = [("arms", {"n_samples": 3, "copula": copula}) for copula in ("dirichlet", "gaussian")]
 ANTITHETIC = pytest.mark.parametrize(

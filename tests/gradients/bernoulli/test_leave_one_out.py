@@ -27,9 +27,9 @@ from torch import Tensor
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.leave_one_out import DrawsWithSlope
+from runner.errors import ConfigError
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 F64 = torch.float64
 LEARN = pytest.mark.parametrize(("name", "keys"), [("double_cv", {}), ("rodeo", {"widths": [4]})])

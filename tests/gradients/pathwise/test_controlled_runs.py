@@ -13,7 +13,7 @@ from unlabelled_problems import real_rows
 from runner import CONF
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 VAE = component("model", "vae", latent_dim=2, widths=[3])
 LINEAR = component("model", "linear_regression", noise=0.25)

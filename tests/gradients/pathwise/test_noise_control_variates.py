@@ -14,9 +14,9 @@ from torch import nn
 from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.contracts.problems import Rows
+from components.errors import ConfigMismatchError
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import Told, control_variates, moment, spread
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -15,10 +15,10 @@ from torch import nn
 from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.contracts.problems import Batch, Rows
+from components.errors import ConfigMismatchError
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.surrogate import Derivatives, apply_affine, mean_path, path
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -12,9 +12,9 @@ from unlabelled_problems import real_rows
 
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component
+from runner.errors import ConfigError
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 LEARNING = {

@@ -8,8 +8,8 @@ import torch
 from pydantic import ValidationError
 from small_problems import classes, component, real, resumed, tensors, train
 
+from components.errors import ConfigMismatchError
 from components.inference.variational.mean_field_vi import MeanField
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -5,13 +5,13 @@ import torch
 from configured import defaults
 from small_problems import component, real, train
 
-from components.inference.alpha.row_scaled_gaussian import RowScaledGaussian
+from components.inference.alpha.full_rank_vi import RowScaledGaussian
 from components.inference.variational.global_gaussian import RowwiseLogJoint
 from components.maths.gaussian_kl import kl_gaussian
 from components.maths.optimizers import Adam
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 
 def full_rank(**changes):

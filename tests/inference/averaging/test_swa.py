@@ -11,8 +11,8 @@ from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
 from small_problems import classes, component, real, resumed, tensors, train
 from torch.nn import functional as F
 
+from components.errors import NumericalError
 from components.inference.averaging.path import training_input_batches
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[4], activation="tanh")

@@ -15,8 +15,8 @@ from configured import component, load
 from pydantic import ValidationError
 from small_sequences import run
 
-from components.metrics.predictive_loss import modal, predictive_loss, smallest, weights
-from components.trouble import ConfigMismatchError, IncompleteResultWarning
+from components.errors import ConfigMismatchError, IncompleteResultWarning
+from components.series.scores.predictive_loss import modal, predictive_loss, smallest, weights
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
 

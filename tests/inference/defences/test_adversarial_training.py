@@ -3,9 +3,9 @@ import torch
 from pydantic import ValidationError
 from small_problems import classes, component, resumed, tensors, train
 
+from components.errors import ConfigMismatchError
 from components.inference.defences.training_threat import TrainingThreat, mixed
 from components.posteriors.point_estimate import PointEstimate
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[6], activation="tanh")

@@ -8,10 +8,10 @@ from small_problems import classes, component, resumed, tensors, train
 from components.attackers.attacked import Attacked
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
 from components.inference.defences.particle_dynamics import per_particle_gradient
 from components.inference.log_joint import value_and_gradient
 from components.posteriors.particles import BlockwiseParticles, Particles
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -10,8 +10,8 @@ from small_problems import component, resumed, train
 from small_spam import words
 
 from components.attackers.attacked import Attacked
+from components.errors import ConfigMismatchError, IncompleteResultWarning
 from components.posteriors.particles import Particles
-from components.trouble import ConfigMismatchError, IncompleteResultWarning
 from runner.execution.rng import Streams
 
 F64 = torch.float64

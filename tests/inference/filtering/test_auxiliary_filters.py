@@ -14,8 +14,8 @@ from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.maths.particles.resampling import ancestors
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.models.state_space.stochastic_volatility import VolatilityModule
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.models.stochastic_volatility import VolatilityModule
 from runner.execution.rng import Streams
 
 NAN = math.nan

@@ -12,7 +12,7 @@ import torch
 from configured import component
 from small_sequences import run, sequence, system
 
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
 
 ONE = torch.ones(1, 1, dtype=torch.float64)

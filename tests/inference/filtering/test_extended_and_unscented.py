@@ -11,10 +11,10 @@ from configured import component, load
 from small_sequences import gappy, run, sequence, system
 
 from components.contracts.sequences import Observation
-from components.inference.gaussian_filtering.linearisation import tangent
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.problems.sequence import Sequence
-from components.trouble import ConfigMismatchError, NumericalError
+from components.errors import ConfigMismatchError, NumericalError
+from components.series.gaussian_filtering.linearisation import tangent
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
 NAMES = ("extended_kalman", "unscented_kalman")

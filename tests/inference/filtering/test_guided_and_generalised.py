@@ -14,21 +14,21 @@ from known_targets import z_score
 from small_sequences import run, sequence, system
 
 from components.contracts.sequences import Observation
-from components.inference.filtering.guided import propose
-from components.inference.filtering.losses import (
+from components.errors import ConfigMismatchError, QuestionableConfigWarning
+from components.series.filtering.guided import propose
+from components.series.filtering.losses import (
     log_beta_bound,
     log_beta_likelihood,
     log_gamma_likelihood,
     log_huber_likelihood,
     log_likelihood,
 )
-from components.inference.filtering.student_t_filter import log_student_t
-from components.models.state_space.lgssm import NoiseScales
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.models.state_space.stochastic_volatility import VolatilityModule
-from components.trouble import ConfigMismatchError, QuestionableConfigWarning
+from components.series.filtering.student_t_filter import log_student_t
+from components.series.models.lgssm import NoiseScales
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.models.stochastic_volatility import VolatilityModule
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 NAN = math.nan
 ONE = torch.ones(1, 1, dtype=torch.float64)
@@ -202,7 +202,7 @@ def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
     assert torch.equal(got.log_normaliser, exact.log_normaliser)
 
 
-@pytest.mark.filterwarnings("ignore::components.trouble.Doubtful")
+@pytest.mark.filterwarnings("ignore::components.errors.Doubtful")
 @pytest.mark.parametrize("proposal", ["transition", "optimal"])
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
 def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal):

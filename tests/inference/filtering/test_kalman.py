@@ -7,8 +7,8 @@ from configured import component, load
 from known_targets import z_score
 from small_sequences import run, sequence, system
 
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.problems.sequence import LinearGaussianSystem
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.sequence import LinearGaussianSystem
 from runner.execution.rng import Streams
 
 

@@ -7,8 +7,8 @@ import torch
 from configured import component, load
 from small_sequences import gappy, run, sequence, system
 
-from components.inference.gaussian_filtering.kalman_series import filter_series
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from components.series.gaussian_filtering.kalman_series import filter_series
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
 
 

@@ -9,7 +9,7 @@ import torch
 from configured import component, load
 from small_sequences import gappy, run, sequence, system
 
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from runner.execution.rng import Streams
 
 WEIGHTS = ("imq", "md", "tmd")

@@ -10,8 +10,8 @@ import torch
 from configured import component, load
 from small_problems import real
 
+from components.errors import ConfigMismatchError
 from components.problems.known_function import KnownFunction
-from components.trouble import ConfigMismatchError
 
 NUMBERS = [64, 128, 256, 512]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from configured import component, load
 
+from components.errors import ConfigMismatchError
 from components.inference.foundations import rules
 from components.inference.foundations.rules import Stopped
-from components.trouble import ConfigMismatchError
 
 RULES = ["fixed", "until_significant", "until_short", "negative_binomial"]
 

@@ -12,7 +12,7 @@ from configured import component
 from small_games import play, three_states
 
 from components.contracts.roles import Setting
-from components.inference.games.beliefs.bloom_counts import BloomCounts, largest_primes
+from components.games.beliefs.bloom_counts import BloomCounts, largest_primes
 from runner.execution.rng import Streams
 
 CHAINS = {"name": "markov_chains", "weights": [1.0, 2.0, 0.5], "learn": True}

@@ -9,10 +9,10 @@ from configured import component
 from small_games import play, same, stepped
 
 from components.contracts.roles import Setting
-from components.inference.games.beliefs.bloom_counts import BloomCounts
-from components.inference.games.compiled import arithmetic, table, uniforms
+from components.errors import ConfigMismatchError
+from components.games.beliefs.bloom_counts import BloomCounts
+from components.games.fast import arithmetic, table, uniforms
 from components.maths.compiled import loops
-from components.trouble import ConfigMismatchError
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 

@@ -9,8 +9,8 @@ from configured import component
 from small_games import same, stepped
 
 from components.contracts.roles import Setting
+from components.errors import ConfigMismatchError
 from components.maths.compiled import loops
-from components.trouble import ConfigMismatchError
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 

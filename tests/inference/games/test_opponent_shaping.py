@@ -11,9 +11,8 @@ from configured import component
 from small_games import play
 
 from components.contracts.roles import Setting
-from components.inference.games.policy_gradients.opponent_shaping import OpponentShaping
-from components.inference.games.policy_gradients.repeated import Repeated
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
+from components.games.agents.opponent_shaping import OpponentShaping, Repeated
 from runner.execution.rng import Streams
 
 SWAPPED = [0, 2, 1, 3, 4]  # states (a, b) seen from the other side

@@ -12,8 +12,8 @@ from small_games import mean_and_se, play
 from torch import Tensor
 
 from components.contracts.roles import Setting
-from components.inference.games.policy_gradients.policy_gradient import PolicyGradient
-from components.problems.game import Game
+from components.games.agents.policy_gradient import PolicyGradient
+from components.games.environments.game import Game
 from runner.execution.rng import Streams
 
 HIS = [0.6, 0.4]

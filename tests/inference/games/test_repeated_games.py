@@ -8,7 +8,7 @@ import torch
 from configured import component
 
 from components.contracts.roles import Setting
-from components.inference.games.policy_gradients.repeated import Repeated
+from components.games.agents.opponent_shaping import Repeated
 from runner.execution.rng import Streams
 
 GAMMA = 0.9

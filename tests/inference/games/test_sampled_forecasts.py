@@ -9,7 +9,7 @@ from configured import component
 from small_games import expectation, friend_or_foe, greedy, invert, mean_and_se, play, three_states
 
 from components.contracts.games import Turn
-from components.inference.games.exploration import ModelledPlayerExploration, exploration_rate
+from components.games.agents.exploration import ModelledPlayerExploration, exploration_rate
 from components.maths.policies import probabilities
 from runner.execution.rng import Streams
 

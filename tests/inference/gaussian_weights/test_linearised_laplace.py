@@ -7,8 +7,8 @@ import torch
 from small_problems import classes, component, real, resumed, tensors, train
 from torch import nn
 
+from components.errors import ConfigMismatchError, NumericalError
 from components.inference.gaussian_weights.linearised import gauss_newton, jacobian
-from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

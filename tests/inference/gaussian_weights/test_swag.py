@@ -6,9 +6,9 @@ import torch
 from small_nets import SMALL_LSTM, SMALL_VGG, images, texts
 from small_problems import classes, component, real, resumed, tensors, train
 
+from components.errors import NumericalError
 from components.inference.gaussian_weights.swag import SwagGaussian, SwagPosterior
 from components.inference.log_joint import value_and_gradient
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -8,6 +8,7 @@ import torch
 from configured import component
 from known_targets import F64, GaussianTarget, correlated, sampled
 
+from components.errors import NumericalError
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import (
     DualAveraging,
@@ -20,7 +21,6 @@ from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
 from components.metrics.diagnostics import split_rhat
-from components.trouble import NumericalError
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 

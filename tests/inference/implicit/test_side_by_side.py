@@ -6,9 +6,9 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
+from components.errors import ConfigMismatchError
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
-from components.trouble import ConfigMismatchError
 from runner.execution import checkpoint
 from runner.execution.rng import Streams
 

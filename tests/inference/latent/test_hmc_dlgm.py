@@ -13,10 +13,10 @@ from small_problems import train as trained
 from test_iwae import fisher, z_scores
 from unlabelled_problems import log_evidence, ppca, real_rows
 
+from components.errors import NumericalError
 from components.inference.latent.hmc_dlgm import joint_field
 from components.maths.row_hamiltonian import transition
 from components.models.latent.generative import log_normal
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 N = 12

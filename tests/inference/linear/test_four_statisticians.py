@@ -11,12 +11,12 @@ import torch
 from configured import load
 from small_problems import component, real
 
+from components.errors import ConfigMismatchError
 from components.inference.linear import statistical_risk
 from components.inference.linear.conjugate_bayes import region_radius
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import least_squares
 from components.posteriors.decisions import NormPower, Squared, to_samples
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -8,8 +8,8 @@ from known_targets import F64, GaussianTarget, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
 
 from components.contracts.capabilities import CAPABILITIES, Conditionals
+from components.errors import NumericalError
 from components.registry import get
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 REVERSED = NormalGamma(("tau", "mu"))

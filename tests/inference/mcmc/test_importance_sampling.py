@@ -9,12 +9,12 @@ from configured import component, load
 from exact_targets import TwoModes
 from known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
 
+from components.errors import ConfigMismatchError, NumericalError
 from components.inference.mcmc.laplace import derivatives, laplace, mode
 from components.inference.mcmc.t_mixture import TMixture
 from components.inference.mcmc.tails import tail_growth
 from components.metrics.diagnostics import pareto_k, weight_ess
 from components.posteriors.draws import Draws
-from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 

@@ -10,9 +10,9 @@ from known_targets import F64, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
 from torch.distributions import MultivariateNormal
 
+from components.errors import NumericalError
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc import mala
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 0.15}

@@ -9,10 +9,10 @@ from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without
 from known_targets import F64, correlated, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
 
+from components.errors import NumericalError
 from components.inference.mcmc import random_walk_mh
 from components.inference.mcmc.adaptation import factor, updated_moments
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 FIXED = {"warmup": 0, "step_size": 1.5}

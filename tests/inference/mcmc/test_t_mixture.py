@@ -11,6 +11,7 @@ import torch
 from exact_targets import TwoModes
 from known_targets import F64, GaussianTarget
 
+from components.errors import NumericalError
 from components.inference.mcmc.t_mixture import (
     TMixture,
     fit_mixture,
@@ -18,7 +19,6 @@ from components.inference.mcmc.t_mixture import (
     truncate_weights,
     update_mixture,
 )
-from components.trouble import NumericalError
 
 
 def generator(seed: int = 0) -> torch.Generator:

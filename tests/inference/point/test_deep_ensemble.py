@@ -5,7 +5,7 @@ import torch
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
-from components.trouble import ConfigMismatchError, NumericalError
+from components.errors import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[5], activation="tanh")

@@ -7,10 +7,10 @@ import pytest
 import torch
 from refined_targets import F64, gaussian, slope_of
 
+from components.errors import ConfigMismatchError
 from components.inference.hamiltonian.leapfrog import Phase, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.refined.kernels import KernelStep, negative_score, normal, slope
-from components.trouble import ConfigMismatchError
 
 ETA = torch.tensor(0.1, dtype=F64)
 H = 1.3

@@ -10,9 +10,9 @@ import torch
 from refined_targets import F64, MEAN, PRECISION, banana, gaussian, slope_of
 from torch.distributions import MultivariateNormal, kl_divergence
 
+from components.errors import NumericalError
 from components.inference.refined.kernels import KernelStep
 from components.inference.refined.path import Begun, Refinement
-from components.trouble import NumericalError
 
 ETA = torch.tensor(0.07, dtype=F64)
 I2 = torch.eye(2, dtype=F64)

@@ -12,8 +12,8 @@ from refined_targets import F64, TARGET, composed, trained, vis
 from small_problems import classes, resumed, tensors
 from small_problems import train as train_labels
 
+from components.errors import ConfigMismatchError, NumericalError
 from components.inference.refined.guides import sample_parameter_guide
-from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 LOGISTIC = component("model", "logistic_regression")

@@ -9,11 +9,11 @@ from configured import component, load
 from refined_targets import F64, PRECISION, TARGET, composed, gaussian, slope_of, trained, vis
 from small_problems import resumed, tensors
 
+from components.errors import ConfigMismatchError
 from components.inference.log_joint import value_and_gradient
 from components.inference.refined.guides import StepSize
 from components.inference.refined.kernels import KernelStep
 from components.inference.refined.path import Begun, Refinement
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 SERIES = {

@@ -14,10 +14,10 @@ from small_problems import classes, real, resumed, tensors, train
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc import control_variates
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 GRADIENTS = ["plain", "control_variate", "svrg"]

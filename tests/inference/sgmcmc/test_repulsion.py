@@ -10,6 +10,7 @@ from particle_systems import gradient_of_k, k
 from pydantic import ValidationError
 from torch import Tensor
 
+from components.errors import NumericalError
 from components.inference.sgmcmc import repulsion
 from components.inference.sgmcmc.repulsion import (
     Interaction,
@@ -17,7 +18,6 @@ from components.inference.sgmcmc.repulsion import (
     median_bandwidth,
     square_distances,
 )
-from components.trouble import NumericalError
 
 L, P, H = 4, 3, 1.7
 REPULSIVE = ["sgld_r", "sgdm_r", "adam_nr"]

@@ -11,8 +11,8 @@ from known_targets import z_score
 from pydantic import ValidationError
 
 from components.contracts.capabilities import LogJoint
+from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 SIGMA2 = torch.tensor([1.0, 0.25], dtype=torch.float64)

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 from runner.execution.execute import Run
 
 

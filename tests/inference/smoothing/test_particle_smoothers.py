@@ -14,10 +14,10 @@ from exact_smoothing import smoothed
 from known_targets import z_score
 from small_sequences import run, sequence
 
-from components.inference.smoothing import two_filter
-from components.inference.smoothing.transitions import pairs
-from components.models.state_space.linear_gaussian_ssm import LinearGaussianModule
-from components.problems.sequence import LinearGaussianSystem, Sequence
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.sequence import LinearGaussianSystem, Sequence
+from components.series.smoothing import two_filter
+from components.series.smoothing.transitions import pairs
 from runner.execution.rng import Streams
 
 SMOOTHERS = ["ffbs", "ffbsi", "two_filter"]
@@ -110,7 +110,7 @@ class Opaque(torch.nn.Module):
 
 @pytest.mark.parametrize("block", [1 << 20, 50])
 def test_pairs_are_transitions_and_weights_however_they_are_cut(monkeypatch, block):
-    monkeypatch.setattr("components.inference.smoothing.transitions.BLOCK", block)
+    monkeypatch.setattr("components.series.smoothing.transitions.BLOCK", block)
     g = torch.Generator().manual_seed(0)
     later, earlier = (torch.randn(3, k, 2, dtype=torch.float64, generator=g) for k in (5, 7))
     log_w = torch.log_softmax(torch.randn(3, 7, dtype=torch.float64, generator=g), 1)

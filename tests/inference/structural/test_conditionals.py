@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy import stats
 
-from components.inference.structural.sweep import Sweep
-from components.maths.series.time_varying import smooth_system
+from components.maths.time_varying import smooth_system
+from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, model, problem

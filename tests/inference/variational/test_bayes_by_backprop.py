@@ -10,8 +10,8 @@ from small_problems import classes
 from torch import distributions
 
 from components.inference.variational.bayes_by_backprop import EVERY
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 PROBLEM = classes(n=12, n_inputs=2, n_classes=2)
 

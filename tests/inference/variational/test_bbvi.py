@@ -12,14 +12,14 @@ from line_model import line_gaussian, line_gradient, line_rows
 from mean_field_families import F64, labels, log_joint, made, rows
 
 from components.contracts.problems import Rows
+from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint as whole
 from components.inference.variational.flexible_guide import FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
-from components.trouble import ConfigMismatchError
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 DENSITY = Rows(torch.zeros(1, 0, dtype=F64), 1.0)
 

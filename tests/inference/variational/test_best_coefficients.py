@@ -8,10 +8,10 @@ from torch import nn
 from unlabelled_problems import ppca, real_rows
 
 from components.contracts.problems import Rows
+from components.errors import ConfigMismatchError
 from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.pathwise.controlled import control_variates
 from components.inference.variational.laboratory.best_coefficients import best_ratios
-from components.trouble import ConfigMismatchError
 
 F64 = torch.float64
 

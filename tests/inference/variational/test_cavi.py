@@ -13,7 +13,7 @@ from mean_field_families import F64, fitted, grid, labels, log_joint, made, rows
 from scipy import integrate, optimize, stats
 from torch.nn import functional as F
 
-from components.trouble import ConfigMismatchError, NumericalError
+from components.errors import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 MODELS = two_parameters()

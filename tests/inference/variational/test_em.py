@@ -11,7 +11,7 @@ from configured import component, load
 from mean_field_families import F64, fitted, labels, log_joint, made
 from scipy import optimize
 
-from components.trouble import NumericalError
+from components.errors import NumericalError
 from runner.execution.rng import Streams
 
 

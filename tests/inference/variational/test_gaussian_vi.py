@@ -16,17 +16,17 @@ from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Rows
 from components.contracts.roles import Gradient, Model, Setting
+from components.errors import ConfigMismatchError, NumericalError
 from components.gradients.pathwise.reparam import Reparam
 from components.inference.variational import global_gaussian
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.models.linear.linear_regression import LinearRegressionModule
 from components.posteriors.variational import GaussianPosterior
-from components.trouble import ConfigMismatchError, NumericalError
 from runner import CONF
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 F64 = torch.float64
 LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)

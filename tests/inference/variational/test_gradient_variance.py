@@ -32,8 +32,8 @@ from components.inference.variational.laboratory.spread import (
 from runner import CONF
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 F64 = torch.float64
 LINEAR = component("model", "linear_regression", noise=0.25, prior_scale=1.2, intercept_scale=3.0)

@@ -13,6 +13,7 @@ from shallow_gp_problems import F64, problem, streams
 from small_problems import component
 from torch import nn
 
+from components.errors import NumericalError
 from components.inference.variational.lbfgs import flatten
 from components.maths.line_search.limited_memory import find_direction
 from components.maths.line_search.strong_wolfe import (
@@ -21,7 +22,6 @@ from components.maths.line_search.strong_wolfe import (
     Trial,
     strong_wolfe,
 )
-from components.trouble import NumericalError
 from runner.execution import checkpoint
 
 

@@ -18,8 +18,8 @@ from runner.compose.build import build_component, nested_components
 from runner.compose.config import prepare
 from runner.compose.fit.pairs import check_pairs
 from runner.compose.parts import expand_component, nested_roles
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 VAE_DIGITS = ["+experiment=vae_digits", "smoke=true"]
 

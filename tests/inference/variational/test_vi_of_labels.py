@@ -14,8 +14,8 @@ from components.problems.supervised import Supervised
 from runner.compose.build import build_component
 from runner.compose.config import prepare
 from runner.compose.parts import expand_component
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 F64 = torch.float64
 LABELS = ["+experiment=cv_dgp", "smoke=true"]

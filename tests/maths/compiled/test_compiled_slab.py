@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from components.maths.compiled import loops
-from components.maths.compiled import spike_slab as compiled
-from components.maths.conditionals import spike_slab
-from components.maths.conditionals.spike_slab import SpikeSlab
+from components.series.conditionals import spike_slab
+from components.series.conditionals.spike_slab import SpikeSlab
+from components.series.fast import spike_slab as compiled
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 

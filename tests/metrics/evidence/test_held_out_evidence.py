@@ -12,13 +12,13 @@ from configured import component, load
 from unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.contracts.problems import Rows
+from components.errors import ConfigMismatchError
 from components.maths.row_hamiltonian import transition
 from components.metrics.evidence import annealed, proposal
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from components.problems.unlabelled import Unlabelled
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 N = 25

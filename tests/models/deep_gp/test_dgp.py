@@ -12,11 +12,11 @@ from torch import nn
 
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.models.deep_gp.layer import GPLayer
 from components.problems.supervised import Supervised
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -12,8 +12,8 @@ from torch.distributions import MultivariateNormal
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import Batch
+from components.inference.variational.dsvi import natural_step
 from components.maths.kernels import kernel
-from components.maths.natural_gradient import natural_step
 from components.models.deep_gp.build import (
     TaskSpecificProcesses,
     build_shared_and_specific,

@@ -7,8 +7,8 @@ import torch
 from small_nets import texts
 from small_problems import classes, component, train
 
+from components.errors import ConfigMismatchError
 from components.models.estimators.word_counts import sparse_counts, to_word_counts
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 FIT = component("inference", "fit")

@@ -10,7 +10,7 @@ from small_problems import classes, component
 from small_spam import words
 
 from components.contracts.capabilities import CAPABILITIES
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 

@@ -11,7 +11,7 @@ from configured import component
 from small_games import play, three_states
 
 from components.contracts.roles import Setting
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path(), torch.device("cpu"), torch.float64, 4)

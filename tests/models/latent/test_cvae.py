@@ -9,8 +9,8 @@ from class_rows import C, N, built, by_quadrature, problem
 from configured import component, load
 from small_problems import classes, train
 
+from components.errors import ConfigMismatchError
 from components.models.latent.cvae import class_evidence
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 

@@ -13,9 +13,9 @@ from small_problems import component, real
 from torch.autograd import gradcheck
 
 from components.contracts.capabilities import CAPABILITIES
+from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
 from components.maths.conjugate_regression import coefficients
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -12,8 +12,8 @@ from torch import distributions as d
 from torch.autograd import gradcheck
 
 from components.contracts.capabilities import CAPABILITIES
+from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -9,12 +9,12 @@ from sklearn.linear_model import Ridge as Peer
 from sklearn.linear_model import RidgeCV
 from small_problems import component, real, train
 
+from components.errors import NumericalError
 from components.models.linear.ridge import (
     effective_parameters,
     generalised_cross_validation,
     ridge_path,
 )
-from components.trouble import NumericalError
 from runner.execution.rng import Streams
 
 F64 = torch.float64

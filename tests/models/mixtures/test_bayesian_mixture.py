@@ -14,8 +14,8 @@ from mean_field_families import F64, fitted, made, rows
 from scipy import stats
 
 from components.contracts.capabilities import CAPABILITIES
+from components.errors import ConfigMismatchError, NumericalError
 from components.metrics.unlabelled.clusters import adjusted_rand
-from components.trouble import ConfigMismatchError, NumericalError
 from runner.execution.rng import Streams
 
 

@@ -13,10 +13,10 @@ from configured import component, load
 from small_partitions import log_marginal, small_rows
 
 from components.contracts.problems import Rows
+from components.errors import ConfigMismatchError
 from components.models.mixtures.dp_mixture import DpMixtureModule
 from components.models.mixtures.gaussian_mixture import GaussianMixtureModule
 from components.models.mixtures.stick_ascent import log_shares
-from components.trouble import ConfigMismatchError
 
 ALPHA, T = 1.7, 3
 X, PRIOR = small_rows(4)

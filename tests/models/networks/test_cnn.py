@@ -7,8 +7,8 @@ from torch.nn import functional as F
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
 from components.models.networks.strided_convolution import convolve
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 

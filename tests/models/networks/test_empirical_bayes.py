@@ -7,11 +7,11 @@ import torch
 from offered_pairs import check_pairs
 from small_problems import component, real
 
+from components.errors import ConfigMismatchError
 from components.models.networks.empirical_bayes import EmpiricalBayesNetwork
 from components.models.networks.feed_forward import FeedForward
-from components.trouble import ConfigMismatchError
+from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 SMALL = {"widths": [4, 3], "activation": "leaky_relu"}
 

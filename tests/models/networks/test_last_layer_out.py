@@ -7,9 +7,9 @@ import pytest
 import torch
 from small_problems import classes, component, real
 
+from components.errors import ConfigMismatchError
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.models.networks.last_layer_out import LastLayerMarginal
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 NETWORKS = {

@@ -9,8 +9,8 @@ from small_nets import SMALL_VGG, images
 from small_problems import classes, component, train
 from torch import nn
 
+from components.errors import ConfigMismatchError
 from components.models.networks.vgg import BLOCKS
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 

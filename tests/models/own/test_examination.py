@@ -10,7 +10,7 @@ from small_problems import classes, real, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.class_outputs import guess_output_kind, to_logits
-from components.trouble import ConfigMismatchError, QuestionableConfigWarning
+from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 
 

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from small_problems import classes, real, train
 from torch import nn
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 PLACE = "own_things:Net"

@@ -14,9 +14,9 @@ from safetensors.torch import save_file
 from small_problems import classes, real
 from torch import nn
 
+from components.errors import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
 from components.models.own.ordinary_layers import _natural
 from components.models.own.weights_file import expand_binary_head
-from components.trouble import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
 from runner.execution.rng import Streams
 
 

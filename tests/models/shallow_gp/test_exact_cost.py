@@ -16,11 +16,12 @@ import yaml
 from shallow_gp_problems import problem, streams
 
 from components import memory
+from components.errors import ConfigMismatchError, HighCostWarning
 from components.models.shallow_gp import exact_cost
 from components.models.shallow_gp.labels import Labels
 from components.registry import get
-from components.trouble import ConfigMismatchError, HighCostWarning
-from runner import CONF, cli
+from runner import CONF
+from runner.commands import cli
 
 SMOKE = ["+experiment=sarcos_mdgp", "smoke=true", "tracking=false"]
 GIB = 2**30

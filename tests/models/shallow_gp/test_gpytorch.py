@@ -10,7 +10,7 @@ from configured import component
 from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
 from small_problems import classes, real, train
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
 
 

@@ -9,8 +9,8 @@ import torch
 from shallow_gp_problems import problem, scatter_parameters, streams
 from small_problems import component
 
+from components.errors import ConfigMismatchError
 from components.models.shallow_gp.gpytorch_kernel import parse_kernel
-from components.trouble import ConfigMismatchError
 
 OURS = {
     "matern52": "ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=D))",

@@ -11,7 +11,7 @@ from known_targets import z_score
 from torch.distributions import MultivariateNormal
 
 from components.contracts.capabilities import missing
-from components.models.state_space.tan import TerrainNavigation
+from components.series.models.tan import TerrainNavigation
 
 MOTION = (2.0, 2.0, 6.0, 0.29, 0.456, 2.3)
 

@@ -9,7 +9,7 @@ from small_nets import texts
 from small_problems import component, resumed, tensors, train
 from torch.nn import functional as F
 
-from components.trouble import ConfigMismatchError, DataUnavailableError
+from components.errors import ConfigMismatchError, DataUnavailableError
 from runner.execution.rng import Streams
 
 # one layer of random weights

@@ -9,8 +9,8 @@ from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, texts
 from small_problems import classes, component, train
 from torch.nn import functional as F
 
+from components.errors import ConfigMismatchError
 from components.models.text.text_transformer import positions
-from components.trouble import ConfigMismatchError
 from runner.execution.rng import Streams
 
 BOTH = pytest.mark.parametrize(

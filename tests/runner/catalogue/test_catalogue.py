@@ -21,7 +21,7 @@ from runner.catalogue.list_and_show import (
 from runner.catalogue.partners import partners
 from runner.compose.parts import nested_roles
 from runner.disk.yaml_comments import read_file, read_keys
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 FILES = sorted(CONF.rglob("*.yaml"))
 COMPONENTS = [(role, name) for role in registry.ROLES for name in registry.names(role)]
@@ -29,7 +29,10 @@ COMPONENTS = [(role, name) for role in registry.ROLES for name in registry.names
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "runner.cli", *argv], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "runner.commands.cli", *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
@@ -226,7 +229,7 @@ def test_show_of_a_component(capsys):
     assert main(["show", "inference/level_k"]) == 0
     out = capsys.readouterr().out
     assert "model     q_linear, q_network, q_table" in out
-    assert "components/inference/games/level_k.py" in out
+    assert "components/games/agents/level_k.py" in out
     assert "Algorithm 4.1" in out
     rows = {
         line.split("\t")[0]: line.split("\t")[1:]
@@ -278,7 +281,7 @@ def test_a_derived_experiment_shows_all_that_it_is_composed_of(monkeypatch, tmp_
         (tmp_path / "experiment" / f"{name}.yaml").write_text(
             f"defaults: [{base}, override /model: {name}]\n"
         )
-    monkeypatch.setattr("runner.conf_folders.CONF", tmp_path)
+    monkeypatch.setattr("runner.disk.conf_folders.CONF", tmp_path)
     assert selected_components(
         yaml.safe_load((tmp_path / "experiment" / "a.yaml").read_text())
     ) == {"model": "a"}

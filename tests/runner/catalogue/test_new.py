@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from components import registry
-from runner.mistakes import ConfigError
-from runner.new.new import COMMANDS, create, main
-from runner.plugins import import_plugins
+from runner.catalogue.new import COMMANDS, create, main
+from runner.catalogue.plugins import import_plugins
+from runner.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = [role for role in COMMANDS if role not in ("experiment", "study")]
@@ -106,5 +106,5 @@ def test_the_test_passes_and_the_command_runs_as_it_is_printed(role, tmp_path, c
         if line.startswith("run it")
     )
     words = shlex.split(command.split(" && ")[0])[1:]
-    done = called(tmp_path, "-m", "runner.cli", *words, "tracking=false")
+    done = called(tmp_path, "-m", "runner.commands.cli", *words, "tracking=false")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,7 +8,7 @@ import pytest
 from runner.compose.config import build
 from runner.compose.overrides import compose_in_full, explicit_keys, split_hydra_config
 from runner.compose.resolve import ResolvedConfig, resolve
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 DIGITS, CO2 = "+experiment=digits_fgsm", "+experiment=structural_co2"
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 LEADS = [
     r"models that [a-z ]*", r"inference that [a-z ]*(?:model=\w+)?", r"attackers that [a-z ]*", "there are", "use one of",

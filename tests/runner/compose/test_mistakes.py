@@ -95,7 +95,7 @@ def own_files(tmp_path, monkeypatch):
 def told(argv, tmp_path, monkeypatch, capfd):
     """What a mistake is answered by, in this process, so that torch is imported once for all of
     them."""
-    from runner import cli
+    from runner.commands import cli
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["runner", *argv])
@@ -137,7 +137,7 @@ def test_the_table_is_long():
 
 
 def test_hydra_still_says_its_version(monkeypatch, capfd):
-    from runner import cli
+    from runner.commands import cli
 
     monkeypatch.setattr(sys, "argv", ["runner", "--version"])
     with pytest.raises(SystemExit) as exit_:
@@ -148,8 +148,8 @@ def test_hydra_still_says_its_version(monkeypatch, capfd):
 
 def test_a_target_without_a_gradient(make_job, monkeypatch):
     from components.problems.density import Density
+    from runner.errors import ConfigError
     from runner.execution.execute import run
-    from runner.mistakes import ConfigError
 
     job = make_job(MOG, "smoke=true")
     load = type(job.dataset).load
@@ -179,8 +179,8 @@ def test_few_draws_are_said_before_the_run(make_job, steps, said):
     RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 8 GiB"),
 ])  # fmt: skip
 def test_memory_that_runs_out(make_job, monkeypatch, error):
+    from runner.errors import RunFailure
     from runner.execution.execute import run
-    from runner.mistakes import RunFailure
     from runner.record.facts import read
 
     job = make_job(MOG, "smoke=true")
@@ -203,7 +203,7 @@ def test_memory_that_runs_out(make_job, monkeypatch, error):
 def test_device_without_gpu(make_job):
     import torch
 
-    from runner.mistakes import ConfigError
+    from runner.errors import ConfigError
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
@@ -234,7 +234,7 @@ def test_a_launcher_chosen_too_late(tmp_path):
 
 
 def test_output_folder_that_cannot_be_made(tmp_path, monkeypatch, capfd):
-    from runner import cli
+    from runner.commands import cli
 
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(
@@ -251,7 +251,7 @@ def test_output_folder_that_cannot_be_made(tmp_path, monkeypatch, capfd):
 
 
 def test_an_error_is_called_by_its_own_name(tmp_path):
-    from runner.mistakes import RunFailure
+    from runner.errors import RunFailure
     from runner.record.record import disk_failure
 
     folder = tmp_path / "outputs" / "run"

@@ -11,11 +11,11 @@ import torch
 from configured import made_job
 from safetensors.torch import save_file
 
-from components.trouble import ConfigMismatchError
+from components.errors import ConfigMismatchError
 from runner.compose.data_state import data_state
+from runner.errors import ConfigError
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
-from runner.mistakes import ConfigError
 
 VICTIM = ["dataset=digits", "model=state_dict", "inference=fixed"]
 NET = ["dataset=digits", "model=module", "model.class_path=own_things:Net", "inference=fixed"]

@@ -13,7 +13,7 @@ from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Model
 from components.problems.supervised import Supervised
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 
 class BareModule(nn.Module):

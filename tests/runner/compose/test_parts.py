@@ -12,8 +12,8 @@ from omegaconf import OmegaConf
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.compose.parts import nested_names, nested_roles
+from runner.errors import ConfigError
 from runner.execution.artefacts import references
-from runner.mistakes import ConfigError
 
 WORST = ["+experiment=digits_fgsm", "attacker=worst_case", "tracking=false"]
 
@@ -145,7 +145,7 @@ def test_keys_of_a_part_that_the_component_chose_itself():
 
 def test_a_sweep_over_parts_and_their_keys(tmp_path):
     """The jobs of a sweep compose in Hydra's launcher, one by one."""
-    command = [sys.executable, "-m", "runner.cli", "-m", "+experiment=digits_fgsm", "smoke=true", "attacker=transfer",
+    command = [sys.executable, "-m", "runner.commands.cli", "-m", "+experiment=digits_fgsm", "smoke=true", "attacker=transfer",
                "attacker.attack=pgd,bim", "attacker.attack.steps=2,3", "tracking=false", "dataset.n_train=60",
                "dataset.n_test=10", "steps=2", f"output_dir={tmp_path}"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 
 DIGITS = ["dataset=digits", "model=mlp", "inference=map", "steps=5", "attacker=pgd"]
 

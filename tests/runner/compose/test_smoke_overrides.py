@@ -20,7 +20,7 @@ def test_a_component_that_was_swapped_is_made_small_too(make_job):
 def test_a_key_the_user_set_is_never_left_out_silently(make_job):
     import pytest
 
-    from runner.mistakes import ConfigError
+    from runner.errors import ConfigError
 
     with pytest.raises(ConfigError, match=r"model\.tpo: unknown key"):
         make_job("+experiment=sarcos_mdgp", "model=smdgp", "+model.tpo=independent")

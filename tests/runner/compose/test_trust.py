@@ -16,18 +16,18 @@ from matplotlib.figure import Figure
 
 from components.figures.labels import readable
 from components.registry import _registered
-from runner import cli
+from runner.catalogue.plugins import confirm_import
+from runner.commands import cli
 from runner.compose import guard
-from runner.csv_cells import escape_cell, unescape_cell
-from runner.mistakes import ConfigError
-from runner.plugins import confirm_import
+from runner.disk.inside import inside, real_file
+from runner.errors import ConfigError
 from runner.record.facts import complete, read
-from runner.record.inside import inside, real_file
 from runner.record.record import Record
 from runner.report.details import list_record_figures
 from runner.report.report import markdown
 from runner.study import job_pool, snapshot
 from runner.study.definition import StudyDefinition
+from runner.terminal.csv_cells import escape_cell, unescape_cell
 
 ROOT = Path(__file__).resolve().parents[3]
 WALK = re.search(r"```python\n(# walk\.py.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)  # type: ignore[union-attr]

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 import runner
-from runner import cli, conf_folders
+from runner.commands import cli
+from runner.commands.resume import read_run_config
+from runner.disk import conf_folders
 from runner.disk.yaml_limits import (
     DEEPEST,
     MAX_VALUES,
@@ -19,10 +21,9 @@ from runner.disk.yaml_limits import (
     check_values,
     read_yaml,
 )
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.python.words import words_of
-from runner.record.compare import load
-from runner.resume import read_run_config
+from runner.report.compare import load
 from runner.study.definition import load_study
 from runner.study.snapshot import load as load_snapshot
 from tests.made_records import made_record

@@ -9,9 +9,9 @@ import pytest
 import xarray
 
 from components.posteriors.draws import Draws
+from runner.errors import RunFailure
 from runner.execution import artefacts
 from runner.execution.execute import run
-from runner.mistakes import RunFailure
 from runner.record.facts import read
 from runner.tracking.mirror import Mirror, open_client
 

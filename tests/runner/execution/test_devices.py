@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from runner import resume
+from runner.commands import resume
+from runner.errors import ConfigError
 from runner.execution import checkpoint
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.execution.signals import RunInterruptedError
-from runner.mistakes import ConfigError
 from runner.record.facts import read
 
 GAME = ("+experiment=friend_or_foe", "smoke=true", "checkpoint_every=10", "eval_every=20")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from components.metrics import regression
-from runner import cli
+from runner.commands import cli
 from runner.execution import checkpoint
 from runner.record import record
 from runner.record.facts import read

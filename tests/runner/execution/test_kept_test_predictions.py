@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from runner.errors import ConfigError
 from runner.execution.execute import run
-from runner.mistakes import ConfigError
 
 UCI = ["dataset=uci_regression", "dataset.set=yacht", "dataset.simulated=true", "model=mlp", "model.widths=[3]",
        "inference=map", "steps=3"]  # fmt: skip

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from components.datasets import files
-from runner import app, console
+from runner.commands import app
 from runner.compose.overrides import compose
 from runner.record.facts import read
+from runner.terminal import printer
 
 # One run of each family; they share a process, in which a module that is imported once stays.
 FAMILIES = ["friend_or_foe", "wiener_velocity", "mog", "posteriordb", "four_statisticians", "multitask_toy", "bnn_uci",
@@ -74,7 +75,7 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
     argv, folder = finished
     with monkeypatch.context() as slowly:
         slowly.setattr(app, "find_finished_run", lambda _: None)
-        slowly.setattr(console.out, "_width", console.WIDEST)
+        slowly.setattr(printer.out, "_width", printer.WIDEST)
         capsys.readouterr()
         assert app.attempt(*compose(argv)).code == 0
     before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from components.problems.supervised import Supervised
+from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint
 from runner.execution.execute import run
 from runner.execution.signals import RunInterruptedError, RunPrunedError
-from runner.mistakes import ConfigError, RunFailure
 from runner.record import record
 from runner.record.facts import read
 from runner.record.lines import read_lines
@@ -90,7 +90,7 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
 
 
 def test_runner_resume_needs_no_command_line(make_job, tmp_path, monkeypatch, undisturbed):
-    from runner import resume
+    from runner.commands import resume
 
     def stop(step, _):
         raise RunPrunedError(f"at {step}")

@@ -41,7 +41,7 @@ def three(tmp_path):
     return tmp_path
 
 
-@pytest.mark.filterwarnings("ignore::runner.mistakes.RunnerWarning")
+@pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")
 def test_a_row_a_run(three):
     table = runs(three)
     assert list(table["id"]) == ["bbbb", "aaaa", "cccc"]  # by when they began
@@ -56,7 +56,7 @@ def test_a_row_a_run(three):
     assert row["record"] == str(three / "made" / "aaaa")
 
 
-@pytest.mark.filterwarnings("ignore::runner.mistakes.RunnerWarning")
+@pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
@@ -73,7 +73,7 @@ def test_filters_are_columns_or_keys(three, filters, found):
     assert list(runs(three, **filters)["id"]) == found
 
 
-@pytest.mark.filterwarnings("ignore::runner.mistakes.RunnerWarning")
+@pytest.mark.filterwarnings("ignore::runner.errors.RunnerWarning")
 def test_settings_are_columns_and_mistakes_name_the_nearest(three, tmp_path):
     assert list(runs(three, settings=["inference.lr"])["inference.lr"]) == [0.5, 0.1, 0.1]
     for given in ({"settings": ["inference.lrr"]}, {"inference": {"lrr": 1}}):

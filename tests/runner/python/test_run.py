@@ -18,9 +18,10 @@ from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from components.errors import NumericalError
 from components.problems.supervised import Supervised
-from components.trouble import NumericalError
-from runner import CONF, ConfigError, RunFailure, app, load, run
+from runner import CONF, ConfigError, RunFailure, load, run
+from runner.commands import app
 from runner.compose.overrides import compose
 from runner.execution import duties, execute
 from runner.python.words import words_of

@@ -8,12 +8,12 @@ import os
 
 import pytest
 
+from runner.commands.resume import read_run_config
+from runner.disk.lock import is_locked
 from runner.disk.plain_file import read_plain
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.record.facts import load_facts, read_config
 from runner.record.lines import read_lines
-from runner.record.lock import is_locked
-from runner.resume import read_run_config
 from tests.made_records import made_record
 
 

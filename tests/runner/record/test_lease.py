@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.record import lease
 from runner.record.record import Record
 
@@ -168,7 +168,7 @@ def test_a_run_that_lost_its_lease_writes_nothing(make_job):
 TWO = """
 import os, sys, time
 from pathlib import Path
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.record import lease
 lease.HEARTBEAT_SECONDS, lease.HEARTBEAT_TIMEOUT_SECONDS, lease.POLL_SECONDS = 0.2, 1.0, 0.05
 folder, name = Path(sys.argv[1]), sys.argv[2]

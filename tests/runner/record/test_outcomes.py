@@ -10,8 +10,8 @@ import pytest
 from made_records import made_record
 
 from runner.python.comparing import compare
-from runner.record.compare import difference_rows, load
 from runner.record.outcomes import mcnemar, outcomes_file, read_outcomes, write_outcomes
+from runner.report.compare import difference_rows, load
 
 
 def labels(n: int = 103, seed: int = 0, share: float = 0.7) -> np.ndarray:

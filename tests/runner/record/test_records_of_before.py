@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from runner import console, resume
-from runner.app import attempt
-from runner.record import compare
+from runner.commands import resume
+from runner.commands.app import attempt
 from runner.record.facts import read
+from runner.report import compare
 from runner.report.report import main as report
+from runner.terminal import printer
 
 ARCHIVE = Path(__file__).parent.parent.parent / "fixtures" / "records" / "records.tar.xz"
 with tarfile.open(ARCHIVE) as opened:
@@ -71,7 +72,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
 
 def test_a_run_that_was_done_is_shown_as_it_was(records, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(shutil.copytree(records / "done", tmp_path / "done"))
-    monkeypatch.setattr(console.out, "_width", 160)
+    monkeypatch.setattr(printer.out, "_width", 160)
     (folder,) = Path("outputs").glob("mog/*")
     cfg = OmegaConf.load(folder / "config.yaml")
     experiment = cfg.pop("experiment")

@@ -10,12 +10,12 @@ import pytest
 
 import runner
 from runner import RunnerWarning
-from runner.mistakes import ConfigError
-from runner.record import compare
+from runner.commands.resume import main as resume
+from runner.errors import ConfigError
 from runner.record.facts import UnreadableRecordError, load_facts, read
 from runner.record.lines import readable_lines
 from runner.record.record import find, runs
-from runner.resume import main as resume
+from runner.report import compare
 from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.system import clean
 from runner.tracking.content import InvalidRecordError, RecordContent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.published import load_published
+from runner.statistics.published import load_published
 
 BPF, T, APF = "bootstrap_filter", "student_t_filter", "auxiliary_filter"
 PRINTED = {  # the label in print of each row whose label is wrong there

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.report.earlier_scores import HEADER, read_earlier
 from runner.report.report import main
 from runner.report.results import layout_table

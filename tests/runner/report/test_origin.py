@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from test_report import NOISE, STUDY, record, study  # noqa: F401
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.report import report
 from runner.report.differs import differs
 from runner.report.origin import path_of, read_kept_scores

@@ -17,7 +17,7 @@ from test_report import NOISE, STUDY, record, study  # noqa: F401
 
 from components.figures.style import PALETTE
 from runner.report import report
-from runner.report.interactive import as_json
+from runner.report.report import as_json
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 NEEDS = pytest.mark.skipif(BROWSER is None, reason="no browser here: apt-get install chromium")

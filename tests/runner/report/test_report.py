@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from runner import CONF
-from runner.mistakes import ConfigError, RunnerWarning
-from runner.published import Published, load_published
+from runner.errors import ConfigError, RunnerWarning
 from runner.record.facts import read
 from runner.record.outcomes import write_outcomes
 from runner.report import report
@@ -25,6 +24,7 @@ from runner.report.figures.evolutions import evolutions, training_seconds
 from runner.report.figures.spreads import spreads
 from runner.report.report import main
 from runner.report.results import layout_table, scores, step_times
+from runner.statistics.published import Published, load_published
 from runner.study import snapshot
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import FrozenRun, Snapshot

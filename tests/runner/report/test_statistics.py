@@ -12,10 +12,18 @@ from pydantic import ValidationError
 from scipy import stats
 
 from runner import CONF
-from runner.mistakes import ConfigError
-from runner.published import Published, PublishedNumber, format_mean, load_published
+from runner.errors import ConfigError
 from runner.report.results import scores
-from runner.report.verdicts import PairedDifference, Summary, best, compare, holm, judge, summarise
+from runner.statistics.paired_tests import (
+    PairedDifference,
+    Summary,
+    best,
+    compare,
+    holm,
+    judge,
+    summarise,
+)
+from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
 from runner.study.definition import TableSpec
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.study import job_queue, snapshot, study
 from runner.study.cluster_job import ClusterJob, create_cluster_jobs
 from runner.study.definition import StudyDefinition
@@ -167,7 +167,7 @@ def launched(
     command = [
         python,
         "-m",
-        "runner.cli",
+        "runner.commands.cli",
         "study",
         str(file),
         "--output-dir",

@@ -10,8 +10,7 @@ import yaml
 
 from runner.study import snapshot, study
 from runner.study.definition import StudyDefinition
-from runner.study.gpus import GpuSlots, visible
-from runner.study.job_pool import JobPool
+from runner.study.job_pool import GpuSlots, JobPool, visible
 from runner.study.snapshot import FrozenRun, Snapshot
 
 CUDA, CPU = {"device": "cuda", "threads": 1}, {"device": "cpu", "threads": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.study.study import main
 
 WHOLE = """name: own

@@ -14,7 +14,7 @@ import threading
 import pytest
 import yaml
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.study import choice, snapshot, study
 from runner.study.definition import StudyDefinition, load_study, plan
 from runner.study.display import StudyDisplay
@@ -317,7 +317,14 @@ def test_a_damaged_snapshot_is_a_mistake_in_one_line(made):
 @pytest.mark.slow
 def test_a_study_from_launch_to_report(path, tmp_path):
     def runner(*arguments):
-        command = [sys.executable, "-m", "runner.cli", *arguments, "--output-dir", str(tmp_path)]
+        command = [
+            sys.executable,
+            "-m",
+            "runner.commands.cli",
+            *arguments,
+            "--output-dir",
+            str(tmp_path),
+        ]
         return subprocess.run(command, capture_output=True, text=True)
 
     first = runner("study", str(path), "--jobs", "2")

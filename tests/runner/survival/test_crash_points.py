@@ -12,7 +12,7 @@ from crashes import Crashes, contents, differences, drawn
 from matplotlib.figure import Figure
 
 from components import registry
-from components.trouble import NumericalError
+from components.errors import NumericalError
 from runner.execution import blocks
 from runner.execution.execute import run
 

@@ -15,7 +15,7 @@ import pytest
 from crashes import Crashes, drawn
 from matplotlib.figure import Figure
 
-from runner import resume
+from runner.commands import resume
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.execution.execute import run

@@ -41,7 +41,7 @@ def sweep(output_dir: Path, *arguments: str) -> list[dict]:
     command = [
         sys.executable,
         "-m",
-        "runner.cli",
+        "runner.commands.cli",
         "-m",
         "+experiment=mog",
         "smoke=true",
@@ -74,7 +74,7 @@ def test_a_job_that_fails_leaves_the_others(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "runner.cli",
+        "runner.commands.cli",
         "-m",
         "+experiment=mog",
         "smoke=true",

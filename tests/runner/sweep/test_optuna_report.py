@@ -10,7 +10,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState, create_trial
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.sweep import kept, table
 from runner.sweep.best import show_best
 from runner.sweep.optuna_report import importances, write_report

@@ -20,9 +20,9 @@ from omegaconf import DictConfig
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
+from runner.compose.objectives import Objective
+from runner.errors import ConfigError
 from runner.execution.signals import RunInterruptedError, RunPrunedError
-from runner.mistakes import ConfigError
-from runner.sweep.objectives import Objective
 from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import absolute, distribution, sampler, storage
 from runner.sweep.study_facts import apart, build_study_facts, name_of, upgrade_study_facts

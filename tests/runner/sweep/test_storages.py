@@ -21,7 +21,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.sweep.search_space import absolute, storage
 
 
@@ -110,7 +110,7 @@ def swept(folder: Path, url: str) -> optuna.Study:
     command = [
         sys.executable,
         "-m",
-        "runner.cli",
+        "runner.commands.cli",
         "-m",
         "+experiment=friend_or_foe",
         "smoke=true",
@@ -194,7 +194,7 @@ def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgre
             ["sync", "--output-dir", tmp_path],
         ):
             done = subprocess.run(
-                [sys.executable, "-m", "runner.cli", *command],
+                [sys.executable, "-m", "runner.commands.cli", *command],
                 env=environment,
                 capture_output=True,
                 text=True,

@@ -14,9 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.commands.app import NumberedStream, number_lines
+from runner.errors import ConfigError
 from runner.sweep import table
-from runner.sweep.lines import NumberedStream, number_lines
 from runner.sweep.outcomes import (
     SWEEP_VARIABLE,
     JobOutcome,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.record.lease import process_start, take_lease
 from runner.system.clean import main
 

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from runner.mistakes import ConfigError
+from runner.errors import ConfigError
 from runner.system import ui
 
 
@@ -130,7 +130,7 @@ def test_the_pages_are_served(tmp_path, monkeypatch):
     words = [
         sys.executable,
         "-m",
-        "runner.cli",
+        "runner.commands.cli",
         "ui",
         "--output-dir",
         str(tmp_path),

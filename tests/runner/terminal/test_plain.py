@@ -8,16 +8,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner import console
-from runner.csv_cells import escape_cell
+from runner.execution.screen import show_run as console
 from runner.report.paper import latex
+from runner.terminal import printer
+from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain, plain_value, register, to_ascii
 
 RED, TITLE = "\x1b[31mred\x1b[0m", "\x1b]0;owned\x07"  # ANSI, OSC
 
 
 def shown(renderable: object, **keys: object) -> str:
-    own = console.PlainConsole(width=200)
+    own = printer.PlainConsole(width=200)
     own.file = io.StringIO()
     own.print(renderable, **keys)
     return own.file.getvalue()
@@ -67,7 +68,7 @@ def test_a_console_takes_words_for_words():
 
 
 def test_what_a_run_shows_of_a_users_words(monkeypatch, capsys):
-    monkeypatch.setattr(console.out, "width", 200)
+    monkeypatch.setattr(printer.out, "width", 200)
     settings = SimpleNamespace(experiment="e[/x]", description=f"[bold]d :fire: {RED}", seed=0, replicates=1, steps=1,
                                device="cpu", dtype="float32", threads=1, smoke=False)  # fmt: skip
     config = {"dataset": {"name": "csv", "path": "a:fire:[b].csv", "title": TITLE}}
@@ -77,8 +78,8 @@ def test_what_a_run_shows_of_a_users_words(monkeypatch, capsys):
     console.show_facts({"data": "x:fire:[/y]"})
     console.show_result(job, {"rmse": [1.0], "rmse/[/a]:fire:": [1.0]})
     console.show_checks("checks [/]", [{"passed": True, "check": "c:fire:", "detail": "[/d]"}])
-    console.announce("t:fire:", "m [/z] :fire:")
-    console.complain("e:fire: [/q]\x1b[2J")
+    printer.announce("t:fire:", "m [/z] :fire:")
+    printer.complain("e:fire: [/q]\x1b[2J")
     words = capsys.readouterr()
     for text in ("e[/x]", "[bold]d :fire: ␛[31mred", "a:fire:[b].csv", "␛]0;owned", "[/note] :fire:", "x:fire:[/y]",
                  "d[red]:fire:", "[/a]:fire:", "checks [/]", "c:fire:", "[/d]", "t:fire:", "m [/z] :fire:"):  # fmt: skip

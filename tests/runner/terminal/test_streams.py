@@ -16,7 +16,7 @@ from runner.terminal import streams
 streams.install()
 streams.FaultTolerantFile.names_pipes = True
 import sys, time
-from runner.console import out, err, complain
+from runner.execution.screen.show_run import out, err, complain
 for k in range({lines}):
     out.print("ε ± ┃ :fire: [x]")
     print("né ε \\x1b[31m", flush=True)
@@ -103,7 +103,7 @@ def test_a_reader_that_goes_away_is_missed_in_one_line(tmp_path):
 def test_a_run_is_recorded_whatever_becomes_of_its_display(tmp_path, redirect):
     words = f"+experiment=digits_fgsm smoke=true tracking=false eval_every=10 output_dir={tmp_path}"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
-    command = f'set -o pipefail; "{sys.executable}" -m runner.cli {words} {redirect}'
+    command = f'set -o pipefail; "{sys.executable}" -m runner.commands.cli {words} {redirect}'
     done = subprocess.run(
         ["bash", "-c", command], env=env, capture_output=True, check=False, text=True
     )

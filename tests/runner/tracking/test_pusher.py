@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 from made_records import client_of, line, made_record, write
 
-from runner import app, console
+from runner.commands import app
 from runner.compose.overrides import compose
+from runner.disk.lock import lock_with_retries
+from runner.execution.screen import show_run as console
 from runner.record.facts import read
 from runner.record.lines import read_lines
-from runner.record.lock import lock_with_retries
 from runner.tracking import handover, pusher
 from runner.tracking.handover import LOCK, Handover
 from runner.tracking.marks import read_marks
@@ -221,7 +222,7 @@ def test_offline_tells_no_server(make_job, monkeypatch):
 def test_a_run_ends_without_a_word_about_the_pusher(tmp_path):
     """The process that goes on is meant to; nothing that a run opened is left open."""
     ran = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", "from runner.cli import main; raise SystemExit(main())",
+        [sys.executable, "-W", "error::ResourceWarning", "-c", "from runner.commands.cli import main; raise SystemExit(main())",
          "+experiment=friend_or_foe", "smoke=true", f"output_dir={tmp_path}"],
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from made_records import client_of, line, made_record
 
-from runner import cli
-from runner.mistakes import ConfigError
+from runner.commands import cli
+from runner.disk.secrets import mask_secrets
+from runner.errors import ConfigError
 from runner.tracking import mirror, sync
 from runner.tracking.handover import Handover
 from runner.tracking.marks import read_marks
-from runner.tracking.store import OWN, lock_file, mask_secrets
+from runner.tracking.store import OWN, lock_file
 
 PASSWORDS = {
     "http://me:secret@host:5000/x": "http://me:***@host:5000/x",
@@ -136,7 +137,7 @@ def test_two_processes_push_a_hundred_runs_each_into_one_store(tmp_path, monkeyp
     own = [[str(f) for f in (tmp_path / "made").glob(f"{p}*")] for p in range(2)]
     # Each has a hundred of its own, and the other's first ten besides: what both push is in once.
     given = [own[p] + sorted(own[1 - p])[:10] for p in range(2)]
-    words = [sys.executable, "-m", "runner.cli", "sync", "--output-dir", str(tmp_path)]
+    words = [sys.executable, "-m", "runner.commands.cli", "sync", "--output-dir", str(tmp_path)]
     going = [
         subprocess.Popen([*words, *folders], stdout=subprocess.PIPE, text=True) for folders in given
     ]

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from components.contracts.capabilities import NormalNoise
 from components.contracts.problems import RowBatch
+from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import control_variates
-from components.trouble import ConfigMismatchError
 
 CHUNK = 2**21  # numbers of gradients of rows held at once
 

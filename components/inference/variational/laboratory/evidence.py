@@ -10,9 +10,9 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
+from components.errors import NumericalError
 from components.inference.variational.global_gaussian import GlobalGaussian
 from components.maths.particles.resampling import ancestors
-from components.trouble import NumericalError
 
 NEWTON = 100
 LEVELS = 150

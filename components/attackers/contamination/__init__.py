@@ -1,1 +1,0 @@
-"""Attackers who corrupt the observations of a sequence, once, before any inference."""

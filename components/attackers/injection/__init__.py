@@ -1,2 +1,0 @@
-"""Attackers who shift the observations that a filter sees, within a budget (false data
-injection)."""

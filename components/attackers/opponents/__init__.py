@@ -1,1 +1,0 @@
-"""Players whom the decision maker meets in a game."""

@@ -1,1 +1,0 @@
-"""Tosses of a coin."""

@@ -1,1 +1,0 @@
-"""Series with the last observations to be forecast."""

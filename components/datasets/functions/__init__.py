@@ -1,1 +1,0 @@
-"""Functions that are known, and noisy labels of them."""

@@ -1,1 +1,0 @@
-"""Games between the decision maker and its opponents."""

@@ -1,1 +1,0 @@
-"""Observations in time."""

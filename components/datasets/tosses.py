@@ -1,0 +1,52 @@
+"""Tosses of a coin, as they were seen."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from components.contracts.problems import Kind, Rows, Values
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+
+@register("dataset", "tosses")
+class Tosses(Dataset[Unlabelled]):
+    """A given number of heads and tails of one coin, with held-out tosses to score.
+
+    x_i = 1 (heads) or 0 (tails), [N, 1]; the order is random, except for the last toss, a
+    tail if there is one: so the same tosses can result from a fixed number of them and from
+    waiting for the last tail.  Held-out rows are Bernoulli(``theta``), with a known
+    probability.
+
+    Raises:
+        Misfit: there are no tosses.
+
+    Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3.
+    """
+
+    kind: ClassVar[Kind] = "unlabelled"
+    traits: ClassVar[frozenset[str]] = frozenset({"single_values"})
+    values: ClassVar[Values | None] = "binary"
+    heads: NonNegativeInt
+    tails: NonNegativeInt
+    theta: Annotated[float, Field(ge=0, le=1)]
+    n_test: PositiveInt
+
+    def load(self, rng: Rng, setting: Setting) -> Unlabelled:
+        if self.heads + self.tails == 0:
+            raise ConfigMismatchError(
+                "dataset.heads=0, dataset.tails=0: there is no toss; give at least one"
+            )
+        last = min(self.tails, 1)
+        x = torch.zeros(self.heads + self.tails, 1, dtype=setting.dtype)
+        order = torch.randperm(len(x) - last, generator=rng.data)
+        x[order[: self.heads]] = 1.0
+        held_out = (torch.rand(self.n_test, 1, generator=rng.data) < self.theta).to(setting.dtype)
+        train, test = (Rows(rows.to(setting.device), 1.0) for rows in (x, held_out))
+        return Unlabelled(self.name, "binary", train, test, batch_size=None)

@@ -1,1 +1,0 @@
-"""Figures of filtered and smoothed states."""

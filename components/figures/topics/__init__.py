@@ -1,1 +1,0 @@
-"""Topics and how they were found."""

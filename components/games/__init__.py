@@ -1,0 +1,1 @@
+"""Stochastic games: environments, agents, opponents, equilibria."""

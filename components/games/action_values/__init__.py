@@ -1,0 +1,1 @@
+"""Action values Q(s, a, b): tables, linear functions, networks."""

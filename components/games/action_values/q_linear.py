@@ -1,0 +1,101 @@
+"""Action values that are linear in the features of a state."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.games import Environment, SparseFeatureEnvironment
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.games.environments.game import Game
+from components.registry import register
+
+
+class LinearValues(nn.Module):
+    """``QFunction`` Q(s, a, b) = w_abᵀ φ(s) of R replicates: own actions a, the others' actions b,
+    features φ [R, F].
+
+    Of features that are a few ones (``SparseFeatureEnvironment``) the weights there are added up,
+    in their order."""
+
+    weights: Tensor  # [R, A·B, F]
+
+    def __init__(self, environment: Environment, weights: Tensor, own: int, other: int):
+        super().__init__()
+        self.environment = environment
+        self.own = own
+        self.other = other
+        self._marked = environment if isinstance(environment, SparseFeatureEnvironment) else None
+        self.register_buffer("weights", weights)
+
+    def fresh(self, own: int, other: int) -> LinearValues:
+        """The same at w = 0, for other numbers of actions."""
+        replicates, _, features = self.weights.shape
+        return LinearValues(
+            self.environment, self.weights.new_zeros(replicates, own * other, features), own, other
+        )
+
+    def q(self, s: Tensor) -> Tensor:
+        """s [R, …] -> Q(s, ·, ·) [R, A, B]."""
+        if self._marked is not None:
+            places, mask = self._places(self._marked.marks(s))
+            weights = self.weights.gather(
+                2, places.unsqueeze(1).expand(-1, self.weights.shape[1], -1)
+            )
+            return (weights * mask.unsqueeze(1)).sum(-1).unflatten(1, (self.own, self.other))
+        values = (self.weights @ self.environment.features(s).unsqueeze(-1)).squeeze(-1)
+        return values.unflatten(1, (self.own, self.other))
+
+    def _places(self, marks: Tensor) -> tuple[Tensor, Tensor]:
+        """Marks [R, n] as places of weights, any place for those that are nowhere, and 1 or 0:
+        whether there is one."""
+        features = self.weights.shape[2]
+        return marks.clamp(max=features - 1), (marks < features).to(self.weights.dtype)
+
+    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
+        """w_ab := w_ab + α (target − Q(s, a, b)) φ(s), in place; a, b, target and an α that is a
+        tensor are [R]."""
+        replicate = torch.arange(len(a), device=a.device)
+        cell = a * self.other + b
+        if self._marked is not None:
+            places, mask = self._places(self._marked.marks(s))
+            index = (replicate * self.weights.shape[1] + cell).unsqueeze(1) * self.weights.shape[
+                2
+            ] + places
+            flat = self.weights.view(-1)
+            error = target - (flat.take(index) * mask).sum(1)
+            flat.index_add_(0, index.view(-1), ((rate * error).unsqueeze(1) * mask).view(-1))
+            return
+        phi = self.environment.features(s)
+        before = self.weights[replicate, cell]  # [R, F]
+        error = target - (before * phi).sum(1)
+        self.weights[replicate, cell] = before + (rate * error).unsqueeze(1) * phi
+
+
+@register("model", "q_linear")
+class QLinear(Model[Game, LinearValues]):
+    """Action values linear in the features of a state, Q(s, a, b) = w_abᵀ φ(s), that start at 0.
+
+    They learn by w_ab := w_ab + α (target − Q(s, a, b)) φ(s), half the semi-gradient of the squared
+    error.  Shape [R, A·B, F] for R replicates and F features, 4 N² of the coin game; with one-hot
+    features it is ``q_table``.
+
+    Source: Gallego (2021), Algorithm 4.3 and section 4.4.3."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+
+    def build(self, problem: Game, rng: Rng) -> LinearValues:
+        environment = problem.environment
+        features = environment.features(environment.reset(problem.replicates, rng.init)).shape[1]
+        weights = torch.zeros(
+            problem.replicates,
+            problem.n_actions * problem.n_threats,
+            features,
+            device=environment.device,
+            dtype=environment.dtype,
+        )
+        return LinearValues(environment, weights, problem.n_actions, problem.n_threats)

@@ -1,0 +1,99 @@
+"""Tables of action values."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.games import NumberedStates
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.games.environments.game import Game
+from components.memory import GIB, room_for
+from components.registry import register
+
+
+class Table(nn.Module):
+    """``QFunction`` of one player in a table: own actions a, others' actions b, R replicates."""
+
+    values: Tensor  # [R, S, A, B]
+    rows: Tensor  # [R] first row of each replicate among the R·S of the flattened table
+
+    def __init__(self, values: Tensor, initial: float):
+        super().__init__()
+        replicates, states = values.shape[:2]
+        self.initial = initial
+        self.register_buffer("values", values)
+        self.register_buffer("rows", torch.arange(replicates, device=values.device) * states)
+
+    def fresh(self, own: int, other: int) -> Table:
+        """A table at its initial values for a player with ``own`` actions against ``other``
+        ones."""
+        replicates, states = self.values.shape[:2]
+        return Table(
+            self.values.new_full((replicates, states, own, other), self.initial), self.initial
+        )
+
+    def q(self, s: Tensor) -> Tensor:
+        """s [R] -> Q(s, ·, ·) [R, A, B]; of a single state the table itself, which ``learn``
+        changes."""
+        values = self.values
+        return (
+            values.select(1, 0)
+            if values.shape[1] == 1
+            else values.flatten(0, 1).index_select(0, self.rows + s)
+        )
+
+    def learn(self, s: Tensor, a: Tensor, b: Tensor, target: Tensor, rate: float | Tensor) -> None:
+        """Q(s, a, b) := (1 − α) Q(s, a, b) + α target, in place; s, a, b, target and an α that is a
+        tensor are [R]."""
+        values = self.values
+        _, states, n_actions, other = values.shape
+        row = self.rows if states == 1 else self.rows + s
+        cell = (row * n_actions + a) * other + b
+        flat = values.view(-1)
+        flat.index_copy_(0, cell, torch.lerp(flat.take(cell), target, rate))
+
+
+@register("model", "q_table")
+class QTable(Model[Game, Table]):
+    """A table of action values Q(s, a, b), one cell for each state and pair of actions.
+
+    All cells start at ``initial``. The shape is [R, S, A, B] for R replicates; the actions
+    of several opponents are combined into one, B = ∏ B_m.
+
+    Raises Misfit in a game with unnumbered states, or where the table would not fit in free
+    memory.
+
+    Source: Gallego (2021), section 4.3.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    assumes: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+
+    initial: float
+
+    def build(self, problem: Game, rng: Rng) -> Table:
+        environment = problem.environment
+        if not isinstance(environment, NumberedStates):
+            raise ConfigMismatchError(
+                f"model={self.name}: a table needs states with numbers, those of dataset={problem.name} have none"
+            )
+        shape = (problem.replicates, environment.n_states, problem.n_actions, problem.n_threats)
+        size = prod(shape) * environment.dtype.itemsize
+        room = room_for(environment.device)
+        if room is not None and size > room:
+            shape_text = " × ".join(f"{n:,}" for n in shape)
+            raise ConfigMismatchError(
+                f"model={self.name}: a table of {shape_text} values takes {size / GIB:,.1f} GiB, {room / GIB:,.1f} are "
+                f"free; fewer replicates, or model=q_network, whose size the states do not set"
+            )
+        return Table(
+            torch.full(shape, self.initial, device=environment.device, dtype=environment.dtype),
+            self.initial,
+        )

@@ -1,0 +1,70 @@
+"""Base classes of decision makers that learn action values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, ClassVar, Generic, TypeVar
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+
+from components.games.agents.exploration import Exploration, exploration_rate
+from components.games.agents.player import Player
+from components.games.environments.transition import Transition
+from components.maths.policies import PolicyName, probabilities
+
+K = TypeVar("K")  # what a decision maker keeps in mind
+
+
+class DecisionMaker(Player[K], Generic[K]):
+    """A player who learns action values from every move.
+
+    Where s' is a true end nothing is to come; where the horizon or a truncation stops the episode
+    there is, unless ``bootstrap_at_horizon`` is off.
+
+    Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode
+    bootstrapping)."""
+
+    before: ClassVar[dict[str, object]] = {"bootstrap_at_end": False, "bootstrap_at_horizon": True}
+
+    alpha: Annotated[float, Field(gt=0, le=1)]
+    gamma: Annotated[float, Field(ge=0, lt=1)]
+    epsilon: Exploration
+    bootstrap_at_end: bool
+    bootstrap_at_horizon: bool
+
+    def ahead(self, seen: Transition, value: Tensor) -> Tensor:
+        """γ V(s') [R] as far as there is anything to come after this move; value [R]."""
+        if seen.cut and not self.bootstrap_at_horizon:
+            return torch.zeros_like(value)
+        ahead = self.gamma * value
+        if seen.truncated is not None and not self.bootstrap_at_horizon:
+            ahead = torch.where(seen.truncated, 0.0, ahead)
+        if seen.done is None or self.bootstrap_at_end:
+            return ahead
+        return torch.where(seen.done, 0.0, ahead)
+
+
+class ValueDecisionMaker(DecisionMaker[K], Generic[K]):
+    """A decision maker with a policy derived from the values of its actions, ψ(s, ·)."""
+
+    policy: PolicyName
+    temperature: PositiveFloat
+
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        epsilon = exploration_rate(self.epsilon, episode)
+        return probabilities(self.think(mind, s, episode), self.policy, epsilon, self.temperature)
+
+
+class MixedStrategyDecisionMaker(DecisionMaker[K], Generic[K]):
+    """A decision maker with a mixed strategy and ε-exploration: (1 − ε) π(s, ·) + ε/A."""
+
+    @abstractmethod
+    def mixture(self, mind: K, s: Tensor) -> Tensor:
+        """π(s, ·) [R, A]."""
+
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        pi = self.mixture(mind, s)
+        epsilon = exploration_rate(self.epsilon, episode)
+        return (1 - epsilon) * pi + epsilon / pi.shape[-1]

@@ -1,0 +1,150 @@
+"""Q-learning against a forecast opponent: fictitious play with a Dirichlet belief that may
+forget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+from pydantic import Discriminator, Field, PositiveFloat, Tag
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.games.agents.exploration import exploration_rate
+from components.games.agents.fictitious_play import (
+    count,
+    expected_values,
+    forecasts,
+    marks,
+    prior_counts,
+    together,
+)
+from components.games.beliefs.bloom_counts import BloomCounts, FilterCounts
+from components.games.beliefs.markov_chains import ChainCounts, MarkovChains
+from components.games.environments.transition import Transition
+from components.games.fast.engine import CompilableDecisionMaker
+from components.games.fast.thinkers import Levels
+from components.registry import register
+
+
+class Counting(Protocol):
+    """How what opponents do is counted."""
+
+    # the counts before the first move
+    def open(self, seat: Seat, prior: float, rng: Rng) -> Any: ...
+
+    # of each next action [R, B_m]
+    def forecasts(self, counts: Any, seat: Seat, s: Tensor) -> list[Tensor]: ...
+
+    # a move in, in place
+    def take(self, counts: Any, seat: Seat, seen: Transition, forget: float) -> None: ...
+
+
+class StateCounts:
+    """Counts [R, S, ΣB_m]; states without numbers share theirs."""
+
+    def open(self, seat: Seat, prior: float, rng: Rng) -> Tensor:
+        return prior_counts(seat, sum(seat.others), prior)
+
+    def forecasts(self, counts: Tensor, seat: Seat, s: Tensor) -> list[Tensor]:
+        return forecasts(counts, seat.rows(s), seat.others)
+
+    def take(self, counts: Tensor, seat: Seat, seen: Transition, forget: float) -> None:
+        count(
+            counts,
+            seat.rows(seen.s),
+            marks(seen.each, seat.others, counts.dtype),
+            forget,
+            seen.live,
+        )
+
+
+def _form(value: object) -> str:
+    if isinstance(value, dict):
+        return str(value.get("name"))
+    return value.name if isinstance(value, MarkovChains | BloomCounts) else str(value)
+
+
+# Which of them is meant is decided first, so that a mistake is complained about once.
+Beliefs = Annotated[
+    Annotated[Literal["by_state"], Tag("by_state")]
+    | Annotated[MarkovChains, Tag("markov_chains")]
+    | Annotated[BloomCounts, Tag("bloom")],
+    Discriminator(
+        _form,
+        custom_error_type="belief",
+        custom_error_message="one of by_state, {name: markov_chains, …}, {name: bloom, …}",
+    ),
+]
+
+
+@dataclass
+class Counted:
+    """Action values Q(s, a, b), and how often each opponent did what."""
+
+    q: QFunction
+    counts: Tensor | ChainCounts | FilterCounts  # by state [R, S, ΣB_m]
+    seat: Seat = rebuilt()
+
+
+@register("inference", "fpq_learning")
+class FPQLearning(CompilableDecisionMaker[Counted]):
+    """Level-1 Q-learning: forecasts the adversary's next action from its past ones.
+
+    Recent actions have more weight.  p_A(b|s) = E[Dirichlet(α)] with α := λα, α_b :=
+    α_b + 1 at each observed b (λ = 1: plain FPQ-learning; λ < 1 uses about the last
+    1/(1 − λ) of them); Q(s,a,b) := (1 − α)Q(s,a,b) + α(r + γ max_a' E_p[Q(s',a',b')]); a is
+    drawn from the ε-greedy or the softmax policy of ψ(s,a) = E_p[Q(s,a,b)].  Counts
+    [R, S, B], Q [R, S, A, B]; for several opponents b is (b¹, …, b^M) and p_A the product
+    of their forecasts.  States without numbers share one count, unless ``belief`` is bloom,
+    which distinguishes them by their features; with markov_chains an opponent may remember
+    the previous move.
+
+    Source: Gallego (2021), eqs. (4.2) and (4.3), Algorithm 4.4 and sections 4.3.1 and
+    4.3.5.
+    """
+
+    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {"belief": "by_state"}
+
+    forget: Annotated[float, Field(gt=0, le=1)]
+    prior: PositiveFloat
+    belief: Beliefs
+
+    @property
+    def _counting(self) -> Counting:
+        return StateCounts() if self.belief == "by_state" else self.belief
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Counted:
+        counts = self._counting.open(seat, self.prior, rng)
+        return Counted(values.fresh(seat.own, prod(seat.others)), counts, seat)
+
+    def forecast_opponent(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
+        return together(self._counting.forecasts(mind.counts, mind.seat, s))
+
+    def think(self, mind: Counted, s: Tensor, episode: int) -> Tensor:
+        return expected_values(mind.q.q(s), self.forecast_opponent(mind, s, episode))  # eq. (4.3)
+
+    def learn(self, mind: Counted, seen: Transition, episode: int) -> None:
+        self._counting.take(mind.counts, mind.seat, seen, self.forget)
+        # eq. (4.2)
+        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
+        mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
+
+    # ---- compiled: level 1 -------------------------------------------------------------------------------------------------
+    def unsupported_option(self, linear: bool) -> str | None:
+        return None if self.belief == "by_state" else f"belief={self.belief.name}"
+
+    def tables(self, mind: Counted) -> list[QFunction]:
+        return [mind.q]
+
+    def action_counts(self, mind: Counted) -> Tensor:
+        assert isinstance(mind.counts, Tensor), "so says ``unsupported_option``"
+        return mind.counts
+
+    def levels(self, episode: int) -> Levels:
+        epsilon = exploration_rate(self.epsilon, episode)
+        return self.describe((self.alpha,), (epsilon,), (self.policy_temperature,), self.forget)

@@ -1,0 +1,254 @@
+"""Level-k thinking: the agent models an opponent that models it, down to one that counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.games.agents.exploration import LevelExploration, exploration_rate
+from components.games.agents.fictitious_play import (
+    count,
+    expected_values,
+    forecasts,
+    marks,
+    prior_counts,
+    together,
+)
+from components.games.environments.transition import Transition
+from components.games.fast.engine import CompilableDecisionMaker
+from components.games.fast.thinkers import Levels
+from components.maths.policies import PolicyName, Ties, draw_action, probabilities
+from components.registry import register
+
+
+@dataclass
+class Hierarchy:
+    """Action values of every thinker, and the counts of the level-1 thinkers."""
+
+    # of the first opponent Q_1 … Q_(k−1), of the next the same, …, and last hers, Q_k
+    q: list[QFunction]
+    counts: Tensor  # of the level-1 thinkers [R, S, n], those about one opponent after the other
+    seat: Seat = rebuilt()
+    rng: Rng = rebuilt()
+
+
+@register("inference", "level_k")
+class LevelK(CompilableDecisionMaker[Hierarchy]):
+    """Level-k Q-learning: forecasts the adversary as a level-(k − 1) Q-learner.
+
+    The agent keeps the modelled Q-learner's table itself.  For j = 1 … k, with own and
+    other the actions of the player of level j (level k is the agent, k − 1 the adversary,
+    and so on): Q_j(s,own,other) := (1 − α_j)Q_j(s,own,other) + α_j(r_j + γ max_own'
+    E_{p_j(other'|s')}[Q_j(s',own',other')]), where p_1 is the level-1 thinker's Dirichlet
+    forecast (λ = ``forget``) and p_j the ε-greedy or softmax policy of
+    E_{p_{j−1}}[Q_{j−1}(s',·,·)].  The printed algorithm takes the modelled policy from
+    Q̂₁(s, ·, ·); it is needed, and taken here, at s', where Q₂ is maximised;
+    ``forecast_at=current`` takes it at s, as the released code does.
+
+    With ``forecast=sampled`` players of levels j > 1 respond to one draw of the other's
+    action, as in the released code: their targets are max_own' Q_j(s', own', o), o ~ p_j,
+    and their policies Σ_o p_j(o) times the policy of Q_j(s, ·, o).  With ``ties=first`` the
+    first of equally good actions is taken, as in the released code (``last`` if that code
+    numbers them in reverse order): in a room that the agent learns about only at its ends
+    (Table 4.1) it then walks up, and otherwise wanders.  If s' ends the episode, its value
+    is 0.  k = 1 is FPQ-learning.  Tables [R, S, own, other].  Each of several opponents is
+    modelled as if it faced only the agent; the forecasts multiply.
+
+    Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5.
+    """
+
+    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {
+        "forecast": "expected",
+        "forecast_at": "next",
+        "temperature_opponent": None,
+        "ties": "shared",
+    }
+
+    level: PositiveInt
+    alpha_opponent: Annotated[float, Field(gt=0, le=1)]
+    forget: Annotated[float, Field(gt=0, le=1)]
+    prior: PositiveFloat
+    policy_opponent: PolicyName
+    epsilon_opponent: LevelExploration
+    temperature_opponent: PositiveFloat | None
+    forecast: Literal["expected", "sampled"]
+    forecast_at: Literal["next", "current"]
+    ties: Ties
+
+    def _is_agent_level(self, j: int) -> bool:
+        return (self.level - j) % 2 == 0
+
+    def _action_counts(self, seat: Seat) -> tuple[int, ...]:
+        """Numbers of actions that the level-1 thinkers count, one thinker for each opponent."""
+        return seat.others if self._is_agent_level(1) else (seat.own,) * len(seat.others)
+
+    def _opponent_q_functions(self, mind: Hierarchy, m: int) -> list[QFunction]:
+        """Tables Q_1 … Q_(k−1) in the agent's model of opponent m."""
+        below = self.level - 1
+        return mind.q[m * below : (m + 1) * below]
+
+    def _is_sampling_level(self, level: int) -> bool:
+        """True if a player of this level responds to draws of the other's action.
+
+        A level-1 player has counts and uses expectations.
+        """
+        return level > 1 and self.forecast == "sampled"
+
+    @property
+    def _temperature(self) -> float:
+        """Temperature of the modelled players."""
+        return self.temperature if self.temperature_opponent is None else self.temperature_opponent
+
+    def _answer(self, level: int, q: Tensor, believed: Tensor, episode: int) -> Tensor:
+        """The policy of a modelled player of a level, q [R, own, other], believed [R, other] -> [R,
+        own]."""
+        epsilon = exploration_rate(self.epsilon_opponent, episode, level)
+        return self._policy(level, q, believed, self.policy_opponent, epsilon, self._temperature)
+
+    def _policy(
+        self,
+        level: int,
+        q: Tensor,
+        believed: Tensor,
+        name: PolicyName,
+        epsilon: float,
+        temperature: float,
+    ) -> Tensor:
+        if not self._is_sampling_level(level):
+            return probabilities(
+                expected_values(q, believed), name, epsilon, temperature, self.ties
+            )
+        # [R, other, own]
+        each = probabilities(q.transpose(1, 2), name, epsilon, temperature, self.ties)
+        return (each * believed.unsqueeze(2)).sum(1)
+
+    def _value(self, level: int, q: Tensor, believed: Tensor, rng: Rng) -> Tensor:
+        """max_own E[Q(s', own, other)] or of one draw of the other's action [R]."""
+        if not self._is_sampling_level(level):
+            return expected_values(q, believed).amax(-1)
+        actions = draw_action(believed, rng.noise)
+        return q.amax(1).gather(1, actions.unsqueeze(1)).squeeze(1)
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Hierarchy:
+        a = seat.own
+        q = []
+        for b in seat.others:
+            q += [
+                values.fresh(a, b) if self._is_agent_level(j) else values.fresh(b, a)
+                for j in range(1, self.level)
+            ]
+        q.append(values.fresh(a, prod(seat.others)))
+        return Hierarchy(
+            q, prior_counts(seat, sum(self._action_counts(seat)), self.prior), seat, rng
+        )
+
+    def forecast_opponent(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
+        """p_A(b|s) [R, B]: each opponent's policy, from the level-1 thinker's forecast upwards."""
+        parts = forecasts(mind.counts, mind.seat.rows(s), self._action_counts(mind.seat))
+        for m in range(len(parts)):
+            for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
+                parts[m] = self._answer(j, q.q(s), parts[m], episode)
+        return together(parts)
+
+    def think(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
+        return expected_values(
+            mind.q[-1].q(s), self.forecast_opponent(mind, s, episode)
+        )  # eq. (4.3)
+
+    def policy_at(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:
+        believed = self.forecast_opponent(mind, s, episode)
+        epsilon = exploration_rate(self.epsilon, episode)
+        return self._policy(
+            self.level, mind.q[-1].q(s), believed, self.policy, epsilon, self.temperature
+        )
+
+    def learn(self, mind: Hierarchy, seen: Transition, episode: int) -> None:
+        seat = mind.seat
+        top = mind.q[-1]
+        counted = self._action_counts(seat)
+        acted = seen.each if self._is_agent_level(1) else seen.a.unsqueeze(1).expand_as(seen.each)
+        count(
+            mind.counts,
+            seat.rows(seen.s),
+            marks(acted, counted, mind.counts.dtype),
+            self.forget,
+            seen.live,
+        )
+        s_forecast = seen.s_next if self.forecast_at == "next" else seen.s
+        # level 1 counts, and expects at s' always
+        believed = forecasts(mind.counts, seat.rows(seen.s_next), counted)
+        answers = (
+            believed
+            if s_forecast is seen.s_next
+            else forecasts(mind.counts, seat.rows(s_forecast), counted)
+        )
+        for m in range(len(believed)):
+            answer = answers[m]
+            opponent = seen.opponent_transition(m)
+            for j, q in enumerate(self._opponent_q_functions(mind, m), 1):
+                b = seen.each.select(1, m)
+                own_action, other, r = (
+                    (seen.a, b, seen.r_a)
+                    if self._is_agent_level(j)
+                    else (b, seen.a, seen.r_b.select(1, m))
+                )
+                side = seen if self._is_agent_level(j) else opponent  # whose episode ends
+                target = r + self.ahead(
+                    side, self._value(j, q.q(seen.s_next), believed[m], mind.rng)
+                )
+                # Algorithm 4.1, line 2
+                q.learn(seen.s, own_action, other, target, side.rate(self.alpha_opponent))
+                # Line 3: the policy that the next level up expects, from the table just updated.
+                answer = self._answer(j, q.q(s_forecast), answer, episode)
+                believed[m] = answer
+        value = self._value(self.level, top.q(seen.s_next), together(believed), mind.rng)
+        # line 4
+        top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
+
+    # ---- compiled ----------------------------------------------------------------------------------------------------------
+    def unsupported_option(self, linear: bool) -> str | None:
+        if linear:
+            return "forecast=sampled" if self._is_sampling_level(self.level) else None
+        if self._is_sampling_level(self.level) and self.policy != "epsilon_greedy":
+            return f"forecast=sampled and policy={self.policy}"
+        modelled = self.level > 1 and self.policy_opponent != "epsilon_greedy"
+        return f"policy_opponent={self.policy_opponent}" if modelled else None
+
+    def few(self) -> int:
+        # Of five policies PyTorch may sum the first and the last before the others.
+        return min(4, super().few()) if self._is_sampling_level(self.level) else super().few()
+
+    def tables(self, mind: Hierarchy) -> list[QFunction]:
+        return mind.q
+
+    def action_counts(self, mind: Hierarchy) -> Tensor:
+        return mind.counts
+
+    def levels(self, episode: int) -> Levels:
+        below = range(1, self.level)
+        alphas = (*(self.alpha_opponent for _ in below), self.alpha)
+        epsilons = (
+            *(exploration_rate(self.epsilon_opponent, episode, j) for j in below),
+            exploration_rate(self.epsilon, episode),
+        )
+        modelled = self._temperature if self.policy_opponent == "softmax" else None
+        temperatures = (*(modelled for _ in below), self.policy_temperature)
+        at_next = self.forecast_at == "next"
+        is_sampled = self.forecast == "sampled"
+        return self.describe(
+            alphas,
+            epsilons,
+            temperatures,
+            self.forget,
+            at_next,
+            get_args(Ties).index(self.ties),
+            is_sampled,
+        )

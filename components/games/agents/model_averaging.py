@@ -1,0 +1,163 @@
+"""An agent that does not know the reasoning level of its opponent, and learns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.games.agents.decision_maker import ValueDecisionMaker
+from components.games.agents.exploration import LevelExploration, exploration_rate
+from components.games.agents.fictitious_play import together
+from components.games.agents.level_k import Hierarchy, LevelK
+from components.games.environments.transition import Transition
+from components.maths.policies import PolicyName, draw_action, probabilities
+from components.registry import register
+
+
+@dataclass
+class ModelAveragingState:
+    """The agent's state against each opponent type, and how often each type was correct."""
+
+    types: list[Hierarchy]
+    right: Tensor  # n_i [R, m], pseudo-counts of the prior among them
+    rng: Rng = rebuilt()
+
+
+@register("inference", "model_averaging")
+class ModelAveraging(ValueDecisionMaker[ModelAveragingState]):
+    """Opponent averaging: models an opponent of each of several levels and learns its level.
+
+        p(M_i | b_0 … b_t) ∝ n_i
+        n_i := n_i + 1 if only M_i predicted b_t, b^i ~ p_{M_i}(b|s)
+        ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)
+
+    The models are learned in parallel.  ``levels`` are the levels of the opponent; against
+    level k the agent keeps the tables of a player of level k + 1 (``level_k``).  If several
+    models were correct, the cause of b_t is unknown and nothing is counted, as if none was
+    correct; counting each of them would leave p(M_1) at 0.65 in Figure 4.6 (e), where a
+    model that guesses gets two thirds.  With ``forecast=sampled`` the agent responds to one
+    draw b^i of each model by the policy of Σ_i p(M_i) Q_i(s, ·, b^i), as the released code
+    does: its policy is the expectation over the draws.  Counts [R, m], tables as in
+    ``level_k``.  Scores ``belief/level_k``: p(M_i) at the end.
+
+    Raises Misfit against several opponents.
+
+    Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004).
+    """
+
+    levels: Annotated[list[PositiveInt], Field(min_length=2)]
+    prior_of_models: PositiveFloat
+    alpha_opponent: Annotated[float, Field(gt=0, le=1)]
+    forget: Annotated[float, Field(gt=0, le=1)]
+    prior: PositiveFloat
+    policy_opponent: PolicyName
+    epsilon_opponent: LevelExploration
+    temperature_opponent: PositiveFloat | None
+    forecast: Literal["expected", "sampled"]
+    forecast_at: Literal["next", "current"]
+
+    def _build_thinker(self, level: int) -> LevelK:
+        """The agent as it would be if it were sure of facing an opponent of this level."""
+        shared = {
+            name: value for name, value in self if name in LevelK.model_fields and name != "name"
+        }
+        return LevelK(name="level_k", level=level + 1, engine="tensors", ties="shared", **shared)
+
+    def _build_thinkers(self) -> list[LevelK]:
+        return [self._build_thinker(level) for level in self.levels]
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> ModelAveragingState:
+        if len(seat.others) > 1:
+            raise ConfigMismatchError(
+                f"inference={self.name}: learns how deep one opponent thinks, here there are {len(seat.others)}"
+            )
+        right = torch.full(
+            (seat.replicates, len(self.levels)),
+            self.prior_of_models,
+            device=seat.device,
+            dtype=seat.dtype,
+        )
+        return ModelAveragingState(
+            [thinker.sit(values, seat, rng) for thinker in self._build_thinkers()], right, rng
+        )
+
+    @staticmethod
+    def belief(mind: ModelAveragingState) -> Tensor:
+        """p(M_i) [R, m]."""
+        return mind.right / mind.right.sum(-1, keepdim=True)
+
+    def forecast_opponent(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
+        pairs = zip(self._build_thinkers(), mind.types, strict=True)
+        # [R, m, B]
+        each = torch.stack(
+            [thinker.forecast_opponent(type_mind, s, episode) for thinker, type_mind in pairs], 1
+        )
+        return (self.belief(mind).unsqueeze(2) * each).sum(1)
+
+    def think(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
+        pairs = zip(self._build_thinkers(), mind.types, strict=True)
+        # [R, m, A]
+        each = torch.stack(
+            [thinker.think(type_mind, s, episode) for thinker, type_mind in pairs], 1
+        )
+        return (self.belief(mind).unsqueeze(2) * each).sum(1)
+
+    def policy_at(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
+        if self.forecast == "expected":
+            return super().policy_at(mind, s, episode)
+        pairs = list(zip(self._build_thinkers(), mind.types, strict=True))
+        each = [
+            thinker.forecast_opponent(type_mind, s, episode) for thinker, type_mind in pairs
+        ]  # m of [R, B]
+        # [Bᵐ, m]
+        joint_actions = torch.cartesian_prod(
+            *[torch.arange(p.shape[1], device=s.device) for p in each]
+        )
+        belief = self.belief(mind)[:, :, None, None]
+        values = torch.stack(
+            [
+                type_mind.q[-1].q(s)[:, :, b]
+                for (_, type_mind), b in zip(pairs, joint_actions.unbind(1), strict=True)
+            ],
+            1,
+        )
+        psi = (belief * values).sum(1).transpose(1, 2)  # [R, Bᵐ, A]
+        answers = probabilities(
+            psi, self.policy, exploration_rate(self.epsilon, episode), self.temperature
+        )
+        return (together(each).unsqueeze(2) * answers).sum(1)
+
+    def predict_actions(self, mind: ModelAveragingState, s: Tensor, episode: int) -> Tensor:
+        """Draws b^i [R, m] from each model's forecast of the opponent's action."""
+        pairs = zip(self._build_thinkers(), mind.types, strict=True)
+        return torch.stack(
+            [
+                draw_action(thinker.forecast_opponent(type_mind, s, episode), mind.rng.noise)
+                for thinker, type_mind in pairs
+            ],
+            1,
+        )
+
+    def learn(self, mind: ModelAveragingState, seen: Transition, episode: int) -> None:
+        # before they learn what he did
+        right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)
+        right &= right.sum(1, keepdim=True) == 1
+        if seen.live is not None:
+            right &= seen.live.unsqueeze(1)
+        mind.right += right
+        for thinker, type_mind in zip(self._build_thinkers(), mind.types, strict=True):
+            thinker.learn(type_mind, seen, episode)
+
+    def beliefs(self, mind: ModelAveragingState) -> dict[str, Tensor]:
+        return {
+            f"belief/level_{level}": self.belief(mind)[:, i] for i, level in enumerate(self.levels)
+        }

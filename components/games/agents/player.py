@@ -1,0 +1,152 @@
+"""Base class of players that can sit on either side of a game.
+
+A step is one episode; a player has a policy and learns from each move.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info
+from components.contracts.streams import Rng
+from components.games.environments.episode import Episode
+from components.games.environments.game import Game
+from components.games.environments.standing import GameState
+from components.games.environments.transition import Transition
+from components.maths.policies import check_finite
+
+
+@dataclass(frozen=True)
+class Play:
+    """Results of an inference method after t episodes."""
+
+    rewards: Tensor  # [R, t] the decision maker's
+    # [M + 1, R, t] what each opponent got, and welfare; empty where it was not recorded
+    beside: Tensor
+    # [1 + M, R, t] share of her moves, and of each opponent's, that was action 0; empty likewise
+    firsts: Tensor
+    # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
+    values: Tensor
+    forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
+    think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]
+    beliefs: dict[str, Tensor]  # scores of what is believed of the others [R]
+    policy: Callable[[Tensor], Tensor]  # s [R, …] -> probabilities of her actions [R, A]
+    s: Tensor  # where the next episode begins [R, …]
+
+    def values_at(self, s: Tensor) -> Tensor:
+        """ψ(s, ·) [R, A] in states s [R, …]."""
+        return self.think(s)
+
+    def policy_in(self, s: Tensor) -> Tensor:
+        """Probabilities of the agent's actions [R, A] in states s [R, …]."""
+        return self.policy(s)
+
+
+K = TypeVar("K")  # what a player keeps in mind
+
+
+@dataclass
+class PlayerState(Generic[K]):
+    """State of the player's beliefs and values, and position of the game."""
+
+    mind: K
+    standing: GameState
+
+
+class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
+    """A player of episodes that can sit on either side of a game.
+
+    As the inference of a run it plays itself; ``attacker=learner`` seats any player on the
+    other side, by ``sit``, ``policy_at`` and ``learn``, and ``look`` before it acts.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    sees: ClassVar[BatchKind] = "episode"
+    needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
+    gives: ClassVar[frozenset[str]] = frozenset({"played"})
+    attacks: ClassVar[bool] = True
+
+    @abstractmethod
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:
+        """State of the player before the first episode; action values are kept as in ``values``."""
+
+    @abstractmethod
+    def think(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        """Expected value of each own action, ψ(s, ·) [R, A], or a substitute for it."""
+
+    @abstractmethod
+    def policy_at(self, mind: K, s: Tensor, episode: int) -> Tensor:
+        """Probabilities of own actions [R, A] in s [R, …]."""
+
+    @abstractmethod
+    def learn(self, mind: K, seen: Transition, episode: int) -> None:
+        """Takes a move in."""
+
+    def look(self, mind: K, policy: Callable[[Tensor], Tensor] | None) -> None:
+        """Is told the other's policy before a move, s [R, …] -> [R, other], where it is known; most
+        do not ask."""
+
+    def forecast_opponent(self, mind: K, s: Tensor, episode: int) -> Tensor | None:
+        """p(b|s) [R, B] of the others; None where nothing is forecast."""
+        return None
+
+    def beliefs(self, mind: K) -> dict[str, Tensor]:
+        """Beliefs about the other players, by score name [R]; empty if there are none."""
+        return {}
+
+    # ---- as the inference of a run ------------------------------------------------------------------------------------
+    def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
+        return PlayerState(
+            self.sit(model, problem.seat(None, model), rng), problem.opening(rng, model)
+        )
+
+    def step(self, state: PlayerState[K], batch: Episode, rng: Rng) -> tuple[PlayerState[K], Info]:
+        episode = batch.index
+
+        def choose(s: Tensor) -> Tensor:
+            return self.policy_at(state.mind, s, episode)
+
+        def learn(seen: Transition) -> None:
+            self.learn(state.mind, seen, episode)
+
+        return state, batch.play(state.standing, rng, choose, learn)
+
+    def posterior(self, state: PlayerState[K]) -> Play:
+        """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B].
+
+        Raises:
+            NumericalTrouble: action values have grown beyond all bounds."""
+        episode = max(0, state.standing.episodes - 1)
+        s = state.standing.s
+
+        def think(s: Tensor) -> Tensor:
+            return self.think(state.mind, s, episode).clone()  # it may be the table itself
+
+        def policy(s: Tensor) -> Tensor:
+            return self.policy_at(state.mind, s, episode).clone()
+
+        standing = state.standing
+        check_finite(policy(s), "inference")
+        forecast = self.forecast_opponent(state.mind, s, episode)
+        beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
+        other_rewards = standing.opponent_rewards
+        firsts = standing.first_actions
+        return Play(
+            standing.rewards_so_far,
+            other_rewards,
+            firsts,
+            think(s),
+            forecast,
+            think,
+            beliefs,
+            policy,
+            s,
+        )

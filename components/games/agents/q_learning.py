@@ -1,0 +1,57 @@
+"""Q-learning that knows of no opponent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.streams import Rng
+from components.games.agents.exploration import exploration_rate
+from components.games.environments.transition import Transition
+from components.games.fast.engine import CompilableDecisionMaker
+from components.games.fast.thinkers import Levels
+from components.registry import register
+
+
+@dataclass
+class Values:
+    """Action values Q(s, a)."""
+
+    q: QFunction  # of one action of the others: whatever they do, the same value
+
+
+@register("inference", "q_learning")
+class QLearning(CompilableDecisionMaker[Values]):
+    """Independent Q-learning: the adversary is taken for a part of the environment.
+
+    Q(s,a) := (1 − α) Q(s,a) + α (r + γ max_a' Q(s',a')); a is drawn from the ε-greedy or the
+    softmax policy of Q(s,·). Where s' ends the episode there is nothing to come.  One step is one
+    episode of all R replicates; rewards are in the game's units.
+
+    Source: Gallego (2021), eq. (4.1)."""
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Values:
+        return Values(values.fresh(seat.own, 1))
+
+    def think(self, mind: Values, s: Tensor, episode: int) -> Tensor:
+        return mind.q.q(s)[..., 0]
+
+    def learn(self, mind: Values, seen: Transition, episode: int) -> None:
+        target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
+        # eq. (4.1)
+        mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))
+
+    # ---- compiled: level 1 against an opponent who has one action --------------------------------------------------------
+    def tables(self, mind: Values) -> list[QFunction]:
+        return [mind.q]
+
+    def action_counts(self, mind: Values) -> None:
+        return None
+
+    def levels(self, episode: int) -> Levels:
+        epsilon = exploration_rate(self.epsilon, episode)
+        return self.describe((self.alpha,), (epsilon,), (self.policy_temperature,), 1.0)

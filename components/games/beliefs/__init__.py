@@ -1,0 +1,1 @@
+"""Beliefs of an agent about its opponents."""

@@ -1,0 +1,1 @@
+"""Games: rules, states and rewards; environments of users."""

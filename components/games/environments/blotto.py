@@ -1,0 +1,98 @@
+"""Resources to be shared out over positions that several attackers choose from."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement, product
+from math import comb
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.games.environments.game import Game
+from components.games.environments.table_environment import TableEnvironment
+from components.games.figures import rewards
+from components.registry import register
+
+MOST_CELLS = 10_000_000  # of a table of rewards
+
+
+@register("dataset", "blotto")
+class Blotto(Dataset[Game]):
+    """A Blotto game of security: resources are allocated to positions that attackers choose.
+
+    The decision maker allocates ``resources`` to ``positions``; each of M attackers goes to
+    one position.  At every position that is attacked: if its resources exceed the attackers
+    there, the decision maker gets 1 and they share −1 evenly; if they are fewer, it gets −1
+    and they share 1; if they are equal, 0.  The decision maker's actions are the
+    C(positions + resources − 1, resources) allocations, in lexical order; attackers see the
+    share of each position.  Against two attackers that always choose alike, as exponential
+    smoothers do, two resources on three positions are worth −2/3.
+
+    Raises:
+        Misfit: the table of rewards would not fit in memory.
+
+    Source: Gallego (2021), section 4.4.2 (after Hart 2008).
+    """
+
+    kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+
+    positions: Annotated[int, Field(ge=2)]
+    resources: PositiveInt
+    attackers: PositiveInt
+    episodes: PositiveInt
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    def allocations(self) -> Tensor:
+        """Allocations of the decision maker [A, positions], in numbers of resources."""
+        placements = combinations_with_replacement(range(self.positions), self.resources)
+        return torch.tensor(
+            [[places.count(i) for i in range(self.positions)] for places in placements]
+        )
+
+    def load(self, rng: Rng, setting: Setting) -> Game:
+        n = self.positions
+        M = self.attackers
+        cells = comb(n + self.resources - 1, self.resources) * n**M
+        if cells * (M + 1) > MOST_CELLS:
+            raise ConfigMismatchError(
+                f"dataset.attackers={M}: {cells:,} ways to play, more than fit in a table; fewer positions, resources or "
+                "attackers"
+            )
+        agent_actions = self.allocations()
+        # [B, M], the last attacker running fastest
+        theirs = torch.tensor(list(product(range(n), repeat=M)))
+        # attackers at each position [B, positions]
+        attack_counts = torch.nn.functional.one_hot(theirs, n).sum(1)
+        # [A, B, positions]: 1 hers, −1 theirs
+        won = (agent_actions[:, None] - attack_counts[None]).sign() * (attack_counts > 0)
+        each = -(won / attack_counts.clamp_min(1)).gather(
+            2, theirs.expand(len(agent_actions), -1, -1)
+        )  # [A, B, M]
+        environment = TableEnvironment(
+            reward_a=won.sum(-1)[None].to(setting.device, setting.dtype),
+            reward_b=each[None].to(setting.device, setting.dtype),
+            transition=torch.zeros(
+                1, len(agent_actions), len(theirs), dtype=torch.long, device=setting.device
+            ),
+            n_threats=(n,) * M,
+            touches=(agent_actions / self.resources)[None].to(setting.device, setting.dtype),
+        )
+        return Game(
+            name=self.name,
+            environment=environment,
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            figures=[rewards.draw],
+            replicates=setting.replicates,
+        )

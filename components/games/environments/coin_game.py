@@ -1,0 +1,141 @@
+"""Two players after two coins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from components.contracts.games import Outcome, Shown
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.games.environments.game import Game
+from components.games.figures import rewards
+from components.registry import register
+
+MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
+Sharing = Literal["split", "hers", "his"]
+
+
+@dataclass(frozen=True)
+class CoinEnvironment:
+    """``Environment`` of the coin game.
+
+    A state is (the decision maker's cell, the opponent's cell, cell of coin 1, of coin 2),
+    N² where a coin has been taken [R, 4].
+    """
+
+    size: int  # N
+    moves: int
+    random_start: bool
+    shared: Sharing
+    device: torch.device
+    dtype: torch.dtype
+    n_actions: int = 4
+    n_threats: tuple[int, ...] = (4,)
+    continuing: bool = False
+
+    @property
+    def horizon(self) -> int:
+        return self.moves
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """Value of a shared coin to the decision maker and to the opponent."""
+        return {"split": (0.5, 0.5), "hers": (1.0, 0.0), "his": (0.0, 1.0)}[self.shared]
+
+    def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
+        """Players in the left corners and coins in the right ones, or all four in different cells
+        drawn at random."""
+        n = self.size
+        if not self.random_start:
+            corners = torch.tensor([0, n * (n - 1), n - 1, n * n - 1], device=self.device)
+            return corners.expand(replicates, -1).clone()
+        u = torch.rand(
+            replicates, n * n, generator=generator, device=self.device, dtype=torch.float64
+        )
+        return u.argsort(1)[:, :4]
+
+    def move(self, cell: Tensor, action: Tensor) -> Tensor:
+        """New cell of a player, which stays in place at the border of the grid [R]."""
+        step = torch.tensor(MOVES, device=cell.device)[action]
+        place = torch.stack([cell // self.size, cell % self.size], 1) + step
+        place = place.clamp(0, self.size - 1)
+        return place[:, 0] * self.size + place[:, 1]
+
+    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
+        """1 for each coin that one player takes; for a shared coin ½ each, or 1 to one player."""
+        a_cell = self.move(s[:, 0], a)
+        b_cell = self.move(s[:, 1], b[:, 0])
+        coins = s[:, 2:]
+        a_hits = coins == a_cell.unsqueeze(1)
+        b_hits = coins == b_cell.unsqueeze(1)  # [R, 2]
+        both = a_hits & b_hits
+        share = self.share
+        r_a = (a_hits & ~both).to(self.dtype).sum(1) + share[0] * both.to(self.dtype).sum(1)
+        r_b = (b_hits & ~both).to(self.dtype).sum(1) + share[1] * both.to(self.dtype).sum(1)
+        coins_left = torch.where(a_hits | b_hits, self.size**2, coins)
+        return Outcome(
+            r_a,
+            r_b.unsqueeze(1),
+            torch.cat([a_cell[:, None], b_cell[:, None], coins_left], 1),
+            None,
+        )
+
+    def observe(self, s: Tensor, a: Tensor) -> Shown:
+        return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
+
+    def marks(self, s: Tensor) -> Tensor:
+        """The four ones among the features, 4 N² of a coin that is gone [R, 4]."""
+        n = self.size**2
+        return torch.where(s < n, s + torch.arange(0, 4 * n, n, device=s.device), 4 * n)
+
+    def features(self, s: Tensor) -> Tensor:
+        """One-hot positions of players and coins [R, 4 N²]; zeros for a coin that is gone."""
+        n = self.size**2
+        return one_hot(s, n + 1)[..., :n].flatten(1).to(self.dtype)
+
+
+@register("dataset", "coin_game")
+class CoinGame(Dataset[Game]):
+    """The coin game: two players chase two coins on a grid of N × N cells.
+
+    An episode has ``moves`` moves.  Both players move simultaneously, up, right, down or
+    left; at the border they stay.  A coin is worth 1 to the player that steps on it, ½ each
+    if both do at the same time, or 1 to one of them (``shared``: the published code pays
+    one player).  States have no numbers (there are (N²)⁴ of them): action values are linear
+    in, or a network of, features [R, 4 N²].
+
+    Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018).
+    """
+
+    kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
+    vectorised: ClassVar[bool] = True
+
+    size: Annotated[int, Field(ge=2)]
+    moves: PositiveInt
+    start: Literal["fixed", "random"]
+    shared: Sharing
+    episodes: PositiveInt
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    def load(self, rng: Rng, setting: Setting) -> Game:
+        random_start = self.start == "random"
+        return Game(
+            name=self.name,
+            environment=CoinEnvironment(
+                self.size, self.moves, random_start, self.shared, setting.device, setting.dtype
+            ),
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            figures=[rewards.draw],
+            replicates=setting.replicates,
+        )

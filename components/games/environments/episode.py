@@ -1,0 +1,128 @@
+"""One episode of a game, played in all replicates together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from components.contracts.games import Environment, Turn
+from components.contracts.roles import Info
+from components.contracts.streams import Rng
+from components.games.environments.standing import GameState
+from components.games.environments.transition import Transition
+from components.maths.policies import draw_action
+
+
+class EpisodeGame(Protocol):
+    """A game as its episodes see it."""
+
+    environment: Environment
+    replicates: int
+    counts: Literal["total", "last_move"]
+    learns_from: Literal["every_move", "ends"]
+
+    def is_unfinished(
+        self, s: Tensor
+    ) -> Tensor | None: ...  # replicates that have a first move to make [R] bool; None: all
+
+    def announced_policy(
+        self, standing: GameState, episode: int
+    ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
+
+    def move(
+        self,
+        standing: GameState,
+        turn: Turn,
+        a: Tensor,
+        live: Tensor | None,
+        rng: Rng,
+        *,
+        cut: bool = False,
+    ) -> Transition: ...
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode of a game in every replicate, at most ``horizon`` moves: the game itself, and
+    which episode it is."""
+
+    game: EpisodeGame
+    index: int  # 0 is the first
+
+    def play(
+        self,
+        standing: GameState,
+        rng: Rng,
+        choose: Callable[[Tensor], Tensor],
+        learn: Callable[[Transition], None],
+    ) -> Info:
+        """Play the episode and advance ``standing`` in place.
+
+        Args:
+            choose: probabilities of the agent's actions [R, A] in s.
+            learn: receives each move.
+
+        Returns:
+            The agent's reward, the mean of the opponents' rewards, and welfare, [R] each.
+        """
+        environment = self.game.environment
+        s = standing.s
+        total: Tensor | None = None
+        firsts: Tensor | None = None
+        moves: float | Tensor = 0.0
+        live = self.game.is_unfinished(s)
+        if live is not None and not live.any():
+            return self._empty_episode(standing, rng)
+        for remaining in reversed(range(environment.horizon)):
+            a = draw_action(choose(s), rng.noise)
+            cut = not remaining and not environment.continuing
+            transition = self.game.move(
+                standing, Turn(s, self.index, choose), a, live, rng, cut=cut
+            )
+            learn(transition if self.game.learns_from == "every_move" else transition.ending())
+            gain = torch.stack(
+                [transition.r_a, *transition.r_b.unbind(1), transition.welfare]
+            )  # [M + 2, R]
+            first = (torch.cat([a.unsqueeze(0), transition.each.T]) == 0).to(
+                gain.dtype
+            )  # [1 + M, R]
+            acts = transition.acts()
+            if live is not None:
+                gain = torch.where(live, gain, 0.0)
+            if acts is not None:
+                first = torch.where(acts, first, 0.0)
+            firsts = first if firsts is None else firsts + first
+            moves = moves + (1.0 if acts is None else acts.to(gain.dtype))
+            if total is None:
+                total = gain
+            elif self.game.counts == "total":
+                total = total + gain
+            else:  # those who have come to their end keep what they got there
+                total = gain if live is None else torch.where(live, gain, total)
+            s = transition.s_next
+            if (over := transition.over) is not None:
+                live = ~over if live is None else live & ~over
+                if not live.any():
+                    break
+        assert total is not None
+        assert firsts is not None
+        after = (
+            s if environment.continuing else environment.reset(self.game.replicates, rng.batches)
+        )
+        return standing.close(after, total, firsts / moves)
+
+    def _empty_episode(self, standing: GameState, rng: Rng) -> Info:
+        """An episode that is over before the first move in every replicate: rewards of 0, and no
+        move to take shares of."""
+        environment = self.game.environment
+        replicates = self.game.replicates
+        players = 1 + len(environment.n_threats)
+        total = torch.zeros(
+            1 + players, replicates, device=environment.device, dtype=environment.dtype
+        )
+        firsts = torch.full_like(total[1:], torch.nan)
+        return standing.close(environment.reset(replicates, rng.batches), total, firsts)

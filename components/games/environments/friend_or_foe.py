@@ -1,0 +1,65 @@
+"""The stateless friend-or-foe game."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.games.environments.game import Game
+from components.games.environments.table_environment import TableEnvironment
+from components.games.figures import rewards
+from components.registry import register
+
+
+@register("dataset", "friend_or_foe")
+class FriendOrFoe(Dataset[Game]):
+    """Friend or foe without states: the agent opens one of several boxes.
+
+    The adversary hid the good reward in one box.  r_A(a, b) = +reward if a = b, else
+    −reward, where b is the target in which the adversary put the positive reward; the
+    adversary's assumed rewards make it a zero-sum game, r_B = −r_A, or are the two of
+    ``believed``, for the agent finding the good box and not (Figure 4.5).  One state, so
+    s' = s.
+
+    Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017).
+    """
+
+    kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
+    before: ClassVar[dict[str, Any]] = {"believed": None}
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+
+    episodes: PositiveInt
+    targets: Annotated[int, Field(ge=2)]
+    reward: PositiveFloat
+    believed: Annotated[list[float], Field(min_length=2, max_length=2)] | None
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    def load(self, rng: Rng, setting: Setting) -> Game:
+        # [1, A, B]
+        same = torch.eye(self.targets, device=setting.device, dtype=setting.dtype)[None]
+        reward_a = self.reward * (2 * same - 1)
+        hit_reward, missed = self.believed or (-self.reward, self.reward)
+        environment = TableEnvironment(
+            reward_a=reward_a,
+            reward_b=(missed + (hit_reward - missed) * same).unsqueeze(-1),
+            transition=torch.zeros_like(reward_a, dtype=torch.long),
+            n_threats=(self.targets,),
+            touches=same,
+        )
+        return Game(
+            name=self.name,
+            environment=environment,
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            figures=[rewards.draw],
+            replicates=setting.replicates,
+        )

@@ -1,0 +1,108 @@
+"""Bimatrix games, played again and again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt, field_validator
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.errors import IncompleteResultWarning
+from components.games.environments.game import Game
+from components.games.environments.table_environment import repeat_game
+from components.games.figures import rewards
+from components.registry import register
+
+Bimatrix = list[list[list[float]]]  # [A][B][2]: hers, his
+
+# Of actions 0 (cooperate, stag, swerve, heads) and 1, for T, R, P, S where they have these letters.
+ORDERS = {"prisoners_dilemma": "TRPS", "stag_hunt": "RTPS", "chicken": "TRSP"}
+
+
+@register("dataset", "iterated_matrix")
+class IteratedMatrix(Dataset[Game]):
+    """A bimatrix game of two players, one round per episode, with or without memory.
+
+    The memory is of the round before.  ``payoffs`` of prisoners_dilemma (T > R > P > S),
+    stag_hunt (R > T > P > S) and chicken (T > R > S > P): (C, C) pays R, R, (C, D) S, T,
+    (D, C) T, S and (D, D) P, P; matching_pennies: +1 to the decision maker if both show the
+    same, −1 else.  ``bimatrix`` takes their place, [[[r_A, r_B], …], …].  With ``memory`` 1
+    the state is the pair of the round before, a·B + b, or A·B before the first: without it
+    there is one.
+
+    Warns if payoffs are not in the order that their name requires.
+
+    Source: Gallego (2021), section 4.5.3 (Table 4.3); Axelrod (1984).
+    """
+
+    kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+
+    payoffs: Literal["prisoners_dilemma", "stag_hunt", "chicken", "matching_pennies"]
+    T: float
+    R: float
+    P: float
+    S: float
+    bimatrix: Bimatrix | None
+    memory: Annotated[int, Field(ge=0, le=1)]
+    episodes: PositiveInt
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    @field_validator("bimatrix")
+    @classmethod
+    def _check_payoff_table(cls, given: Bimatrix | None) -> Bimatrix | None:
+        if given is not None:
+            shape = {(len(row), *{len(cell) for cell in row}) for row in given}
+            if (
+                len(shape) != 1
+                or (sizes := shape.pop())[1:] != (2,)
+                or sizes[0] < 2
+                or len(given) < 2
+            ):
+                raise ValueError(
+                    "no bimatrix: rows of hers, all of one length and two or more, of pairs [r_A, r_B]"
+                )
+            if not all(math.isfinite(r) for row in given for cell in row for r in cell):
+                raise ValueError("a reward is not finite")
+        return given
+
+    def rewards(self) -> Tensor:
+        """r_A and r_B [A, B, 2]."""
+        if self.bimatrix is not None:
+            return torch.tensor(self.bimatrix, dtype=torch.float64)
+        if self.payoffs == "matching_pennies":
+            same = 2 * torch.eye(2, dtype=torch.float64) - 1
+            return torch.stack([same, -same], -1)
+        order = [vars(self)[letter] for letter in ORDERS[self.payoffs]]
+        if any(a <= b for a, b in itertools.pairwise(order)):
+            ordering = " > ".join(ORDERS[self.payoffs])
+            warnings.warn(
+                IncompleteResultWarning(
+                    f"dataset.payoffs={self.payoffs}: asks {ordering}, which these are not"
+                ),
+                stacklevel=1,
+            )
+        payoff_a = torch.tensor([[self.R, self.S], [self.T, self.P]], dtype=torch.float64)
+        return torch.stack([payoff_a, payoff_a.T], -1)
+
+    def load(self, rng: Rng, setting: Setting) -> Game:
+        pays = self.rewards().to(setting.device, setting.dtype)
+        return Game(
+            name=self.name,
+            environment=repeat_game(pays[..., 0], pays[..., 1:], (pays.shape[1],), self.memory),
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            figures=[rewards.draw],
+            replicates=setting.replicates,
+        )

@@ -1,0 +1,182 @@
+"""Games that go on somewhere else: programs that can be begun from a seed and moved on, and not be
+put back where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from components.contracts.games import OpponentStatus, Outcome, Shown
+from components.errors import ConfigMismatchError
+
+# seeds are below it: they fit wherever a program keeps one, and in a double exactly
+SEEDS = 2**31 - 1
+# columns of a state before what is observed: seed, moves made, whether the episode is over
+FACTS = 3
+
+
+class EpisodeStart(NamedTuple):
+    """Start of an episode."""
+
+    observed: list[float]  # [F]
+    over: bool  # the episode is over before the first move
+
+
+class MoveResult(NamedTuple):
+    """Result of a move."""
+
+    observed: list[float]  # [F]
+    rewards: list[float]  # the decision maker's, then each opponent's
+    terminated: bool  # a true end for the decision maker
+    truncated: bool  # the game stops here, though it could go on
+    present: list[bool]  # each opponent was in the game and acted
+    done: list[bool]  # a true end for each opponent
+
+
+class LiveGame(Protocol):
+    """One game that is being played."""
+
+    def begin(self, seed: int) -> EpisodeStart: ...
+
+    # the decision maker's, then each opponent's
+    def move(self, actions: list[int]) -> MoveResult: ...
+
+
+@dataclass
+class LiveEnvironment:
+    """``Environment`` of R live games, one per replicate; each is ``EarlyEndEnvironment``.
+
+    A state is (seed, moves made, over or not, the agent's observation) [R, 3 + F]. The seed
+    determines the start of an episode, so that a checkpoint between two episodes is exact:
+    a game that is not in the given state is restarted from the seed. In the middle of an
+    episode this is impossible, and is refused. A game that its program truncates, or that
+    has made ``horizon`` moves, stops without a true end. Opponents see the agent's action.
+    """
+
+    open: Callable[[], LiveGame]  # makes one more game
+    n_actions: int
+    n_threats: tuple[int, ...]
+    horizon: int
+    device: torch.device
+    dtype: torch.dtype
+    continuing: bool = False  # where one episode ends no other can begin
+    _games: list[LiveGame] = field(default_factory=list, repr=False)
+    # seed and moves made of each
+    _standing: list[tuple[float, float]] = field(default_factory=list, repr=False)
+
+    def _begin(self, i: int, seed: float) -> EpisodeStart:
+        while len(self._games) <= i:
+            self._games.append(self.open())
+            self._standing.append((-1.0, 0.0))
+        self._standing[i] = (seed, 0.0)
+        return self._games[i].begin(int(seed))
+
+    def _restore_game(self, i: int, seed: float, moves: float, observed: list[float]) -> None:
+        """Has the game of a replicate stand where a state says.
+
+        Raises:
+            Misfit: it cannot, or begins elsewhere than it did."""
+        if i < len(self._games) and self._standing[i] == (seed, moves):
+            return
+        if moves:
+            raise ConfigMismatchError(
+                f"dataset.env: a state after {moves:.0f} moves cannot be gone back to; episodes begin by reset(seed=…)"
+            )
+        if self._begin(i, seed).observed != observed:
+            raise ConfigMismatchError(
+                f"dataset.env: reset(seed={seed:.0f}) does not begin where it did before; has the environment changed?"
+            )
+
+    def _store(self, rows: list[list[float]]) -> Tensor:
+        return torch.tensor(rows, dtype=torch.float64, device=self.device)
+
+    def reset(self, replicates: int, generator: torch.Generator) -> Tensor:
+        """Episodes from seeds drawn from the generator."""
+        seeds = torch.randint(
+            SEEDS, (replicates,), generator=generator, device=generator.device
+        ).tolist()
+        positions = [self._begin(i, float(seed)) for i, seed in enumerate(seeds)]
+        return self._store(
+            [
+                [seed, 0, position.over, *position.observed]
+                for seed, position in zip(seeds, positions, strict=True)
+            ]
+        )
+
+    def is_over(self, s: Tensor) -> Tensor:
+        """[R] bool."""
+        return s[:, 2] > 0
+
+    def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome:
+        """Play one move without drawing: the randomness of a game comes from its seed.
+
+        A game that is over remains where it is and pays nothing.
+
+        Raises:
+            Misfit: a game is in another state and cannot be brought to s.
+        """
+        opponents = len(self.n_threats)
+        rows = []
+        moves = []
+        for i, (row, action, others) in enumerate(
+            zip(s.tolist(), a.tolist(), b.tolist(), strict=True)
+        ):
+            seed, n_moves, over = row[:FACTS]
+            if over:
+                rows.append(row)
+                moves.append(
+                    MoveResult(
+                        [],
+                        [0.0] * (1 + opponents),
+                        True,
+                        False,
+                        [True] * opponents,
+                        [True] * opponents,
+                    )
+                )
+                continue
+            self._restore_game(i, seed, n_moves, row[FACTS:])
+            moved = self._games[i].move([action, *others])
+            self._standing[i] = (seed, n_moves + 1)
+            stops = moved.terminated or moved.truncated
+            rows.append([seed, n_moves + 1, float(stops), *moved.observed])
+            moves.append(
+                moved._replace(
+                    truncated=moved.truncated or (not stops and n_moves + 1 >= self.horizon)
+                )
+            )
+        # [R, 1 + M]
+        paid = torch.tensor(
+            [moved.rewards for moved in moves], dtype=self.dtype, device=self.device
+        )
+        return Outcome(
+            r_a=paid[:, 0],
+            r_b=paid[:, 1:],
+            s_next=self._store(rows),
+            done=self._flags([moved.terminated for moved in moves]),
+            truncated=self._flags([moved.truncated for moved in moves]),
+            opponents=self._opponent_ends(moves),
+        )
+
+    def _opponent_ends(self, moves: list[MoveResult]) -> OpponentStatus | None:
+        """None where all opponents play as long as the decision maker does."""
+        if all(all(moved.present) and set(moved.done) == {moved.terminated} for moved in moves):
+            return None
+        present = [moved.present for moved in moves]
+        done = [moved.done for moved in moves]
+        return OpponentStatus(self._flags(present), self._flags(done))
+
+    def _flags(self, flags: list[bool] | list[list[bool]]) -> Tensor:
+        return torch.tensor(flags, dtype=torch.bool, device=self.device)
+
+    def observe(self, s: Tensor, a: Tensor) -> Shown:
+        return Shown(one_hot(a, self.n_actions).to(self.dtype), None)
+
+    def features(self, s: Tensor) -> Tensor:
+        """Observation of the agent [R, F]."""
+        return s[:, FACTS:].to(self.dtype)

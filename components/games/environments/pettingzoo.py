@@ -1,0 +1,138 @@
+"""A parallel environment of the user's own, written for PettingZoo."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, PositiveInt, field_validator
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.contracts.user_code import reraise_user_error
+from components.errors import ConfigMismatchError
+from components.games.environments.game import Game
+from components.games.environments.live_environment import LiveEnvironment
+from components.games.environments.parallel_game import ParallelGame, check_seeded
+from components.games.figures import rewards
+from components.registry import register
+
+
+@register("dataset", "pettingzoo")
+class PettingZoo(Dataset[Game]):
+    """A parallel environment of PettingZoo, one for each of R replicates.
+
+    ``env`` names the function or class that makes an environment when it is called with
+    ``kwargs``; its module is code, and must be among ``plugins`` too.  The player ``agent``
+    is the agent, every other player an opponent (a single attacker plays all opponents, the
+    members of attacker=together play one each).  All players act simultaneously, by number,
+    in ``Discrete`` spaces, and opponents observe the agent's actions.  A state is the
+    agent's observation, flattened; action values are linear functions or networks of it.  A
+    ``Discrete`` observation is one-hot encoded, which makes model=q_linear a table.
+
+    Such an environment cannot be reset to an earlier state.  An episode begins with
+    reset(seed=…), where the seed is drawn from the run's stream of the environment, and
+    checkpoints are taken only between episodes, so that a killed run resumes bit by bit.
+    This requires environments in which the seed determines all randomness: they are played
+    twice beforehand as a check.
+
+    An episode that the environment truncates, or that reaches ``horizon`` moves, is not
+    terminal: the return after it is bootstrapped.  An episode that ends before its first
+    move has the value 0.
+
+    Raises:
+        Misfit: PettingZoo is not installed, ``env`` is not found or raises, actions are not
+            discrete or are masked, or the same seed does not give the same episode.
+
+    Source: Terry, Black, Grammel et al. (2021), section 4 (in its parallel form).
+    """
+
+    kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
+    vectorised: ClassVar[bool] = True
+    imports: ClassVar[frozenset[str]] = frozenset({"env"})
+
+    env: str
+    kwargs: dict[str, Any] | None
+    agent: str | int | None
+    horizon: PositiveInt
+    episodes: PositiveInt
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    @field_validator("env")
+    @classmethod
+    def _check_env_path(cls, env: str) -> str:
+        module, colon, function = env.partition(":")
+        if not all(
+            part.isidentifier() for part in [*module.split("."), *([function] if colon else [])]
+        ):
+            raise ValueError("no import path such as my_game:MyGame or package.my_game")
+        return env
+
+    def maker(self) -> Callable[..., Any]:
+        """Return the function or class that makes an environment.
+
+        Raises:
+            Misfit: PettingZoo is not installed, or the function or class does not exist.
+        """
+        if find_spec("pettingzoo") is None or find_spec("gymnasium") is None:
+            raise ConfigMismatchError(
+                "dataset=pettingzoo: PettingZoo is not installed; pip install pettingzoo gymnasium"
+            )
+        name, _, function = self.env.partition(":")
+        function = function or "parallel_env"  # as PettingZoo's own modules have it
+        where = f"dataset.env={self.env}"
+        try:
+            with reraise_user_error(where):
+                module = importlib.import_module(name)
+        except ConfigMismatchError as error:
+            missing = error.__cause__
+            if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(
+                f"{missing.name}."
+            ):
+                raise ConfigMismatchError(
+                    f"{where}: {missing}; is the folder of {name} on PYTHONPATH?"
+                ) from missing
+            if isinstance(missing, ModuleNotFoundError):
+                raise ConfigMismatchError(
+                    f"{where}: needs {missing.name}, which is not installed; install it with pip"
+                ) from missing
+            raise
+        maker = vars(module).get(function)
+        if not callable(maker):
+            turns = (
+                "; its env plays in turns, only parallel environments are played here"
+                if "env" in vars(module)
+                else ""
+            )
+            raise ConfigMismatchError(
+                f"{where}: {name} has no function or class {function!r}{turns}"
+            )
+        return maker
+
+    def load(self, rng: Rng, setting: Setting) -> Game:
+        maker = self.maker()
+        where = f"dataset.env={self.env}"
+
+        def open_one() -> ParallelGame:
+            with reraise_user_error(f"{where}: being made with dataset.kwargs", maker):
+                env = maker(**(self.kwargs or {}))
+            return ParallelGame(env, self.agent, where)
+
+        check_seeded(open_one, self.horizon, rng.at("data", 0))
+        n_actions, *others = open_one().sizes
+        return Game(
+            name=self.name,
+            environment=LiveEnvironment(
+                open_one, n_actions, tuple(others), self.horizon, setting.device, setting.dtype
+            ),
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            figures=[rewards.draw],
+            replicates=setting.replicates,
+        )

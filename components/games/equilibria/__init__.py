@@ -1,0 +1,1 @@
+"""Equilibria of matrix games, and agents that compute them in every state."""

@@ -1,0 +1,194 @@
+"""Games in one move: the value and a safest strategy of a matrix, all equilibria of a small
+bimatrix."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.errors import NumericalError
+from components.games.equilibria import matrix_games as simplex
+from components.games.equilibria.bimatrix import TIE
+
+ZERO = 1e-11  # of a tableau whose entries begin between 1 and 2
+
+PATIENCE = 1000  # steps for each row and column, of which one or two are usual
+
+
+def safest(payoff: Tensor) -> Tensor:
+    """An x [N, A] that reaches max_x min_b Σ_a x_a r(a, b); payoff [N, A, B].
+
+    With r brought to 1 … 2, the programme max Σ_b w_b, Σ_b r(a, b) w_b ≤ 1, w ≥ 0 begins with the
+    slacks as its basis, and x are its multipliers, scaled to sum to 1.  Which column enters and
+    which row leaves is Bland's choice, so that it ends.
+
+    Raises NumericalTrouble where rounding keeps it from ending.
+
+    Source: Dantzig (1963), chapter 13; Bland (1977)."""
+    N, A, B = payoff.shape
+    low = payoff.amin((1, 2), keepdim=True)
+    high = payoff.amax((1, 2), keepdim=True)
+    scaled = 1 + (payoff - low) / torch.where(high > low, high - low, 1.0)
+    ones = payoff.new_ones(N, A, 1)
+    top = torch.cat(
+        [scaled, torch.eye(A, dtype=payoff.dtype, device=payoff.device).expand(N, A, A), ones], 2
+    )
+    tableau = torch.cat([top, torch.zeros_like(top[:, :1])], 1)
+    tableau[:, A, :B] = -1
+    basis = torch.arange(B, B + A, device=payoff.device).repeat(N, 1)
+    for _ in range(PATIENCE * (A + B)):
+        better = tableau[:, A, :-1] < -ZERO
+        unsolved = better.any(1).nonzero().squeeze(1)
+        if not len(unsolved):
+            duals = tableau[:, A, B:-1].clamp_min(0)
+            return duals / duals.sum(1, keepdim=True)
+        now = tableau[unsolved]
+        games = torch.arange(len(unsolved), device=payoff.device)
+        enters = better[unsolved].long().argmax(1)
+        column = now[games, :, enters]  # [n, A + 1]
+        limits = torch.where(
+            column[:, :A] > ZERO, now[:, :A, -1] / column[:, :A].clamp_min(ZERO), torch.inf
+        )
+        tied = limits <= limits.amin(1, keepdim=True) + ZERO
+        leaves = torch.where(tied, basis[unsolved], A + B).argmin(1)
+        row = now[games, leaves] / column[games, leaves].unsqueeze(1)
+        now = now - column.unsqueeze(2) * row.unsqueeze(1)
+        now[games, leaves] = row
+        tableau[unsolved] = now
+        basis[unsolved, leaves] = enters
+    raise NumericalError("a matrix game was not solved", "look for rewards of very different sizes")
+
+
+class Maximin(NamedTuple):
+    """Maximin value of the row player, with a strategy that attains it."""
+
+    value: Tensor  # [...]
+    strategy: Tensor  # [..., A]
+
+
+def maximin(payoff: Tensor) -> Maximin:
+    """max_x min_b Σ_a x_a r(a, b) and an x that attains it; payoff [..., A, B].
+
+    If pure actions attain it, a saddle point, x is uniform over them.  Other 2 × 2 games
+    have the closed form x_1 = (r_22 − r_21)/(r_11 − r_12 − r_21 + r_22); larger ones use
+    the simplex method, all in parallel.
+
+    Source: von Neumann (1928); Shapley (1953) for its use.
+    """
+    worst = payoff.amin(-1)  # of each row
+    sure = worst.amax(-1)
+    saddle = sure >= payoff.amax(-2).amin(-1)
+    pure = (worst == sure.unsqueeze(-1)).to(payoff.dtype)
+    pure = pure / pure.sum(-1, keepdim=True)
+    if bool(saddle.all()):
+        return Maximin(sure, pure)
+    if payoff.shape[-2:] == (2, 2):
+        value, mixture = _solve_two_by_two(payoff)
+        return Maximin(
+            torch.where(saddle, sure, value), torch.where(saddle.unsqueeze(-1), pure, mixture)
+        )
+    mixed = ~saddle.flatten()
+    games = payoff.reshape(-1, *payoff.shape[-2:])[mixed].double()
+    strategies = simplex.safest(games)
+    least = (strategies.unsqueeze(-2) @ games).squeeze(-2).amin(-1)
+    value = sure.flatten().clone()
+    strategy = pure.view(-1, pure.shape[-1]).clone()
+    value[mixed], strategy[mixed] = least.to(payoff.dtype), strategies.to(payoff.dtype)
+    return Maximin(value.view_as(sure), strategy.view_as(pure))
+
+
+def _solve_two_by_two(payoff: Tensor) -> Maximin:
+    """Maximin of 2 × 2 games without a saddle point."""
+    (r11, r12), (r21, r22) = (row.unbind(-1) for row in payoff.unbind(-2))
+    spread = r11 - r12 - r21 + r22
+    x = (r22 - r21) / torch.where(spread == 0, 1.0, spread)
+    value = (r11 * r22 - r12 * r21) / torch.where(spread == 0, 1.0, spread)
+    return Maximin(value, torch.stack([x, 1 - x], -1))
+
+
+class Equilibrium(NamedTuple):
+    """Strategy pair from which neither player gains by deviating unilaterally."""
+
+    x: np.ndarray  # hers [A]
+    y: np.ndarray  # his [B]
+
+    @property
+    def pure(self) -> bool:
+        return bool(self.x.max() == 1 and self.y.max() == 1)
+
+
+def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
+    """All Nash equilibria of a non-degenerate bimatrix game [A, B], pure ones first.
+
+    They are found by enumeration of supports of one size.  A degenerate game may have
+    infinitely many; then only the extreme ones in this sense are returned.
+    """
+    solutions: list[Equilibrium] = []
+    A, B = r_a.shape
+    for size in range(1, min(A, B) + 1):
+        for rows in itertools.combinations(range(A), size):
+            for columns in itertools.combinations(range(B), size):
+                y = _indifference_mixture(r_a[np.ix_(rows, columns)], columns, B)
+                x = _indifference_mixture(r_b[np.ix_(rows, columns)].T, rows, A)
+                if (
+                    x is not None
+                    and y is not None
+                    and gain(r_a, r_b, x, y) <= TIE * max(1.0, np.abs([r_a, r_b]).max())
+                ):
+                    solutions.append(Equilibrium(x, y))
+    return solutions
+
+
+def _indifference_mixture(
+    payoff: np.ndarray, support: tuple[int, ...], n: int
+) -> np.ndarray | None:
+    """The mixture of the columns of a square payoff that makes every row worth the same, [n]; None
+    where none is."""
+    size = len(support)
+    if size == 1:
+        return np.eye(n)[support[0]]
+    system = np.block([[payoff, -np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
+    if abs(np.linalg.det(system)) < 1e-12:
+        return None
+    mixture = np.linalg.solve(system, np.r_[np.zeros(size), 1.0])[:size]
+    if (mixture <= 0).any():
+        return None
+    strategy = np.zeros(n)
+    strategy[list(support)] = mixture / mixture.sum()  # exactly 1 where it is pure
+    return strategy
+
+
+def gain(r_a: np.ndarray, r_b: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """Largest gain of either player from deviating unilaterally from (x, y)."""
+    payoffs_a = r_a @ y
+    payoffs_b = x @ r_b
+    return float(max(payoffs_a.max() - x @ payoffs_a, payoffs_b.max() - payoffs_b @ y))
+
+
+def worst_case(
+    reward: Tensor, onward: Tensor, ends: Tensor | None, policy: Tensor | None, moves: int
+) -> Tensor:
+    """Worst-case return V [..., S] of the row player from each state, over a number of moves.
+
+    V_h(s) = min_b Σ_a p(a|s) (r(s, a, b) + (1 − end(s′)) V_{h−1}(s′)), V_0 = 0, under a
+    policy [..., S, A]; without a policy the best guarantee,
+    V_h(s) = max_p min_b of the same expression (Shapley 1953).  Rewards and next states s′
+    are [S, A, B]; all other agents act as one adversary.
+    """
+    goes_on = torch.ones(len(reward), dtype=reward.dtype, device=reward.device)
+    if ends is not None:
+        goes_on = goes_on.masked_fill(ends, 0)
+    lead = () if policy is None else policy.shape[:-2]
+    value = torch.zeros(*lead, len(reward), dtype=reward.dtype, device=reward.device)
+    for _ in range(moves):
+        worth = reward + (goes_on * value)[..., onward]  # [..., S, A, B]
+        value = (
+            maximin(worth).value
+            if policy is None
+            else torch.einsum("...sa,...sab->...sb", policy, worth).amin(-1)
+        )
+    return value

@@ -1,0 +1,29 @@
+"""Q-learning for the worst case: the adversary may take any action."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from components.contracts.games import Seat
+from components.games.equilibria.stage_games import StageGames
+from components.registry import register
+
+
+@register("inference", "minimax_q")
+class MinimaxQ(StageGames):
+    """Minimax-Q: the agent learns and plays its guaranteed value against any adversary.
+
+        V(s) = max_π min_b Σ_a π(a) Q(s, a, b)
+        Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))
+
+    The agent's policy is a π(s, ·) that reaches V(s), except for a fraction ε of random
+    actions: exact, by ``maximin``.  In zero-sum games Q tends to the values of Shapley
+    (1953); the adversary's rewards are not used.  Several opponents are treated as one that
+    chooses for all.  Q [R, S, A, B]; each state's game is solved when its table has
+    changed.
+
+    Source: Littman (1994), Figure 1.
+    """
+
+    def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
+        return q

@@ -1,0 +1,77 @@
+"""Base class of players that expect the best or the worst of others: one game per state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import QFunction
+from components.contracts.games import Seat
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.games.agents.decision_maker import MixedStrategyDecisionMaker
+from components.games.environments.transition import Transition
+from components.games.equilibria.matrix_games import maximin
+from components.games.equilibria.solved import StageGameSolutions
+
+
+@dataclass
+class StageGameState:
+    """Action values Q(s, a, b), and V(s) and π(s, ·) as they follow from them."""
+
+    q: QFunction
+    solved: StageGameSolutions  # [R, S, 1 + A]
+    seat: Seat = rebuilt()
+
+
+class StageGames(MixedStrategyDecisionMaker[StageGameState]):
+    """A decision maker that solves a zero-sum game in each state: friends against foes.
+
+    The agent plays with its friends.  V(s) = max_π min_o Σ_x π(x) Q(s, x, o), with x the
+    action of the agent and its friends and o the action of its foes; the agent plays its
+    share of π.
+    """
+
+    @abstractmethod
+    def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
+        """Payoffs Q(s, ·, ·) [N, A, B] with friends on the agent's side [N, A·F, O].
+
+        The agent's own action varies slowest.
+        """
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
+        A = seat.own
+        B = prod(seat.others)
+        return StageGameState(values.fresh(A, B), StageGameSolutions.none(seat, A * B, 1 + A), seat)
+
+    def _solution(self, mind: StageGameState, s: Tensor) -> Tensor:
+        """V(s) and π(s, ·) [R, 1 + A]."""
+        seat = mind.seat
+        q = mind.q.q(s)
+
+        def solve(games: Tensor) -> Tensor:
+            value, x = maximin(self.arrange_payoffs(games.view(-1, *q.shape[1:]), seat))
+            return torch.cat([value.unsqueeze(1), x.unflatten(1, (seat.own, -1)).sum(-1)], 1)
+
+        return mind.solved.at(seat.rows(s), q.flatten(1), solve)
+
+    def mixture(self, mind: StageGameState, s: Tensor) -> Tensor:
+        return self._solution(mind, s)[:, 1:]
+
+    def think(self, mind: StageGameState, s: Tensor, episode: int) -> Tensor:
+        """Values max_f Σ_o y(o) Q(s, a, f, o) [R, A].
+
+        Friends play their best, foes the mixture that minimises the agent's value.
+        """
+        game = self.arrange_payoffs(mind.q.q(s), mind.seat)
+        y = maximin(-game.mT).strategy
+        return (game @ y.unsqueeze(-1)).squeeze(-1).unflatten(1, (mind.seat.own, -1)).amax(-1)
+
+    def learn(self, mind: StageGameState, seen: Transition, episode: int) -> None:
+        """Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))."""
+        target = seen.r_a + self.ahead(seen, self._solution(mind, seen.s_next)[:, 0])
+        mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))

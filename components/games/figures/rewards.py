@@ -1,0 +1,53 @@
+"""Reward against episode, smoothed, with the spread over replicates (Gallego Fig 4.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+from components.games.game_scores import moving_average
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from components.contracts.games import PlottableGame
+    from components.contracts.posteriors import Played
+
+
+def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
+    """Moving average of each rewards [R, t], one curve per label: mean and central 90 % of the
+    replicates."""
+    figure, (axes,) = new_figure(width=6.0)
+    for (label, rewards), colour in zip(curves.items(), PALETTE, strict=False):
+        smooth = moving_average(rewards.double().cpu(), window)
+        episode = torch.arange(rewards.shape[1] - smooth.shape[1] + 1, rewards.shape[1] + 1)
+        if len(smooth) > 1:
+            low, high = smooth.quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), dim=0)
+            axes.fill_between(
+                episode.numpy(), low.numpy(), high.numpy(), color=colour, alpha=0.2, linewidth=0
+            )
+        axes.plot(episode.numpy(), smooth.mean(0).numpy(), color=colour, label=label)
+    axes.set_xlabel("episode")
+    axes.set_ylabel(f"reward, mean of {min(window, rewards.shape[1])} episodes")
+    axes.legend()
+    return figure
+
+
+def draw(game: PlottableGame, play: Played) -> dict[str, Figure]:
+    """Rewards in one run: the decision maker's, the opponents' and the social utility.
+
+    Social utility is omitted if it is 0 throughout.
+    """
+    curves = {"decision maker": play.rewards}
+    if play.beside.numel():
+        theirs = play.beside[:-1]
+        curves |= {
+            f"opponent {m + 1}" if len(theirs) > 1 else "opponent": theirs[m]
+            for m in range(len(theirs))
+        }
+        if bool(play.beside[-1].any()):
+            curves["social utility"] = play.beside[-1]
+    return {"rewards": reward_curves(curves, game.window)}

@@ -1,0 +1,1 @@
+"""Opponents in a game."""

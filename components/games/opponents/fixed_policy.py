@@ -1,0 +1,67 @@
+"""An opponent who never learns."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeFloat, field_validator
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Move, Seat, Turn
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.maths.policies import draw_action
+from components.registry import register
+
+
+@register("attacker", "fixed_policy")
+class FixedPolicy(Opponent[Tensor]):
+    """Opponent that draws every action from the same probabilities.
+
+    ``plays`` is cooperate (its first action), defect (its last), random (uniform), or the
+    probability of each action.
+
+    Raises:
+        Misfit: there are more or fewer probabilities than actions.
+
+    Source: Gallego (2021), sections 4.3.1 (non-strategic opponents) and 4.5.4 (a selfish
+    operator).
+    """
+
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    plays: Literal["cooperate", "defect", "random"] | list[NonNegativeFloat]
+
+    @field_validator("plays")
+    @classmethod
+    def _check_probabilities(cls, plays: str | list[float]) -> str | list[float]:
+        if not isinstance(plays, str) and not math.isclose(sum(plays), 1, abs_tol=1e-6):
+            raise ValueError(f"probabilities must sum to 1, these to {sum(plays):g}")
+        return plays
+
+    def reset(self, seat: Seat, rng: Rng) -> Tensor:
+        """Probabilities [R, B]."""
+        if self.plays == "random":
+            p = torch.full((seat.own,), 1 / seat.own)
+        elif isinstance(self.plays, str):
+            p = torch.zeros(seat.own)
+            p[0 if self.plays == "cooperate" else -1] = 1
+        else:
+            p = torch.tensor(self.plays)
+        if len(p) != seat.own:
+            raise ConfigMismatchError(
+                f"attacker.plays: {len(p)} probabilities for {seat.own} actions"
+            )
+        return p.to(seat.device, seat.dtype).expand(seat.replicates, -1).clone()
+
+    def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
+        return draw_action(state, rng.attack)
+
+    def policy_in(self, state: Tensor, s: Tensor, episode: int) -> Tensor:
+        return state
+
+    def observe(self, state: Tensor, move: Move) -> Tensor:
+        return state

@@ -1,0 +1,102 @@
+"""An opponent who learns as decision makers do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from pydantic import field_validator
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Agent, Move, Seat, Turn
+from components.contracts.roles import Inference
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.games.environments.transition import Transition
+from components.maths.policies import check_finite, draw_action
+from components.registry import register
+
+
+@dataclass
+class Learning:
+    """The learning state of the agent inside the opponent."""
+
+    mind: Any
+
+
+@register("attacker", "learner")
+class Learner(Opponent[Learning]):
+    """Opponent that is itself a learning agent, on the other side of the game.
+
+    Its own actions are b; the actions it faces are the decision maker's.  ``agent`` is any
+    method of games, ``{name: level_k, level: 2}``.  The opponent gets r_B, sees the
+    decision maker's action after the move, and keeps its action values as ``model`` keeps
+    the decision maker's.  With several opponents each faces only the decision maker.
+
+    Raises:
+        Misfit: ``agent`` plays no games.
+
+    Source: Gallego (2021), section 4.4.1 (Figures 4.6 and 4.10).
+    """
+
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    agent: Inference
+
+    @field_validator("agent")
+    @classmethod
+    def _check_plays_games(cls, agent: Inference) -> Inference:
+        if not isinstance(agent, Agent):
+            raise ValueError(
+                f"{agent.name} plays no games; use one of q_learning, fpq_learning, level_k, …"
+            )
+        return agent
+
+    @property
+    def _agent(self) -> Agent:
+        assert isinstance(self.agent, Agent), "so says the validator"
+        return self.agent
+
+    def reset(self, seat: Seat, rng: Rng) -> Learning:
+        if seat.values is None:
+            raise ConfigMismatchError(
+                f"attacker={self.name}: keeps action values, and no model of them was given"
+            )
+        return Learning(self._agent.sit(seat.values, seat, rng))
+
+    def act(self, state: Learning, turn: Turn, rng: Rng) -> Tensor:
+        """b ~ the opponent's policy [R] long.
+
+        Raises:
+            NumericalTrouble: action values have grown beyond all bounds.
+        """
+        self._agent.look(state.mind, turn.policy)
+        policy = self.policy_in(state, turn.s, turn.episode)
+        check_finite(policy, "attacker.agent")
+        return draw_action(policy, rng.attack)
+
+    def policy_in(self, state: Learning, s: Tensor, episode: int) -> Tensor:
+        """Probabilities of the opponent's actions [R, B]."""
+        return self._agent.policy_at(state.mind, s, episode)
+
+    def observe(self, state: Learning, move: Move) -> Learning:
+        """Update the opponent's action values in place."""
+        agent_actions = move.a.unsqueeze(1)
+        transition = Transition(
+            s=move.s,
+            a=move.b,
+            b=move.a,
+            each=agent_actions,
+            r_a=move.r,
+            r_b=move.r_hers.unsqueeze(1),
+            s_next=move.s_next,
+            done=move.done,
+            live=move.live,
+            cut=move.cut,
+            truncated=move.truncated,
+        )
+        with torch.no_grad():
+            self._agent.learn(state.mind, transition, move.episode)
+        return state

@@ -1,0 +1,100 @@
+"""Opponent that knows the agent's policy: it measures the agent's exploitability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Move, Seat, TabularGame, Turn
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.registry import register
+
+VALUE_TOLERANCE = (
+    1e-10  # change of a value, in shares of the largest reward, at which its iteration ends
+)
+
+
+@dataclass(frozen=True)
+class OracleState:
+    """The rules, and no more."""
+
+    game: TabularGame = rebuilt()
+    replicates: int = rebuilt()
+
+
+def best_response(game: TabularGame, policy: Tensor, gamma: float) -> Tensor:
+    """Values Q(s, b) [R, S, B] of the best response to the policy [R, S, A].
+
+    They are the fixed point of
+
+    Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ (1 − end(s′)) max_b′ Q(s′, b′)).
+
+    Value iteration starts from 0 and ends when no value changes by more than ``VALUE_TOLERANCE`` of
+    the largest reward.
+    """
+    gains = game.reward_b[..., 0]  # [S, A, B]
+    now = torch.einsum("rsa,sab->rsb", policy, gains)
+    if gamma == 0:
+        return now
+    goes_on = torch.ones(gains.shape[0], dtype=now.dtype, device=now.device)
+    if game.ends is not None:
+        goes_on = goes_on.masked_fill(game.ends, 0)
+    q = now
+    least = VALUE_TOLERANCE * max(float(gains.abs().max()), 1e-300)
+    while True:
+        ahead = (gamma * goes_on * q.amax(-1))[:, game.transition]  # [R, S, A, B]
+        after = now + torch.einsum("rsa,rsab->rsb", policy, ahead)
+        if float((after - q).abs().max()) <= least * (1 - gamma):
+            return after
+        q = after
+
+
+@register("attacker", "oracle")
+class OracleOpponent(Opponent[OracleState]):
+    """Opponent that plays the best response to the agent's true policy.
+
+        b = argmax_b Q(s, b),  Q(s, b) = Σ_a p(a|s) (r_B(s, a, b) + γ max_b′ Q(s′, b′))
+
+    The agent's loss to this opponent is its exploitability.  Ties go to the first action.
+    The opponent needs a game in tables, with one opponent; γ = 0 answers move by move.
+
+    Raises:
+        Misfit: the game has no tables or more opponents, or the agent's policy is not
+            known.
+
+    Source: Gallego (2021), section 4.3; exploitability: Johanson, Waugh, Bowling and
+    Zinkevich (2011).
+    """
+
+    knowledge: ClassVar[Knowledge] = "white box"
+
+    gamma: Annotated[float, Field(ge=0, lt=1)]
+
+    def reset(self, seat: Seat, rng: Rng) -> OracleState:
+        game = seat.environment
+        if not isinstance(game, TabularGame) or len(game.n_threats) > 1:
+            raise ConfigMismatchError(
+                f"attacker={self.name}: asks for a game in tables with one opponent, which this one is not"
+            )
+        return OracleState(game, seat.replicates)
+
+    def act(self, state: OracleState, turn: Turn, rng: Rng) -> Tensor:
+        if turn.policy is None:
+            raise ConfigMismatchError(f"attacker={self.name}: needs her policy and is not given it")
+        game = state.game
+        n = game.reward_b.shape[0]
+        states = torch.arange(n, device=turn.s.device)
+        # [R, S, A]
+        every = torch.stack([turn.policy(s.expand(state.replicates)) for s in states], 1)
+        q = best_response(game, every, self.gamma)
+        return q[torch.arange(len(turn.s), device=turn.s.device), turn.s].argmax(-1)
+
+    def observe(self, state: OracleState, move: Move) -> OracleState:
+        return state

@@ -1,0 +1,71 @@
+"""An opponent that replays recorded actions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Move, Seat, Turn
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, DataUnavailableError
+from components.registry import register
+
+
+@dataclass(frozen=True)
+class ReplayState:
+    """Position in the replayed file."""
+
+    t: int
+    actions: Tensor = rebuilt()  # [T] long
+    replicates: int = rebuilt()
+
+
+@register("attacker", "replayed")
+class ReplayedOpponent(Opponent[ReplayState]):
+    """Opponent that replays actions from a file, identical in every replicate.
+
+    The file has one action number (from 0) per line.
+
+    Raises:
+        DataUnavailable: the file cannot be read.
+        Misfit: a line is no number of an action, or the game is longer than the file.
+
+    Source: Gallego (2021), section 4.3.1 (a non-strategic opponent, here as it was once
+    observed).
+    """
+
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    file: str
+
+    def reset(self, seat: Seat, rng: Rng) -> ReplayState:
+        try:
+            lines = Path(self.file).read_text(encoding="utf-8").split()
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataUnavailableError(
+                f"attacker.file={self.file}: cannot be read ({error})"
+            ) from None
+        for number, line in enumerate(lines, 1):
+            if not line.isdecimal() or int(line) >= seat.own:
+                raise ConfigMismatchError(
+                    f"attacker.file={self.file}, line {number}: {line!r} is none of his actions 0 … {seat.own - 1}"
+                )
+        return ReplayState(
+            0, torch.tensor([int(line) for line in lines], device=seat.device), seat.replicates
+        )
+
+    def act(self, state: ReplayState, turn: Turn, rng: Rng) -> Tensor:
+        if state.t >= len(state.actions):
+            raise ConfigMismatchError(
+                f"attacker.file={self.file}: ends after {state.t} actions, the game goes on"
+            )
+        return state.actions[state.t].expand(state.replicates)
+
+    def observe(self, state: ReplayState, move: Move) -> ReplayState:
+        return replace(state, t=state.t + 1)

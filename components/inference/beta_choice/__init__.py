@@ -1,1 +1,0 @@
-"""Choosing the β of a robust filter, by how well it predicts."""

@@ -1,1 +1,0 @@
-"""Decision makers: one episode a step."""

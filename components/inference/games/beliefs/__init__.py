@@ -1,1 +1,0 @@
-"""Beliefs about counted opponents if one count per state is too few or too many."""

@@ -1,1 +1,0 @@
-"""Games in tables as compiled loops: the tensors' numbers, bit by bit, from the same uniforms."""

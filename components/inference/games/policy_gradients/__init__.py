@@ -1,1 +1,0 @@
-"""Players with logits that follow the gradient of their rewards."""

@@ -1,1 +1,0 @@
-"""Filters of Gaussians: a mean and a covariance for each replicate, exact or by linearisation."""

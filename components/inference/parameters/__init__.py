@@ -1,1 +1,0 @@
-"""Parameter inference in state-space models by particle filters over many parameter sets."""

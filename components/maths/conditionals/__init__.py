@@ -1,1 +1,0 @@
-"""Conditionals drawn by Gibbs samplers: variances, bounded scalars, included coefficients."""

@@ -1,1 +1,0 @@
-"""Mathematics of series with hidden states summed out."""

@@ -1,1 +1,0 @@
-"""Exact batched solvers for matrix games."""

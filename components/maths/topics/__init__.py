@@ -1,1 +1,0 @@
-"""Building blocks of topic inference: document factors, sweeps over words, and bounds."""

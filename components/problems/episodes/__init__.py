@@ -1,1 +1,0 @@
-"""Results of an episode of a game: the state of the game after it, and its transitions."""

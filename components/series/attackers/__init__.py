@@ -1,0 +1,1 @@
+"""Attackers of time series: contaminated, missing, shifted and spoofed observations."""

@@ -1,0 +1,55 @@
+"""Observations that get lost on the way."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.roles import Probability
+from components.contracts.sequences import Clean
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.attackers.bursts import bursts, check_run_length
+
+
+@register("attacker", "missing")
+class Missing(Contamination):
+    """Removes observations with a given probability, independently or in runs.
+
+    y'_t = NaN where b_t = 1, in all coordinates, and y_t elsewhere; b_t ~ Bernoulli(p_c)
+    independently, or a stationary two-state chain with runs of ones of mean length
+    ``run_length`` (Gilbert's burst channel).  Observations are [R, T, dy].  The remaining
+    observations have the clean noise law, so an oracle needs no other.
+
+    Source: Gilbert (1960).
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({"noise_law"})
+    knowledge: ClassVar[Knowledge] = "black box"
+    probability: Probability
+    run_length: Annotated[float, Field(ge=1)] | None
+
+    @model_validator(mode="after")
+    def _check_burst_length(self) -> Missing:
+        check_run_length(self.probability, self.run_length)
+        return self
+
+    def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
+        """A copy of the observations [R, T, dy] with NaN in the place of those lost."""
+        y = clean.y
+        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        is_missing = bursts(u, self.probability, self.run_length)
+        return y.masked_fill(is_missing.unsqueeze(-1), math.nan)
+
+    def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+        """Noise law of the remaining observations for clean noise N(0, Σ): the same law.
+
+        Returns:
+            weights [1], covariances [1, dy, dy].
+        """
+        return Sigma.new_ones(1), Sigma.unsqueeze(0)

@@ -1,0 +1,111 @@
+"""Noise that is now and then blown up by a random factor."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from components.contracts.attackers import Contamination, Knowledge
+from components.contracts.roles import Probability
+from components.contracts.sequences import Clean
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.registry import register
+
+# of the trapezoidal rule, which converges exponentially for an integrand that dies at both ends
+NODES = 80
+
+DROP = 25.0  # the nodes reach to where the integrand is below e^−25 of its largest value
+
+STEPS = 6  # of Newton's method from above the root of a convex cubic
+
+SMALLEST = 1e-30  # of r, at which the integral has no end
+
+
+def log_scale_integral(r: Tensor, d: int) -> Tensor:
+    """log ∫_0^∞ u^{−d} exp(−u − r²/(2u²)) du of r ≥ 0, in float64; [...] -> [...].
+
+    The density of ξ ε at a distance r from 0, ξ ~ Exp(1), ε ~ N(0, I_d), is (2π)^{−d/2} times this.
+    In v = log u the integrand is largest where u³ + (d − 1)u² = r²; to either side of that v it
+    falls by ``DROP`` within lengths that are known, over which the nodes are spread.  It grows
+    without bound as r → 0: like −log r for d = 1, like r^{1−d} else."""
+    r = r.double().clamp_min(SMALLEST)
+    u = r.pow(2 / 3) if d == 1 else torch.minimum(r.pow(2 / 3), r / math.sqrt(d - 1))
+    for _ in range(STEPS):
+        u = u - (u.pow(3) + (d - 1) * u.square() - r.square()) / (3 * u.square() + 2 * (d - 1) * u)
+    c = u + (d - 1)  # r²/u²
+    above = torch.minimum(torch.log1p((DROP + c / 2) / u), (2 * DROP / u).sqrt())
+    if d > 1:
+        above = above.clamp_max(DROP / (d - 1) + 0.5)
+    below = torch.minimum((DROP / c).sqrt(), 0.5 * torch.log1p(4 * DROP / c) + 0.5)
+    width = above + below
+    share = torch.linspace(0, 1, NODES, dtype=r.dtype, device=r.device)
+    v = (u.log() - below).unsqueeze(-1) + width.unsqueeze(-1) * share  # [..., NODES]
+    # du = u dv
+    log_integrand = (1 - d) * v - v.exp() - 0.5 * r.square().unsqueeze(-1) * (-2 * v).exp()
+    return torch.logsumexp(log_integrand, -1) + (width / (NODES - 1)).log()
+
+
+@register("attacker", "multiplicative_exponential")
+class MultiplicativeExponential(Contamination):
+    """Multiplies an observation's noise, with small probability, by an exponential factor.
+
+    ε_t ← ξ_t ε_t where b_t = 1, b_t ~ Bernoulli(p_c), ξ_t ~ Exp of mean ``scale``,
+    ε_t = y_t − h(x_t); one factor for all coordinates of y_t [dy].  The noise keeps its
+    sign, and with it any asymmetry.  N(0, Σ) noise becomes a mixture over all sizes of ξ:
+    an infinite mixture, with a density by quadrature that the oracle reads.
+
+    Raises:
+        Misfit: the noise cannot be separated from the observations, as in recorded data.
+
+    Source: Boustati (2021), section 6.5.3 and appendix D.3.5.
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({"noise_density"})
+    knowledge: ClassVar[Knowledge] = "black box"
+    probability: Probability
+    scale: PositiveFloat
+
+    def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
+        """A corrupted copy of the observations [R, T, dy]: h(x_t) + ξ_t (y_t − h(x_t)) where it
+        strikes."""
+        y = clean.y
+        mean = clean.mean
+        if mean is None:
+            raise ConfigMismatchError(
+                f"attacker={self.name}: multiplies the noise of the observations, which this dataset does not know apart from "
+                "them; use a simulated one, or attacker=gaussian_contamination"
+            )
+        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        # 1 − u lies in (0, 1]: its logarithm is finite.
+        xi = (
+            -self.scale
+            * torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)
+            .neg()
+            .log1p()
+        )
+        return torch.where(
+            (u < self.probability).unsqueeze(-1), mean + xi.unsqueeze(-1) * (y - mean), y
+        )
+
+    def log_noise_density(self, deviation: Tensor, Sigma: Tensor) -> Tensor:
+        """log[(1 − p_c) N(ε | 0, Σ) + p_c ∫ Exp(ξ) N(ε | 0, ξ² Σ) dξ] of ε = y' − E[y | x] [...,
+        dy] -> [...].
+
+        With r² = εᵀ Σ⁻¹ ε and s the mean of ξ the integral is (2π)^{−dy/2} |Σ|^{−½} s^{−dy} ∫
+        u^{−dy} e^{−u − (r/s)²/(2u²)} du, which has no bound at ε = 0: for dy > 1 weights have a
+        heavy tail."""
+        d = deviation.shape[-1]
+        L = torch.linalg.cholesky(Sigma)
+        r = torch.einsum("...ij,...j->...i", torch.linalg.inv(L), deviation).norm(dim=-1).double()
+        constant = -L.diagonal(dim1=-2, dim2=-1).log().sum(-1).double() - 0.5 * d * math.log(
+            2 * math.pi
+        )
+        rate = r.new_tensor(self.probability)
+        blown = log_scale_integral(r / self.scale, d) - d * math.log(self.scale)
+        mixed = torch.logaddexp((1 - rate).log() - 0.5 * r.square(), rate.log() + blown)
+        return (constant + mixed).to(deviation)

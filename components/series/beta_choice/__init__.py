@@ -1,0 +1,1 @@
+"""Choice of β for generalised filters."""

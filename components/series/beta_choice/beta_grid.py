@@ -1,0 +1,57 @@
+"""Base class for choosing β: the grid, and the filter at each of its values."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
+
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference
+from components.series.filtering.generalised_particle_filter import FilterState
+from components.series.scores.predictive_loss import Standardised
+from components.series.sequence import Sequence
+
+AnyFilter = Inference[Any, Any, Any, FilterState[Any]]
+
+
+class BetaGrid(Inference[Any, Sequence, Any, Any]):
+    """A filter with a key ``beta``, run at every value of a grid: all of them see each observation
+    before the next."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "analyses", "writes_files"})
+    filter: Inference
+    betas: Annotated[list[NonNegativeFloat], Field(min_length=1)]
+    standardised: Standardised
+
+    @model_validator(mode="after")
+    def _fits(self) -> BetaGrid:
+        if "beta" not in type(self.filter).model_fields:
+            raise ValueError(
+                f"filter: {self.filter.name} has no β to choose; use beta_bootstrap_filter"
+            )
+        if sorted(set(self.betas)) != self.betas:
+            raise ValueError(f"betas: {self.betas} must increase")
+        _ = self.filters
+        return self
+
+    @cached_property
+    def filters(self) -> list[AnyFilter]:
+        """The filter at each β [G]."""
+        out = []
+        for beta in self.betas:
+            try:
+                out.append(type(self.filter)(**(dict(self.filter) | {"beta": beta})))
+            except ValidationError as error:
+                message = error.errors()[0]["msg"]
+                raise ValueError(
+                    f"betas: {beta:g} is no β of {self.filter.name} ({message[0].lower()}{message[1:]})"
+                ) from None
+        return out
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return dict.fromkeys(self.filter.required_capabilities("sequence"), "filter")

@@ -1,0 +1,91 @@
+"""Results of filters that choose their β: the filtered states and how β was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.posteriors.tables import write_tables
+from components.series.posteriors.filtered import Filtered
+from components.series.scores.predictive_loss import smallest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectedBeta(Filtered):
+    """The states as the filter at one β of a grid sees them, and the losses that the choice rests
+    on."""
+
+    betas: list[float]  # [G]
+    losses: Tensor  # (6.13) [G, R]
+    chosen: int  # place of the β in the grid, the mode of ``best``
+    best: Tensor  # place of each replicate's best β [R]
+    scored_on: str  # what the losses are of, in words
+
+    def scores(self) -> dict[str, Tensor]:
+        """The chosen β, and the best β of each replicate on its own; [R]."""
+        grid = self.losses.new_tensor(self.betas)
+        return {
+            "beta_selected": grid[self.chosen].expand(len(self.best)),
+            "beta_of_replicate": grid[self.best],
+        }
+
+    def figures(self) -> dict[str, Figure]:
+        """Loss against β."""
+        from components.series.figures.beta_choice import beta_losses
+
+        return {"beta": beta_losses(self.betas, self.losses.cpu(), self.chosen, self.scored_on)}
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """``tables/beta.csv``: for each β the loss over replicates, and how many find it best."""
+        import pandas as pd
+
+        losses = self.losses.double().cpu()
+        counts = torch.bincount(self.best.cpu(), minlength=len(self.betas))
+        table = pd.DataFrame(
+            {
+                "beta": self.betas,
+                "loss": losses.mean(1).tolist(),
+                "sd": losses.std(1, correction=0).tolist(),
+            }
+        )
+        table["median"] = losses.nanquantile(0.5, dim=1).tolist()
+        table["best_in"] = counts.tolist()
+        table["chosen"] = [g == self.chosen for g in range(len(self.betas))]
+        table["of"] = self.scored_on
+        return write_tables(folder, {"beta": table})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineBeta(Filtered):
+    """The states as the filter at the β of each time sees them."""
+
+    betas: list[float]  # [G]
+    index: Tensor  # place of the β of each time in the grid [R, T]
+
+    def scores(self) -> dict[str, Tensor]:
+        """The β that was chosen most often, of equals the smaller; [R]."""
+        often = torch.stack([(self.index == g).sum(1) for g in range(len(self.betas))])  # [G, R]
+        return {"beta_most_often": self.mean.new_tensor(self.betas)[smallest(-often.double())]}
+
+    def figures(self) -> dict[str, Figure]:
+        """β over time."""
+        from components.series.figures.beta_choice import beta_over_time
+
+        return {"beta": beta_over_time(self.betas, self.index.cpu())}
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """``tables/beta.csv``: the β of every time, a column for each replicate."""
+        import pandas as pd
+
+        betas = torch.tensor(self.betas, dtype=torch.float64)[self.index.cpu()]  # [R, T]
+        columns = {"t": range(1, self.t + 1)} | {
+            f"replicate {r + 1}": row for r, row in enumerate(betas)
+        }
+        return write_tables(folder, {"beta": pd.DataFrame(columns)})

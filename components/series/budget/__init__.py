@@ -1,0 +1,1 @@
+"""Budgets of advertising: laws of sales and optimal plans."""

@@ -1,0 +1,189 @@
+"""A budget to be planned: its constraints as a user writes them, the best plan of a posterior, and
+what else could be done."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from components.errors import ConfigMismatchError, IncompleteResultWarning, NumericalError
+from components.series.budget.choices import Choice, judge
+from components.series.budget.plan import Plan, best_plan, safest_plan
+from components.series.budget.spends import Spends
+from components.series.budget.sum_law import Array, SumLaw
+
+
+def frontier(law: SumLaw, spends: Spends, points: int) -> list[Plan]:
+    """Pareto frontier: the safest plan, the plan with most expected sales, and plans between.
+
+    The plans between are the best at equally spaced standard deviations.
+
+    Raises:
+        Misfit: constraints that nothing satisfies.
+        NumericalTrouble: a plan is not solved.
+
+    Source: Gallego (2021), section 1.2.4, "a continuum of Pareto optimal investment
+    strategies"; Markowitz (1952).
+    """
+    safest = safest_plan(law, spends)
+    boldest = best_plan(law, spends)
+    if points == 1 or boldest.sd - safest.sd <= 1e-9 * boldest.sd:
+        return [boldest]
+    inner = [
+        best_plan(law, spends, float(risk))
+        for risk in np.linspace(safest.sd, boldest.sd, points)[1:-1]
+    ]
+    return [safest, *inner, boldest]
+
+
+BEST = "the plan"
+
+EQUAL = "equal split"
+
+NO_SPEND_LABEL = "nothing"
+
+ACTUAL_SPEND_LABEL = "as it was"
+
+
+class Limit(BaseModel):
+    """Σ_i w_i × spend of channel i ≤ most, over all weeks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    weights: Annotated[dict[str, float], Field(min_length=1)]
+    most: float
+
+
+class Budget(BaseModel):
+    """Budget for the highest expected sales of y_{t+1} + … + y_{t+k}, ``maths.budget.plan``.
+
+    At most b is spent from t to t + k − 1. Spends are in the units of the inputs, u ≥ 0.
+    Week j of a plan is week t + j, so that its first week is the last observed one: the
+    sales of that week are known, and its spend affects the sales that follow.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    total: NonNegativeFloat | None
+    weeks: PositiveInt
+    weekly: NonNegativeFloat | None
+    least: dict[str, NonNegativeFloat] | None
+    most: dict[str, NonNegativeFloat] | None
+    weekly_most: dict[str, NonNegativeFloat] | None
+    limits: dict[str, Limit] | None
+    risk: PositiveFloat | None
+    aversion: NonNegativeFloat
+    frontier: Annotated[int, Field(ge=2)]
+    strategies: dict[str, dict[str, NonNegativeFloat]] | None
+
+    def check(self, channels: list[str], horizon: int) -> None:
+        """Raises Misfit: no inputs, or none of a name, more weeks than are known ahead, constraints
+        that nothing satisfies."""
+        if self.total is None:
+            return
+        if not channels:
+            raise ConfigMismatchError(
+                f"dataset.budget.total={self.total:g}: the series has no inputs to spend it on; null plans nothing"
+            )
+        named = {
+            "least": self.least or {},
+            "most": self.most or {},
+            "weekly_most": self.weekly_most or {},
+        }
+        named |= {
+            f"limits.{name}.weights": limit.weights for name, limit in (self.limits or {}).items()
+        }
+        named |= {f"strategies.{name}": spends for name, spends in (self.strategies or {}).items()}
+        for key, names in named.items():
+            for name in names:
+                if name not in channels:
+                    raise ConfigMismatchError(
+                        f"dataset.budget.{key}: {name} is no input of the series; there are {', '.join(channels)}"
+                    )
+        if self.weeks > horizon:
+            raise ConfigMismatchError(
+                f"dataset.budget.weeks={self.weeks}: {horizon} are to be forecast; plan no more"
+            )
+        self.spends(channels).check()
+
+    def spends(self, channels: list[str]) -> Spends:
+        """Set of allowed spends, week after week, channel after channel [k·c]."""
+        k = self.weeks
+        c = len(channels)
+
+        def over_weeks(weights: dict[str, float]) -> Array:
+            return np.tile(np.array([float(weights.get(name, 0.0)) for name in channels]), k)
+
+        rows = [("total", np.ones(k * c), float(self.total or 0.0))]
+        if self.weekly is not None:
+            rows += [
+                ("weekly", np.repeat(np.arange(k) == j, c).astype(float), self.weekly)
+                for j in range(k)
+            ]
+        rows += [
+            (f"least.{name}", -over_weeks({name: 1.0}), -spend)
+            for name, spend in (self.least or {}).items()
+        ]
+        rows += [
+            (f"most.{name}", over_weeks({name: 1.0}), spend)
+            for name, spend in (self.most or {}).items()
+        ]
+        rows += [
+            (f"limits.{name}", over_weeks(limit.weights), limit.most)
+            for name, limit in (self.limits or {}).items()
+        ]
+        return Spends(
+            lower=np.zeros(k * c),
+            upper=np.tile(
+                np.array([(self.weekly_most or {}).get(name, np.inf) for name in channels]), k
+            ),
+            A=np.stack([row[1] for row in rows]),
+            b=np.array([row[2] for row in rows]),
+            names=[row[0] for row in rows],
+        )
+
+    def best(self, law: SumLaw, channels: list[str]) -> Plan | None:
+        """The plan.  None, with a warning: the risk is too small for any, or it could not be
+        found."""
+        try:
+            return best_plan(law, self.spends(channels), self.risk, self.aversion)
+        except (ConfigMismatchError, NumericalError) as trouble:
+            warnings.warn(
+                f"no plan of dataset.budget: {trouble}", IncompleteResultWarning, stacklevel=1
+            )
+            return None
+
+    def compute_frontier(self, law: SumLaw, channels: list[str]) -> list[Plan]:
+        """Plans from the safest to the boldest; none, with a warning, where they could not be
+        found."""
+        try:
+            return frontier(law, self.spends(channels), self.frontier)
+        except NumericalError as trouble:
+            warnings.warn(
+                f"no frontier of dataset.budget: {trouble}", IncompleteResultWarning, stacklevel=1
+            )
+            return []
+
+    def equal(self, channels: list[str]) -> Array:
+        """The same in every week and channel, all that may be spent [k·c]."""
+        n = self.weeks * len(channels)
+        each = float(self.total or 0.0) / self.weeks
+        return np.full(n, (each if self.weekly is None else min(each, self.weekly)) / len(channels))
+
+    def choices(
+        self, law: SumLaw, channels: list[str], spent: Array | None, best: Plan | None
+    ) -> Sequence[Choice]:
+        """The plan and what could be done in its place, each judged: the user's strategies, the
+        equal split, nothing, and what was spent in these weeks [k·c], where that is known."""
+        k = self.weeks
+        c = len(channels)
+        offered = {} if best is None else {BEST: best.u}
+        for name, by_channel in (self.strategies or {}).items():
+            offered[name] = np.tile([by_channel.get(channel, 0.0) / k for channel in channels], k)
+        offered |= {EQUAL: self.equal(channels), NO_SPEND_LABEL: np.zeros(k * c)}
+        if spent is not None:
+            offered[ACTUAL_SPEND_LABEL] = spent
+        return judge(law, self.spends(channels), offered, self.risk)

@@ -1,0 +1,202 @@
+"""The best plan: most expected sales under a budget and a risk, or a mean less so many standard
+deviations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+
+from components.errors import ConfigMismatchError, NumericalError
+from components.series.budget.spends import Spends
+from components.series.budget.sum_law import Array, SumLaw
+
+TOLERANCE = (
+    # of what is gained, and of the standard deviation where nothing is spent: what a plan may fall
+    # short by
+    1e-6
+)
+SLSQP_TOLERANCE = 1e-15  # of SLSQP, in the same units
+ROUNDS = 1000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Spending plan and its expected result."""
+
+    u: Array  # [n]
+    mean: float  # E[Σ y]
+    sd: float  # of Σ y
+    gap: float  # no plan is better by more, in the units of sales
+
+
+def best_plan(
+    law: SumLaw, spends: Spends, risk: float | None = None, aversion: float = 0.0
+) -> Plan:
+    """The u that makes E[Σ_h y_{t+h} | u] − λ sd[Σ_h y_{t+h} | u] largest over the constraints and
+    sd ≤ σ (``risk``).
+
+    A concave function over a convex set: a linear programme where neither λ nor σ counts, otherwise
+    sequential quadratic programming.  Its answer is not taken on trust: with η ≥ 0 for the
+    variance, L(v) = f(v) − η (Var v − σ²) bounds the best from above, and lies below its tangent at
+    u, so that no plan is better than L(u) + max_v ∇L(u)'(v − u), a linear programme. ``gap`` is
+    what is left to it, at most ``TOLERANCE``.
+
+    As printed the programme chooses u_{t+1} for y_{t+1}, which by (1.4) moves only y_{t+2}: what is
+    chosen here are u_t … u_{t+k−1}, for y_{t+1} … y_{t+k}.
+
+    Raises Misfit (constraints that nothing satisfies, a risk that no plan meets), NumericalTrouble
+    (not solved).
+
+    Source: Gallego (2021), section 1.2.4, "Budget allocation"; Kraft (1988); Frank and Wolfe (1956)
+    for the bound."""
+    spends.check()
+    one = _ScaledPlan.of(law, spends)
+    inner = one.law
+    corner = one.spends.best(inner.effect)
+    if aversion == 0 and (risk is None or law.sd(corner * one.unit) <= risk):
+        return _plan(law, corner * one.unit, 0.0)
+
+    def value(u: Array) -> float:
+        return float(inner.effect @ u - aversion * inner.sd(u))
+
+    def gradient(u: Array) -> Array:
+        return inner.effect - aversion * inner.slope(u) / (2 * inner.sd(u))
+
+    if risk is None:
+        u = one.ascend(value, gradient, corner)[0]
+        limit = math.inf
+        eta = 0.0
+    else:
+        limit = (risk / one.sale) ** 2
+        safest, _ = one.ascend(lambda u: -inner.variance(u), lambda u: -inner.slope(u), corner)
+        if inner.variance(safest) > limit:
+            least = math.sqrt(inner.variance(safest)) * one.sale
+            raise ConfigMismatchError(
+                f"dataset.budget.risk={risk:g}: no plan has a standard deviation below {least:.6g}; raise it"
+            )
+        begin = _bisect_to_variance(inner, safest, corner, limit)
+        u, eta = one.ascend(value, gradient, begin, limit)
+        u = _bisect_to_variance(inner, safest, u, limit)  # what rounding left beyond it
+    gap = one.gap(u, value(u), gradient(u), limit, eta)
+    if gap > TOLERANCE * (1 + abs(value(u))):
+        raise NumericalError(
+            f"a plan that may fall short of the best by {gap:.1e} standard deviations of sales",
+            "plan fewer dataset.budget.weeks",
+        )
+    return _plan(law, u * one.unit, max(gap, 0.0) * one.sale)
+
+
+def safest_plan(law: SumLaw, spends: Spends) -> Plan:
+    """Plan u of least variance; its ``gap`` is for the standard deviation.
+
+    Raises:
+        Misfit: constraints that nothing satisfies.
+    """
+    spends.check()
+    one = _ScaledPlan.of(law, spends)
+    inner = one.law
+    u, _ = one.ascend(
+        lambda u: -inner.variance(u), lambda u: -inner.slope(u), one.spends.best(np.zeros(law.size))
+    )
+    gap = one.gap(u, -inner.variance(u), -inner.slope(u), math.inf, 0.0) / (2 * inner.sd(u))
+    return _plan(law, u * one.unit, max(gap, 0.0) * one.sale)
+
+
+def _plan(law: SumLaw, u: Array, gap: float) -> Plan:
+    return Plan(u, law.mean(u), law.sd(u), gap)
+
+
+def _bisect_to_variance(law: SumLaw, safest: Array, u: Array, limit: float) -> Array:
+    """Last point from the safest plan towards u with variance at most the limit, by halving."""
+    low, high = (1.0, 1.0) if law.variance(u) <= limit else (0.0, 1.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (
+            (middle, high)
+            if law.variance(safest + middle * (u - safest)) <= limit
+            else (low, middle)
+        )
+    return safest + low * (u - safest)
+
+
+@dataclass(frozen=True)
+class _ScaledPlan:
+    """The same in units of the budget and of the standard deviation of sales, in which tolerances
+    mean something."""
+
+    law: SumLaw
+    spends: Spends
+    unit: float  # of a spend
+    sale: float  # of sales
+
+    @classmethod
+    def of(cls, law: SumLaw, spends: Spends) -> _ScaledPlan:
+        unit = spends.total if spends.total > 0 else 1.0
+        sale = math.sqrt(law.base_variance)
+        small = SumLaw(law.a / sale, law.r * (unit / sale), law.v / sale**2)
+        size = np.maximum(np.abs(spends.A).max(1), 1e-300)
+        inner = replace(
+            spends,
+            lower=spends.lower / unit,
+            upper=spends.upper / unit,
+            A=spends.A / size[:, None],
+            b=spends.b / size / unit,
+        )
+        return cls(small, inner, unit, sale)
+
+    def ascend(
+        self,
+        value: Callable[[Array], float],
+        gradient: Callable[[Array], Array],
+        begin: Array,
+        limit: float = math.inf,
+    ) -> tuple[Array, float]:
+        """Maximiser over the constraints and Var ≤ ``limit``, and the multiplier of that limit."""
+        A = self.spends.A
+        b = self.spends.b
+        inside = [{"type": "ineq", "fun": lambda u: b - A @ u, "jac": lambda u: -A}]
+        if math.isfinite(limit):
+            inside += [
+                {
+                    "type": "ineq",
+                    "fun": lambda u: limit - self.law.variance(u),
+                    "jac": lambda u: -self.law.slope(u),
+                }
+            ]
+        solution = minimize(
+            lambda u: -value(u),
+            begin,
+            jac=lambda u: -gradient(u),
+            bounds=np.stack([self.spends.lower, self.spends.upper], 1),
+            constraints=inside,
+            method="SLSQP",
+            options={"ftol": SLSQP_TOLERANCE, "maxiter": ROUNDS},
+        )
+        eta = max(float(solution.multipliers[-1]), 0.0) if math.isfinite(limit) else 0.0
+        return np.clip(solution.x, self.spends.lower, self.spends.upper), eta
+
+    def gap(self, u: Array, value: float, gradient: Array, limit: float, eta: float) -> float:
+        """Upper bound on the improvement that the best plan can have over u.
+
+        It holds for every η; if the given η does not suffice, the best η is searched.
+        """
+
+        def above(eta: float) -> float:
+            tangent = gradient - eta * self.law.slope(u)
+            short = eta * (limit - self.law.variance(u)) if eta > 0 else 0.0
+            return short + float(tangent @ (self.spends.best(tangent) - u))
+
+        first = above(eta)
+        if first <= TOLERANCE * (1 + abs(value)) or not math.isfinite(limit):
+            return first
+        minimum = minimize_scalar(
+            lambda log: above(math.exp(log)),
+            bounds=(-16, 12),
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        return min(first, float(minimum.fun))

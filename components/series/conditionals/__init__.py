@@ -1,0 +1,1 @@
+"""Exact conditional draws of Gibbs samplers."""

@@ -1,0 +1,93 @@
+"""Variances with an upper limit on the standard deviation: truncated gamma draws, exact."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from components.maths.compiled.normals import GOLDEN, S11, STEP, mixed
+from components.series.conditionals.exact_root import root
+
+
+def counter_uniform(seed: Any, k: int) -> float:
+    """The k-th number in (0, 1] of a counter's hash."""
+    return (np.float64(np.int64(mixed(seed + np.uint64(k) * GOLDEN) >> S11)) + 1.0) * STEP
+
+
+def sample_gamma(a: float, seed: Any, k: int) -> tuple[float, int]:
+    """A number of Gamma(a, 1) from the k-th hashed number on, and which comes next; a < 1: of a +
+    1, times u^{1/a}.
+
+    Source: Marsaglia & Tsang (2000)."""
+    boost = 1.0
+    shape = a
+    if a < 1:
+        boost = counter_uniform(seed, k) ** (1 / a)
+        k += 1
+        shape = a + 1
+    d = shape - 1 / 3
+    c = 1 / math.sqrt(9 * d)
+    while True:
+        x = math.sqrt(-2 * math.log(counter_uniform(seed, k))) * math.cos(
+            2 * math.pi * counter_uniform(seed, k + 1)
+        )
+        u = counter_uniform(seed, k + 2)
+        k += 3
+        v = 1 + c * x
+        v = v * v * v
+        if v > 0 and math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return d * v * boost, k
+
+
+def sample_gamma_above(a: float, c: float, seed: Any) -> float:
+    """Gamma(a, 1) number given that it is at least c, by rejection.
+
+    Proposals are gamma numbers if c is not far above their mean, otherwise exponential
+    numbers from c on, with rate equal to the slope at c of the logarithm of a density that
+    is log-concave.
+
+    Source: Dagpunar (1978); Philippe (1997).
+    """
+    k = 0
+    if c <= a + math.sqrt(a):
+        while True:
+            g, k = sample_gamma(a, seed, k)
+            if g >= c:
+                return g
+    rate = 1 - max(a - 1, 0.0) / c
+    while True:
+        x = c - math.log(counter_uniform(seed, k)) / rate
+        bound = (a - 1) * (math.log(x / c) - (x - c) / c) if a > 1 else (a - 1) * math.log(x / c)
+        if math.log(counter_uniform(seed, k + 1)) <= bound:
+            return x
+        k += 2
+
+
+def variance_from_gamma(g: float, a: float, half: float, upper: float) -> float:
+    """σ² = half/g, where g is a number of Gamma(a, 1), given σ ≤ upper: where g says otherwise it
+    is but the seed of one that does not."""
+    least = half / (upper * upper)
+    if g >= least:
+        return half / g
+    return half / sample_gamma_above(a, least, np.float64(g).view(np.uint64))
+
+
+compilable = (mixed, counter_uniform, sample_gamma, sample_gamma_above, variance_from_gamma)
+
+
+def deviations(g: Tensor, a: float, half: Tensor, upper: float) -> Tensor:
+    """σ with σ² ~ InvGamma(a, half), given σ ≤ upper, from numbers g of Gamma(a, 1), of one
+    shape."""
+    variances = half / g
+    beyond = g < half / (upper * upper)
+    if beyond.any():
+        with np.errstate(over="ignore"):  # a hash is meant to
+            for place in beyond.nonzero().tolist():
+                index = tuple(place)
+                variances[index] = variance_from_gamma(
+                    float(g[index]), a, float(half[index]), upper
+                )
+    return root(variances)

@@ -1,0 +1,1 @@
+"""Compiled sweeps of the structural Gibbs sampler."""

@@ -1,0 +1,1 @@
+"""Figures of series, their states and their forecasts."""

@@ -1,0 +1,61 @@
+"""Expected result of a budget, its risk, and its spending plan (Gallego section 1.2.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from components.figures.style import PALETTE, new_figure
+from components.series.budget.choices import Choice
+from components.series.budget.plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def budget_figure(
+    along: list[Plan], choices: list[Choice], channels: list[str], weeks: list[str]
+) -> Figure:
+    """Left the frontier of expected sales and their standard deviation with each choice by name,
+    those that break a constraint hollow; right the first choice, week by week, its channels on each
+    other."""
+    figure, (left, right) = new_figure(1, 2, width=5.0, height=3.4)
+    left.plot(
+        [plan.sd for plan in along],
+        [plan.mean for plan in along],
+        "o-",
+        ms=3,
+        color=PALETTE[0],
+        label="best at its risk",
+    )
+    for k, choice in enumerate(choices):
+        out = choice.verdict.startswith("breaks")
+        colour = PALETTE[(k + 1) % len(PALETTE)]
+        left.plot(
+            choice.sd,
+            choice.mean,
+            "D",
+            ms=6,
+            color=colour,
+            mfc="none" if out else colour,
+            label=f"{choice.name}: {choice.verdict}",
+        )
+    left.set(xlabel="standard deviation of the sum of sales", ylabel="expected sum of sales")
+    left.legend(fontsize=7)
+    first_choice = choices[0]
+    base = np.zeros(len(weeks))
+    spends = first_choice.u.reshape(len(weeks), len(channels))
+    for i, channel in enumerate(channels):
+        right.bar(
+            range(len(weeks)),
+            spends[:, i],
+            bottom=base,
+            color=PALETTE[i % len(PALETTE)],
+            label=channel,
+        )
+        base = base + spends[:, i]
+    right.set(ylabel="spend", title=first_choice.name, xticks=range(len(weeks)))
+    right.set_xticklabels(weeks, rotation=45, ha="right", fontsize=7)
+    right.legend(fontsize=7)
+    return figure

@@ -1,0 +1,45 @@
+"""A series taken apart: what each block adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.posteriors import Decomposes
+from components.figures.style import PALETTE, new_figure
+from components.series.figures.time_axis import axis_times, label_times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def components(posterior: Decomposes) -> dict[str, Figure]:
+    """The series with the sum of its parts, and below it a panel for each part, its mean and 95 %
+    band."""
+    parts = posterior.components
+    if not parts:
+        return {}
+    y = posterior.series.y[0, :, 0].cpu()
+    dates = posterior.series.dates
+    t = axis_times(dates, 0, len(y))
+    figure, axes = new_figure(1 + len(parts), 1, width=9.0, height=1.7, sharex=True)
+    total = torch.stack([part.mean.cpu() for part in parts]).sum(0)
+    axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")
+    axes[0].plot(t, total, color=PALETTE[0], lw=1.2, label="sum of the parts")
+    axes[0].legend(loc="best", fontsize=8, ncols=2)
+    for axis, part in zip(axes[1:], parts, strict=True):
+        axis.fill_between(
+            t,
+            part.lower.cpu(),
+            part.upper.cpu(),
+            color=PALETTE[5],
+            alpha=0.5,
+            lw=0,
+            label="95 % band",
+        )
+        axis.plot(t, part.mean.cpu(), color=PALETTE[0], lw=1.2)
+        axis.set_ylabel(part.name)
+    axes[1].legend(loc="best", fontsize=8)
+    label_times(axes[-1], dates)
+    return {"components": figure}

@@ -1,0 +1,75 @@
+"""Coverage over time and the spread of errors over replicates (Boustati Fig. 6.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import SmoothedStates
+from components.contracts.sequences import Trajectories
+from components.figures.style import PALETTE, new_figure
+from components.series.scores import filtering
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WINDOWS = 25  # stretches of time over which coverage is averaged
+
+
+def _window_coverage(covered: Tensor) -> tuple[Tensor, Tensor]:
+    """Means over about 25 windows of consecutive times; covered [R, T, dx] -> centres [W], coverage
+    [W, dx]."""
+    size = max(1, covered.shape[1] // WINDOWS)
+    parts = covered.split(size, 1)
+    centres = torch.tensor([i * size + (part.shape[1] + 1) / 2 for i, part in enumerate(parts)])
+    return centres, torch.stack([part.mean((0, 1)) for part in parts])
+
+
+def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+    """90 % coverage of each state dimension over time, and its error over replicates as box plots.
+
+    Boxes are of RMSE, in the units of the state: NMSE of positions and velocities lie decades
+    apart, where no box shows. Nothing is drawn where the true states are not known."""
+    if problem.states is None:
+        return {}
+    states = problem.states[:, : found.mean.shape[1]]
+    names = problem.state_names
+    covered = ((found.lower <= states) & (states <= found.upper)).double().cpu()
+    centres, level = _window_coverage(covered)
+    nmse = filtering.nmse(states, found.mean).cpu()  # [R, dx]
+    rmse = (states - found.mean).square().mean(1).sqrt().cpu()  # [R, dx]
+
+    figure, (left, right) = new_figure(1, 2, width=5.2, height=3.2)
+    for j, name in enumerate(names):
+        left.plot(centres, level[:, j], color=PALETTE[j], lw=1.2, label=name)
+    left.axhline(0.9, color="black", ls="--", lw=1)
+    left.set(
+        ylabel="coverage of the 90 % interval",
+        xlabel="t",
+        ylim=(min(0.6, float(level.min()) - 0.05), 1.02),
+    )
+    # Room for the legend above the axis: coverage may lie anywhere on it.
+    left.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=4,
+        fontsize=8,
+        frameon=False,
+        columnspacing=1,
+    )
+    labels = [f"{name}\n{float(nmse[:, j].median()):.1e}" for j, name in enumerate(names)]
+    boxes = right.boxplot(rmse, tick_labels=labels, patch_artist=True, widths=0.55)
+    for j, patch in enumerate(boxes["boxes"]):
+        patch.set(facecolor=PALETTE[j], alpha=0.5)
+    for line in boxes["medians"]:
+        line.set(color="black", lw=1.2)
+    right.tick_params(axis="x", labelsize=8)
+    right.set(
+        title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}",
+        xlabel="under each name: its median NMSE",
+        ylabel="RMSE",
+    )
+    right.set_ylim(bottom=0)
+    return {"coverage": figure}

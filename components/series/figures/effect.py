@@ -1,0 +1,52 @@
+"""Effect of an intervention: observed and counterfactual (Brodersen et al. 2015, Fig 1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from components.figures.style import PALETTE, new_figure
+from components.series.figures.time_axis import axis_times, label_times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TAIL = 3  # of what was seen, so many times what follows is drawn
+
+
+def effect(
+    seen: Tensor, future: Tensor, paths: Tensor, dates: tuple[str, ...] = ()
+) -> dict[str, Figure]:
+    """Observations [T] and [H] with forecast paths [S, H]: the counterfactual, the effect at each
+    time, and its sum so far, means and central 95 % bands."""
+    n = len(seen)
+    h = len(future)
+    begin = max(0, n - TAIL * h)
+    t = axis_times(dates, n, n + h)
+    boundary = axis_times(dates, n - 1, n + 1)  # of what was seen, and the first after it
+    began = boundary[0] + (boundary[1] - boundary[0]) / 2
+    pointwise = (future - paths).cpu()
+    cumulative = pointwise.nan_to_num(0.0).cumsum(1)
+    figure, axes = new_figure(3, 1, width=9.0, height=2.1, sharex=True)
+    for axis, value, title in zip(
+        axes,
+        (paths.cpu(), pointwise, cumulative),
+        ("y", "pointwise effect", "cumulative effect"),
+        strict=True,
+    ):
+        low = value.nanquantile(0.025, dim=0)
+        high = value.nanquantile(0.975, dim=0)
+        axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
+        axis.plot(t, value.mean(0), color=PALETTE[0], lw=1.3, ls="--", label="mean")
+        axis.axvline(began, color="0.35", lw=0.8)
+        axis.set_ylabel(title)
+    axes[0].plot(
+        axis_times(dates, begin, n), seen[begin:].cpu(), color=PALETTE[6], lw=1.0, label="observed"
+    )
+    axes[0].plot(t, future.cpu(), color=PALETTE[6], lw=1.0)
+    axes[0].legend(loc="best", fontsize=8, ncols=3)
+    for axis in axes[1:]:
+        axis.axhline(0, color="0.35", lw=0.8)
+    label_times(axes[-1], dates)
+    return {"effect": figure}

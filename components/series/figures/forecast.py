@@ -1,0 +1,48 @@
+"""Forecast of a series next to the actual values (Gallego section 2.4.2, prediction)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.contracts.predictive import Categorical, Predictive
+from components.figures.style import PALETTE, new_figure
+from components.series.figures.time_axis import axis_times, label_times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TAIL = 3  # of what was seen, so many times what is forecast is drawn
+
+
+def forecast(
+    seen: Tensor, future: Tensor, found: Predictive, dates: tuple[str, ...] = ()
+) -> dict[str, Figure]:
+    """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of
+    the forecast; of classes their probabilities, as areas."""
+    n = len(seen)
+    h = len(future)
+    begin = max(0, n - TAIL * h)
+    t = axis_times(dates, n, n + h)
+    figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
+    if isinstance(found, Categorical):
+        probs = found.probs[:, 0].cpu()  # [H, C]
+        for c in range(probs.shape[1]):
+            label = "probability, by area" if c == 0 else None
+            axis.scatter(
+                t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=label
+            )
+        axis.set(ylabel="class", yticks=range(probs.shape[1]))
+    else:
+        lower, upper = (found.quantile(level)[:, 0].cpu() for level in (0.025, 0.975))
+        axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
+        axis.plot(t, found.mean[:, 0].cpu(), color=PALETTE[0], lw=1.3, label="forecast")
+    axis.plot(
+        axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen"
+    )
+    axis.plot(t, future.cpu(), ".", ms=5, color=PALETTE[6], label="what followed")
+    label_times(axis, dates)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
+    return {"forecast": figure}

@@ -1,0 +1,49 @@
+"""Residuals of a model of a series, compared with noise (Gallego Fig 1.4)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.posteriors import Decomposes
+from components.figures.style import PALETTE, new_figure
+from components.series.figures.time_axis import axis_times, label_times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FEWEST = 8
+MOST_LAGS = 40
+
+
+def residuals(posterior: Decomposes) -> dict[str, Figure]:
+    """Standardised one-step residuals in time, against quantiles of the normal law, and their
+    autocorrelation with the band ±1.96/√T of white noise."""
+    every = posterior.residuals.cpu().double()
+    is_observed = ~every.isnan()
+    n = int(is_observed.sum())
+    if n < FEWEST:
+        return {}
+    z = every[is_observed]
+    figure, (time, quantiles, lagged) = new_figure(1, 3, width=3.8, height=2.8)
+    dates = posterior.series.dates
+    time.plot(axis_times(dates, 0, len(every)), every, ".", ms=4, color=PALETTE[0])
+    time.set(title="standardised residuals")
+    label_times(time, dates)
+    normal = torch.special.ndtri((torch.arange(n, dtype=torch.float64) + 0.5) / n)
+    quantiles.plot(normal, z.sort().values, ".", ms=4, color=PALETTE[0])
+    quantiles.axline((0, 0), slope=1, color="0.35", lw=0.8, ls="--")
+    quantiles.set(xlabel="normal quantile", title="quantiles")
+    filled = torch.where(is_observed, every - z.mean(), 0.0)
+    lags = min(MOST_LAGS, n // 2)
+    sum_squares = (filled * filled).sum()
+    correlation = [
+        float((filled[k:] * filled[:-k]).sum() / sum_squares) for k in range(1, lags + 1)
+    ]
+    lagged.bar(range(1, lags + 1), correlation, width=0.5, color=PALETTE[0])
+    for side in (-1, 0, 1):
+        lagged.axhline(side * 1.96 / math.sqrt(n), color="0.35", lw=0.8, ls="--" if side else "-")
+    lagged.set(xlabel="lag", title="autocorrelation")
+    return {"residuals": figure}

@@ -1,0 +1,80 @@
+"""A measured series, the signal that a smoother finds behind it, and the truth (Boustati Figs 6.5
+and D.20)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.posteriors import FilteredStates, SmoothedSignal, SmoothedStates
+from components.contracts.sequences import Trajectories
+from components.figures.style import PALETTE, new_figure
+from components.series.figures.time_axis import axis_times, label_times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REPLICATE = 0  # the replicate drawn
+# of the vertical axis, in ranges of what is not an outlier: others are marks at its edge
+ROOM = 1.5
+
+
+def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+    """Mean of the signal and the 90 % band of new observations over time, the measurements, and the
+    truth.
+
+    What an attacker changed, or a rule of the data's own suspects, has another colour; beyond the
+    axis it is an arrow. Of a filter, or where the noise of the observations is not known, mean and
+    band of the state."""
+    if isinstance(found, SmoothedSignal) and found.signal is not None:
+        mean, lower, upper = (v[REPLICATE, :, 0].cpu() for v in found.signal)
+    else:
+        mean, lower, upper = (
+            v[REPLICATE, :, 0].cpu() for v in (found.mean, found.lower, found.upper)
+        )
+    kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
+    t = axis_times(problem.dates, 0, len(mean))
+    y = problem.observations[REPLICATE, : len(t), 0].cpu()
+    truth = None if problem.means is None else problem.means[0, : len(t), 0].cpu()
+    figure, (axis,) = new_figure(1, 1, width=9.0, height=2.8)
+    axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
+    axis.plot(t, mean, color=PALETTE[0], lw=1.3, label=f"{kind} mean")
+    is_outlier = problem.is_corrupted[REPLICATE, : len(t)].cpu()
+    if problem.suspect is not None:
+        is_outlier = is_outlier | problem.suspect[: len(t)].cpu()
+    if truth is not None:
+        axis.plot(t, truth, color="black", lw=1.0, ls="--", label="truth")
+    axis.plot(
+        t[~is_outlier.numpy()], y[~is_outlier], ".", ms=4, color=PALETTE[7], label="measurements"
+    )
+    near = torch.cat([y[~is_outlier], *([] if truth is None else [truth])])
+    near = near[~near.isnan()] if (~near.isnan()).any() else mean
+    middle = float(near.min() + near.max()) / 2
+    half = ROOM * float(near.max() - near.min()) / 2
+    bottom = middle - half
+    top = middle + half
+    axis.plot(
+        t[is_outlier.numpy()],
+        y[is_outlier].clamp(bottom, top),
+        ".",
+        ms=5,
+        color=PALETTE[1],
+        label="outliers" if is_outlier.any() else None,
+    )
+    for edge, beyond, mark in (
+        (top, is_outlier & (y > top), "^"),
+        (bottom, is_outlier & (y < bottom), "v"),
+    ):
+        axis.plot(
+            t[beyond.numpy()],
+            torch.full((int(beyond.sum()),), edge),
+            mark,
+            ms=6,
+            color=PALETTE[1],
+            clip_on=False,
+        )
+    axis.set(ylabel=problem.state_names[0], ylim=(bottom, top))
+    label_times(axis, problem.dates)
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, fontsize=8)
+    return {"signal": figure}

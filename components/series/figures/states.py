@@ -1,0 +1,61 @@
+"""The hidden states of one replicate, as a filter or a smoother sees them, above what was
+observed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.posteriors import FilteredStates, SmoothedStates
+from components.contracts.sequences import Trajectories
+from components.figures.style import PALETTE, new_figure
+from components.series.figures.outliers import REPLICATE, mark
+from components.series.figures.time_axis import axis_times, label_times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+    """Mean and 90 % band of every state dimension over time with the truth where it is known, then
+    the observations.
+
+    A missing observation is a tick on the axis, a corrupted one has another colour."""
+    times = found.mean.shape[1]
+    kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
+    t = axis_times(problem.dates, 0, times)
+    mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
+    y = problem.observations[REPLICATE, :times].cpu()
+    hit = problem.is_corrupted[REPLICATE, :times].cpu()
+    missing = y.isnan().any(-1)
+    dx = mean.shape[1]
+    figure, axes = new_figure(dx + 1, 1, width=9.0, height=2.4, sharex=True)
+    for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
+        axis.fill_between(
+            t, lower[:, j], upper[:, j], color=PALETTE[5], alpha=0.5, lw=0, label="90 % band"
+        )
+        axis.plot(t, mean[:, j], color=PALETTE[0], lw=1.2, label=f"{kind} mean")
+        if problem.states is not None:
+            truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times, j].cpu()
+            axis.plot(t, truth, color="black", lw=0.9, ls="--", label="true state")
+        axis.set_ylabel(name)
+    mark(axes[:dx], problem, times)
+    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
+    below = axes[dx]
+    for j in range(y.shape[1]):
+        below.plot(t, y[:, j], ".", ms=3, color=PALETTE[(3 * j) % len(PALETTE)])
+        below.plot(t[hit.numpy()], y[hit, j], ".", ms=5, color=PALETTE[1])
+    if missing.any():
+        below.plot(
+            t[missing.numpy()],
+            torch.full((int(missing.sum()),), 0.02),
+            "|",
+            ms=8,
+            color=PALETTE[1],
+            transform=below.get_xaxis_transform(),
+        )
+        below.set_title(f"{int(missing.sum())} observations are missing (ticks)", fontsize=9)
+    below.set(ylabel="observed")
+    label_times(below, problem.dates)
+    return {"states": figure}

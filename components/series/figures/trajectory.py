@@ -1,0 +1,62 @@
+"""A filtered trajectory with the true one, for one replicate (Boustati Figs D.2 to D.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.posteriors import FilteredStates, SmoothedStates
+from components.contracts.sequences import Trajectories
+from components.figures.style import PALETTE, new_figure
+from components.series.figures.outliers import REPLICATE, mark
+from components.series.figures.time_axis import axis_times, label_times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
+    """Error x̂_t − x_t and 90 % band of every state dimension.
+
+    Ticks below mark the corrupted observations.  Errors are drawn instead of states,
+    because the range of states is thousands of times the width of the bands.  Nothing is
+    drawn where the true states are not known.
+    """
+    if problem.states is None:
+        return {}
+    times = found.mean.shape[1]
+    kind = "filtered" if isinstance(found, FilteredStates) else "smoothed"
+    t = axis_times(problem.dates, 0, times)
+    truth = problem.states[0 if len(problem.states) == 1 else REPLICATE, :times].cpu()
+    mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
+    hit = problem.is_corrupted[REPLICATE, :times].cpu()
+
+    rows = (len(problem.state_names) + 1) // 2
+    figure, axes = new_figure(rows, 2, width=5.2, height=2.5, sharex=True)
+    for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
+        error = mean[:, j] - truth[:, j]
+        low = lower[:, j] - truth[:, j]
+        high = upper[:, j] - truth[:, j]
+        axis.fill_between(t, low, high, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
+        axis.plot(t, error, color=PALETTE[0], lw=1, label=f"{kind} mean")
+        axis.axhline(0, color="black", lw=0.8, ls="--", label="true state")
+        if hit.any():
+            # Ticks in axes units below, so that outliers of any size leave the scale alone.
+            axis.plot(
+                t[hit.numpy()],
+                torch.full((int(hit.sum()),), 0.02),
+                "|",
+                ms=6,
+                color=PALETTE[1],
+                alpha=0.7,
+                transform=axis.get_xaxis_transform(),
+                label="corrupted observation",
+            )
+        axis.set(title=name, ylabel="estimate − truth")
+    mark(axes[: len(problem.state_names)], problem, times)
+    for axis in axes[-2:]:
+        label_times(axis, problem.dates)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
+    return {"trajectory": figure}

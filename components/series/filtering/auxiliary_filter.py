@@ -1,0 +1,42 @@
+"""The auxiliary particle filter."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from components.contracts.capabilities import BoundedObservation
+from components.contracts.roles import Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.filtering.generalised_particle_filter import FilterState
+from components.series.filtering.look_ahead import LookAheadFilter, PredictableStateSpace
+from components.series.filtering.losses import log_likelihood
+
+
+@register("inference", "auxiliary_filter")
+class AuxiliaryFilter(LookAheadFilter[PredictableStateSpace]):
+    """Auxiliary particle filter: particles are selected by the likelihood of where they are
+    expected to go, then moved.
+
+    k_t ~ w_{t−1}^k ǧ_t(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ g_t(y_t | x_t) /
+    ǧ_t(x_{t−1}^{k_t}) with ǧ_t(x_{t−1}) = g_t(y_t | μ_t(x_{t−1})) + c_t, μ_t the mean of the
+    transition and c_t = ``stabiliser`` · sup g.  Particles are [R, N, dx].  The product over t of
+    Σ_n w_{t−1}^n ǧ_t times the mean of the unnormalised w_t estimates the evidence without bias.
+    Honest predictions are Σ_n w_{t−1}^n h of fresh draws from f; ``selected`` ones are means over
+    particles that were selected by y_t and so have seen it.  A missing observation leaves
+    particles' weights as they are.  Raises NumericalTrouble when all weights of a replicate are
+    zero.
+
+    Source: Pitt & Shephard (1999); Johansen & Doucet (2008); Boustati (2021), appendix D.1.3."""
+
+    def step(
+        self, state: FilterState[PredictableStateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[PredictableStateSpace], Info]:
+        model = state.model
+
+        def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:
+            assert isinstance(model, BoundedObservation)
+            return mu.new_tensor(model.log_observation_bound(seen.t))
+
+        return self.step_with_look_ahead(state, batch, rng, log_likelihood, bound_log_weights)

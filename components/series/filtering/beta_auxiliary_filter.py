@@ -1,0 +1,65 @@
+"""The auxiliary particle filter made robust by the β-divergence."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar, Protocol
+
+from torch import Tensor
+
+from components.contracts.capabilities import BoundedObservation, PowerIntegral
+from components.contracts.roles import Info, Probability
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.filtering.generalised_particle_filter import FilterState
+from components.series.filtering.look_ahead import LookAheadFilter, PredictableStateSpace
+from components.series.filtering.losses import log_beta_bound, log_beta_likelihood
+
+
+class PredictablePowerStateSpace(PredictableStateSpace, PowerIntegral, Protocol):
+    """A state-space model with an expected particle move and integrable powers of its density.
+
+    It states where a particle is expected to go, and a power of its observation density can
+    be integrated.
+    """
+
+
+@register("inference", "beta_auxiliary_filter")
+class BetaAuxiliaryFilter(LookAheadFilter[PredictablePowerStateSpace]):
+    """Auxiliary particle filter with the likelihood of the β-divergence in both of its stages.
+
+    k_t ~ w_{t−1}^k Ǧ_t^β(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ G_t^β(y_t | x_t) /
+    Ǧ_t^β(x_{t−1}^{k_t}) with Ǧ_t^β(x_{t−1}) = G_t^β(y_t | μ_t(x_{t−1})) + c_t and c_t =
+    ``stabiliser`` · sup G_t^β, which follows from sup g; if the integral of (6.6) varies
+    with x, its smallest value over the evaluated points is used.  Particles are [R, N, dx];
+    β = 0 is the auxiliary filter.  The log normaliser is the one of the generalised
+    posterior, not an evidence.  A missing observation leaves the weights of the particles
+    unchanged.  Raises NumericalTrouble if all weights of a replicate are zero.
+
+    Source: Boustati (2021), eq. (6.6) and Algorithm 8.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {"state_space", "transition_mean", "power_integral"}
+    )
+    beta: Probability
+
+    def weighs_by_likelihood(self) -> bool:
+        return self.beta == 0
+
+    def step(
+        self, state: FilterState[PredictablePowerStateSpace], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[PredictablePowerStateSpace], Info]:
+        model = state.model
+        beta = self.beta
+
+        def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:
+            assert isinstance(model, BoundedObservation)
+            integral = model.log_power_integral(mu, seen.t, 1 + beta)  # [R, N] or []
+            smallest = integral.amin(1, keepdim=True) if integral.dim() else integral
+            return log_beta_bound(model.log_observation_bound(seen.t), smallest, beta)
+
+        return self.step_with_look_ahead(
+            state, batch, rng, partial(log_beta_likelihood, beta=beta), bound_log_weights
+        )

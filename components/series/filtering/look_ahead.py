@@ -1,0 +1,111 @@
+"""Base code of auxiliary particle filters: select by expected weight, then move.
+
+Particles move by the transition and are weighed by the potential that selected them:
+under a robust loss too, no proposal follows an outlier.
+
+Source: Pitt & Shephard (1999); Boustati (2021), Algorithm 8 with q = f.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+
+import torch
+from pydantic import NonNegativeFloat
+from torch import Tensor
+
+from components.contracts.capabilities import StateSpace, TransitionMean
+from components.contracts.roles import Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.maths.particles.resampling import ancestors, take_rows
+from components.series.filtering.generalised_particle_filter import (
+    FilterState,
+    Potential,
+    PropagatedParticles,
+    Resampling,
+    expectation,
+    normalise_log_weights,
+    settle,
+    stand_in,
+    zero_where_missing,
+)
+from components.series.filtering.particle_filter import ParticleFilter
+
+
+class PredictableStateSpace(StateSpace, TransitionMean, Protocol):
+    """A state-space model that says where a particle is expected to go."""
+
+
+A = TypeVar("A", bound=PredictableStateSpace)
+Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log sup_y G [R, 1] or []
+
+
+class LookAheadFilter(ParticleFilter[A], Generic[A]):
+    """Auxiliary particle filter; a subclass defines the potential and its bound."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_mean"})
+    stabiliser: NonNegativeFloat
+    predictions: Literal["honest", "selected"]
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return {"bounded_observation": "stabiliser"} if self.stabiliser else {}
+
+    def step_with_look_ahead(
+        self,
+        state: FilterState[A],
+        batch: Observation,
+        rng: Rng,
+        potential: Potential[A],
+        bound: Bound,
+    ) -> tuple[FilterState[A], Info]:
+        """One step; ``bound`` is only evaluated if there is a stabiliser.
+
+        Raises NumericalTrouble if all weights of a replicate, in either stage, are zero.
+        """
+        model = state.model
+        before = state.particles
+        t = batch.t
+        r, n = state.log_w.shape
+        mu = model.transition_mean(before, t)  # [R, N, dx]
+        predicted = torch.empty(0)
+        observation = batch
+        if self.predictions == "honest":
+            ahead = model.transition(before, t, rng.noise)
+            predicted = expectation(state.log_w, model.observation_mean(ahead, t))  # [R, dy]
+            observation = stand_in(batch, predicted)
+        elif batch.missing is not None:
+            observation = stand_in(batch, expectation(state.log_w, model.observation_mean(mu, t)))
+        log_g = potential(model, observation, mu)  # log Ǧ_t(x_{t−1})  # [R, N]
+        if self.stabiliser:
+            log_g = torch.logaddexp(log_g, math.log(self.stabiliser) + bound(observation, mu))
+        log_g = zero_where_missing(batch, log_g)
+
+        first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t
+        weights = normalise_log_weights(first, batch)
+        rows = ancestors(self.resampling, weights.w, rng.noise)  # [R·N]
+        if batch.missing is not None:  # nothing to select by: all stay where they are
+            identity = torch.arange(r * n, device=rows.device)
+            rows = torch.where(batch.missing.repeat_interleave(n), identity, rows)
+        parents = take_rows(before, rows)
+        x = model.transition(parents, t, rng.noise)
+        parent_log_g = (
+            log_g.flatten().index_select(0, rows).view(r, n)
+        )  # log Ǧ_t of each one's parent
+        second = (
+            zero_where_missing(batch, potential(model, observation, x)) - parent_log_g
+        )  # Weight: f G / (f Ǧ)
+        log_w = weights.log_sum.unsqueeze(1) - math.log(n) + second.double()
+        if batch.missing is not None:
+            log_w = torch.where(batch.missing.unsqueeze(1), state.log_w.double(), log_w)
+        if self.predictions == "selected":
+            predicted = model.observation_mean(x, t).mean(1)
+        return settle(
+            state,
+            batch,
+            rng,
+            PropagatedParticles(x, log_w, predicted),
+            Resampling(self.resampling, 0.0),
+        )

@@ -1,0 +1,1 @@
+"""Series with a forecast horizon."""

@@ -1,0 +1,67 @@
+"""The simulated dynamic linear model of Gallego's initial experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.forecasting import Forecasting, Origin, split
+from components.series.sequence import Sequence
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Data-generating scales of the series: ``KnownParameters``."""
+
+    observation_sd: float
+    transition_sd: float
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """By the names of the model."""
+        return {"observation_sd": self.observation_sd, "transition_sd": self.transition_sd}
+
+
+@register("dataset", "dlm_sim")
+class DlmSim(Dataset[Forecasting]):
+    """A simulated autoregression seen through noise.
+
+    z_0 = 0, z_{t+1} ~ N(0.5 z_t + 1, σ_tr²), x_t ~ N(3 z_t + 0.5, σ_em²), t = 1 … T; x [1, T, 1].
+    Neither T nor the standard deviations are printed.  The last ``n_ahead`` observations are to be
+    forecast.
+
+    Raises Misfit when nothing is left to learn from.
+
+    Source: Gallego (2021), appendix 2.B.1."""
+
+    kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
+
+    n_steps: PositiveInt
+    n_ahead: PositiveInt
+    origin: Origin
+    observation_sd: PositiveFloat
+    transition_sd: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Forecasting:
+        noise = torch.randn(2, self.n_steps, generator=rng.data, dtype=torch.float64)
+        z = torch.zeros((), dtype=torch.float64)
+        path = torch.empty(self.n_steps, dtype=torch.float64)
+        for t in range(self.n_steps):
+            z = path[t] = 0.5 * z + 1.0 + self.transition_sd * noise[0, t]
+        y = 3.0 * path + 0.5 + self.observation_sd * noise[1]
+        sequence = Sequence(
+            name=self.name,
+            states=None,
+            observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            system=Scales(self.observation_sd, self.transition_sd),
+            state_names=["x"],
+        )
+        return split(sequence, self.n_ahead, self.origin)

@@ -1,0 +1,82 @@
+"""Monthly records of a file: the first months are seen, the next are forecast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.stand_in import FileOrSimulationDataset
+from components.errors import ConfigMismatchError
+from components.series.forecasting import Forecasting, Origin, split
+from components.series.sequence import Sequence
+
+
+def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
+    """The months of a record [T] that are seen, and those to be forecast.
+
+    Raises:
+        Misfit: there are not so many.
+    """
+    n = n_train + n_ahead
+    if n > len(record):
+        raise ConfigMismatchError(
+            f"dataset.n_train={n_train}: with dataset.n_ahead={n_ahead} that is {n} months, the record has {len(record)}"
+        )
+    return record[:n]
+
+
+class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
+    """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds
+    its file and reads it."""
+
+    kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
+    stand_in: ClassVar[str] = "a simulated record"
+    path: ClassVar[str]  # in the catalogue
+    state_name: ClassVar[str]
+    unit: ClassVar[str]
+    first: ClassVar[tuple[int, int] | None] = None  # year and month; None: not known
+    n_train: Annotated[int, Field(ge=2)]
+    n_ahead: PositiveInt
+    origin: Origin
+    log: bool
+
+    def file(self) -> str:
+        return self.path
+
+    def read(self, path: Path) -> Tensor:
+        """The record [T]."""
+        raise TypeError(f"{type(self).__name__} has no read")
+
+    def simulate(self) -> Tensor:
+        """A record like it [T], from a seed of its own."""
+        raise TypeError(f"{type(self).__name__} has no imitation")
+
+    def load(self, rng: Rng, setting: Setting) -> Forecasting:
+        name = self.identity(setting.data_dir, setting.offline)
+        path = self.locate(setting)
+        record = self.simulate() if path is None else self.read(path)
+        y = first_months(record, self.n_train, self.n_ahead)
+        y = y.log() if self.log else y
+        months = (
+            range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)
+        )
+        sequence = Sequence(
+            name=name,
+            states=None,
+            observations=torch.as_tensor(y)
+            .view(1, -1, 1)
+            .to(device=setting.device, dtype=setting.dtype),
+            system=None,
+            state_names=[self.state_name],
+            dates=tuple(f"{month // 12}-{month % 12 + 1:02}" for month in months[: len(y)]),
+            about={"unit": f"log {self.unit}" if self.log else self.unit},
+        )
+        return split(sequence, self.n_ahead, self.origin)

@@ -1,0 +1,47 @@
+"""Abundance of nutria by month, or a simulated series in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.registry import register
+from components.series.forecast_data.monthly_record import MonthlyRecord
+
+
+@register("dataset", "nutria")
+class Nutria(MonthlyRecord):
+    """Monthly abundance of female nutria in East Anglia, by retrospective census.
+
+    There are 120 estimates.  y [1, n_train, 1] and the ``n_ahead`` months that follow; the
+    file does not give the dates of the months.  If it cannot be obtained, a simulated
+    record replaces it, named ``nutria-sim``, with a ``SimulatedDataWarning`` warning, unless
+    ``offline`` is error.
+
+    Raises:
+        DataUnavailable: the file cannot be obtained.
+        DamagedFile: the file does not match its checksum.
+        Misfit: more months are requested than there are.
+
+    Source: Peters, Hosack and Hayes (2010).
+    """
+
+    path: ClassVar[str] = "timeseries/nutria.txt"
+    state_name: ClassVar[str] = "nutria"
+    unit: ClassVar[str] = "relative abundance"
+
+    def read(self, path: Path) -> Tensor:
+        return torch.from_numpy(np.loadtxt(path))
+
+    def simulate(self) -> Tensor:
+        """A random walk of logarithms that is drawn back to a capacity."""
+        noise = torch.randn(120, generator=torch.Generator().manual_seed(9833), dtype=torch.float64)
+        walk = torch.empty(120, dtype=torch.float64)
+        walk[0] = -0.6
+        for t in range(1, 120):
+            walk[t] = walk[t - 1] + 0.05 * (1.2 - walk[t - 1]) + 0.09 * noise[t]
+        return walk.exp()

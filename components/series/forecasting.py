@@ -1,0 +1,324 @@
+"""Sequence problems with a future: methods see the first observations, and their forecasts of the
+others are scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import KnownResponse
+from components.contracts.posteriors import (
+    AffineInInputs,
+    Decomposes,
+    Forecasts,
+    ForecastsEach,
+    HoldsDraws,
+    Selects,
+    SmoothedStates,
+)
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
+from components.contracts.sequences import FutureCovariates, Series
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.figures.attempts import attempt, draw_each
+from components.figures.samples.trace import trace
+from components.metrics.structural.coefficients import (
+    CENTRAL,
+    coefficient_table,
+    effect_scores,
+    effects_per_unit,
+    parameter_rhats,
+)
+from components.series.budget.budget import Budget
+from components.series.figures.coefficients import coefficients
+from components.series.figures.components import components
+from components.series.figures.effect import effect
+from components.series.figures.forecast import forecast
+from components.series.figures.inclusion import inclusion
+from components.series.figures.residuals import residuals
+from components.series.planned import PlannedBudget, plan_series_budget
+from components.series.scores.forecasts import of_numbers, score_class_forecasts
+from components.series.scores.sales import score_intervention, score_sales_forecast
+from components.series.sequence import Sequence
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+LAG = "_lag"  # what Koyck's form adds to the name of a column
+
+INCLUSION_THRESHOLD = (
+    0.5  # from this inclusion probability on a column is kept: the median probability model
+)
+
+
+def score_selection(
+    inclusion: dict[str, float], coefficients: dict[str, float], inputs: list[str]
+) -> dict[str, float]:
+    """Share of truly relevant regressors found and of idle ones kept; likewise for inputs.
+
+    Source: Barbieri and Berger (2004) for the ½; Gallego (2021), Figure 1.5.
+    """
+    hits_by_label: dict[str, list[float]] = {}
+    for name, share in inclusion.items():
+        bare = name.removesuffix(LAG)
+        if bare in coefficients:
+            label = "true_found" if coefficients[bare] else "idle_kept"
+            label = f"inputs_{label}" if bare in inputs else label
+            hits_by_label.setdefault(label, []).append(float(share >= INCLUSION_THRESHOLD))
+    return {label: sum(hits) / len(hits) for label, hits in hits_by_label.items()}
+
+
+Origin = Literal["end", "before"]
+
+# scored of forecasts of one too
+ONE_STEP_SCORES = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Holder of class numbers: ``CategoricalSeries``."""
+
+    n_classes: int
+
+
+@dataclass(kw_only=True)
+class Forecasting(Sequence):
+    """Series with the last H observations hidden from every method.
+
+    ``origin: end`` forecasts all of them from the end of the observed part; ``before``
+    forecasts each from all that came before it, with the parameters learned from the
+    observed part.
+    """
+
+    future: Tensor  # [R, H, dy]; NaN: not observed
+    # regressors and inputs of the H times, where there are any: known beforehand
+    beyond: FutureCovariates | None = None
+    origin: Origin = "end"
+    intervention: bool = False  # the future is what came of one: forecasts say what would have been
+    budget: Budget | None = None  # of the inputs, to be planned
+    # The last plan, and whose it is: scores, figures and tables of one evaluation ask for the same.
+    _planned: tuple[AffineInInputs, PlannedBudget] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget is not None:
+            self.budget.check(self.input_names, self.future.shape[1])
+
+    @property
+    def whole(self) -> Series:
+        """Observed part and future, as one series."""
+        y = torch.cat([self.observations, self.future], 1)
+        later = self.beyond
+
+        def append_time(value: Tensor | None, after: Tensor | None) -> Tensor | None:
+            return None if value is None or after is None else torch.cat([value, after])
+
+        x = append_time(self.regressors, later and later.x)
+        u = append_time(self.inputs, later and later.u)
+        return Series(y, x, y.isnan().any(-1), u, dates=self.dates)
+
+    @property
+    def series(self) -> Series:
+        """All that is seen, and what is known beforehand of the times that follow."""
+        return super().series._replace(ahead=self.beyond)
+
+    def forecast(self, posterior: Forecasts, rng: Rng) -> Predictive:
+        """Forecast of the future [S, H, dy]."""
+        horizon = self.future.shape[1]
+        series = self.series
+        if self.origin == "end":
+            return posterior.forecast(series, horizon, rng.at("evaluation", 0))
+        if isinstance(posterior, ForecastsEach):
+            return posterior.one_ahead(self.whole, horizon, rng.at("evaluation", 0))
+        parts = []
+        for h in range(horizon):
+            y = torch.cat([self.observations, self.future[:, :h]], 1)
+            grown = Series(y, None, y.isnan().any(-1))
+            # the same draws at every time
+            parts.append(posterior.forecast(grown, 1, rng.at("evaluation", 0)))
+        return concatenate(parts)
+
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
+        """Scores of a posterior.
+
+        Draws of parameters have the scores of their forecasts, with the log-likelihood of the
+        observed part averaged over the draws; anything else has the scores of a sequence.
+        """
+        out = super().score(posterior, rng)
+        if not isinstance(posterior, Forecasts):
+            return out
+        y = self.future[0]
+        n_observed = self.observations.shape[1]
+        if isinstance(posterior, ForecastsEach) and self.intervention:
+            paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
+            return out | score_intervention(paths, y[:, 0])
+        # or all of the future is still to come, and nothing can be scored
+        came = not bool(y.isnan().all())
+        predictive = self.forecast(posterior, rng) if came else None
+        if predictive is not None:
+            out |= (
+                score_class_forecasts(predictive, y)
+                if isinstance(predictive, Categorical)
+                else of_numbers(predictive, y)
+            )
+        if predictive is not None and isinstance(posterior, ForecastsEach):
+            assert isinstance(predictive, GaussianMixture)
+            out |= score_sales_forecast(predictive, y[:, 0], self.dates[n_observed:])
+            if self.origin == "end":
+                each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
+                one_ahead_scores = of_numbers(each, y) | score_sales_forecast(
+                    each, y[:, 0], self.dates[n_observed:]
+                )
+                out |= {
+                    f"one_ahead/{name}": one_ahead_scores[name]
+                    for name in ONE_STEP_SCORES
+                    if name in one_ahead_scores
+                }
+        if isinstance(posterior, Selects):
+            out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
+            out |= {
+                f"long_run/{name}": float(total.median())
+                for name, total in posterior.long_run.items()
+            }
+            if isinstance(posterior, HoldsDraws):
+                out |= {f"rhat/{name}": value for name, value in parameter_rhats(posterior).items()}
+                out |= effect_scores(posterior, posterior) if posterior.n_draws else {}
+            if isinstance(self.system, KnownResponse):
+                out |= score_selection(
+                    posterior.inclusion, self.system.coefficients, self.input_names
+                )
+        if (planned := self.plan_budget(posterior, rng)) is not None:
+            out |= planned.scores()
+        return out
+
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
+        figures = super().draw(posterior, rng)
+        if not isinstance(posterior, Forecasts):
+            return figures
+        if isinstance(posterior, ForecastsEach) and self.intervention:
+            figures |= attempt("figure effect", self._draw_effect, posterior, rng)
+        else:
+            figures |= attempt("figure forecast", self._draw_forecast, posterior, rng)
+        if isinstance(posterior, Decomposes):
+            figures |= draw_each((components, residuals), posterior)
+            if isinstance(posterior, HoldsDraws):
+                figures |= draw_each((trace,), None, posterior)
+        if isinstance(posterior, Selects):
+            figures |= draw_each((inclusion,), posterior)
+            figures |= attempt("figure coefficients", self._draw_coefficients, posterior)
+        return figures | attempt("figure budget", self._draw_budget, posterior, rng)
+
+    def _draw_effect(self, posterior: ForecastsEach, rng: Rng) -> dict[str, Figure]:
+        future = self.future[0, :, 0]
+        paths = posterior.paths(self.series, len(future), rng.at("evaluation", 0))
+        return effect(self.observations[0, :, 0], future, paths, self.dates)
+
+    def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
+        history = self.observations[0, :, 0]
+        future = self.future[0, :, 0]
+        return forecast(history, future, self.forecast(posterior, rng), self.dates)
+
+    def _draw_coefficients(self, posterior: Selects) -> dict[str, Figure]:
+        if not isinstance(posterior, HoldsDraws) or not posterior.n_draws:
+            return {}
+        return coefficients(effects_per_unit(posterior, posterior), posterior)
+
+    def _draw_budget(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
+        planned = self.plan_budget(posterior, rng)
+        return {} if planned is None else planned.figures()
+
+    def tables(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, pd.DataFrame]:
+        """Tables of numeric forecasts with central 95 % intervals, time by time, and budget
+        plans."""
+        out: dict[str, pd.DataFrame] = {}
+        if isinstance(posterior, Forecasts) and not isinstance(
+            predictive := self.forecast(posterior, rng), Categorical
+        ):
+            dates = self.dates[self.observations.shape[1] :]
+            out["forecast"] = forecast_table(predictive, self.future[0, :, 0], list(dates))
+        if (
+            isinstance(posterior, Selects)
+            and isinstance(posterior, HoldsDraws)
+            and posterior.n_draws
+        ):
+            out["coefficients"] = coefficient_table(posterior, posterior)
+        if (planned := self.plan_budget(posterior, rng)) is not None:
+            out |= planned.tables()
+        return out
+
+    def plan_budget(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> PlannedBudget | None:
+        """Best use of the budget.
+
+        None: nothing is to be planned, or the posterior does not know the effect of the inputs.
+        """
+        if (
+            self.budget is None
+            or self.budget.total is None
+            or not isinstance(posterior, AffineInInputs)
+        ):
+            return None
+        if self._planned is None or self._planned[0] is not posterior:
+            affine = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
+            truth = self.system if isinstance(self.system, KnownResponse) else None
+            self._planned = (
+                posterior,
+                plan_series_budget(self.budget, self.series, self.input_names, affine, truth),
+            )
+        return self._planned[1]
+
+    def describe(self) -> dict[str, str]:
+        return super().describe() | {"to be forecast": f"{self.future.shape[1]:,}"}
+
+
+def forecast_table(found: GaussianMixture, y: Tensor, dates: list[str]) -> pd.DataFrame:
+    """A line for each of H times: its date, or how many after the last one seen, mean, sd, central
+    95 % and what came."""
+    import pandas as pd
+
+    columns = {"mean": found.mean, "sd": found.variance.sqrt()}
+    columns |= {"lower95": found.quantile(CENTRAL[0]), "upper95": found.quantile(CENTRAL[1])}
+    numbers = {name: value[:, 0].tolist() for name, value in columns.items()}
+    times: list[str] | list[int] = dates or list(range(1, len(y) + 1))
+    return pd.DataFrame({"time": times, **numbers, "observed": y.tolist()})
+
+
+def split(
+    whole: Sequence,
+    n_ahead: int,
+    origin: Origin,
+    budget: Budget | None = None,
+    intervention: bool = False,
+) -> Forecasting:
+    """A sequence without its last observations, which become the future; their regressors and
+    inputs stay known.
+
+    Raises:
+        Misfit: nothing is left to be seen, or the budget does not fit.
+    """
+    n = whole.observations.shape[1] - n_ahead
+    if n < 1:
+        raise ConfigMismatchError(
+            f"dataset.n_ahead={n_ahead}: there are {n + n_ahead} observations; leave some to learn from"
+        )
+    fields = {
+        name: value for name, value in vars(whole).items() if name not in ("kind", "replicates")
+    }
+    for name in ("states", "means", "clean"):
+        fields[name] = None if fields[name] is None else fields[name][:, :n]
+    x = whole.regressors
+    u = whole.inputs
+    beyond = (
+        None
+        if x is None and u is None
+        else FutureCovariates(None if x is None else x[n:], None if u is None else u[n:])
+    )
+    fields |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
+    fields["observations"] = whole.observations[:, :n]
+    fields |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
+    return Forecasting(**fields, budget=budget, intervention=intervention)

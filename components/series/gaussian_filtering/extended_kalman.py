@@ -1,0 +1,71 @@
+"""Extended Kalman filter for R observation sequences in parallel."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.gaussian_filtering.gaussian_filtering import (
+    Deviations,
+    Gaussians,
+    finish_filter_step,
+    gain,
+    innovation,
+    start,
+)
+from components.series.gaussian_filtering.linearisation import predict
+from components.series.posteriors.filtered import Filtered
+from components.series.sequence import Sequence
+
+
+def extended_step(
+    state: Gaussians[AdditiveGaussian], batch: Observation
+) -> tuple[Gaussians[AdditiveGaussian], Info]:
+    """The Gaussian of the next time, by first-order expansions of f and h."""
+    prior_m, prior_P, predicted, H = predict(state, batch)
+    filter_gain = gain(state.P, prior_P, Deviations(None, H, prior_P), state.model.Sigma, batch.t)
+    return finish_filter_step(
+        state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
+    )
+
+
+@register("inference", "extended_kalman")
+class ExtendedKalman(
+    Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]
+):
+    """Extended Kalman filter: a Gaussian per time step, with the model linearised at its mean.
+
+    m⁻ = f_t(m), P⁻ = F P Fᵀ + Q, F = ∂f_t(m)/∂x;  H = ∂h_t(m⁻)/∂x, S = H P⁻ Hᵀ + Σ, K = P⁻
+    Hᵀ S⁻¹; m = m⁻ + K(y − h_t(m⁻)), P = (I − KH) P⁻ (I − KH)ᵀ + K Σ Kᵀ.  Means are [R, dx],
+    covariances [R, dx, dx].  Jacobians come from automatic differentiation.  On a linear
+    model it is the Kalman filter; otherwise the log normaliser is the one of the linearised
+    model, not an evidence.  If an observation is missing, m = m⁻ and P = P⁻.
+
+    Raises NumericalTrouble if S cannot be factorised, Misfit if the model observes another
+    number of coordinates.
+
+    Source: Särkkä (2013), algorithm 5.4.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+
+    def init(
+        self, model: AdditiveGaussian, problem: Sequence, rng: Rng
+    ) -> Gaussians[AdditiveGaussian]:
+        return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))
+
+    def step(
+        self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
+    ) -> tuple[Gaussians[AdditiveGaussian], Info]:
+        return extended_step(state, batch)
+
+    def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
+        return state.filtered.current_posterior()

@@ -1,0 +1,236 @@
+"""Gaussian filters: N(m, P) for each of R replicates, and their common measurement update.
+
+Before y is observed: N(m⁻, P⁻), the expected observation ŷ and deviations D_x, D_y
+weighted by W with Cov(x, h(x)) = D_x W D_yᵀ: D_x = I, D_y = H, W = P⁻ if h is linear or
+has been linearised, otherwise sigma points and their weights.  Then
+
+    S = D_y W D_yᵀ + Σ,  K = D_x W D_yᵀ S⁻¹,  m = m⁻ + K(y − ŷ)
+    P = (D_x − K D_y) W (D_x − K D_y)ᵀ + K Σ Kᵀ
+
+The last equation is Joseph's form: positive definite for any rounding of K.
+
+Source: Särkkä (2013), theorem 4.2 and algorithms 5.4, 5.14; Bucy and Joseph (1968) for
+the covariance.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities.sequences import GaussianInitialState
+from components.contracts.roles import Info
+from components.contracts.sequences import Observation
+from components.contracts.states import rebuilt
+from components.errors import ConfigMismatchError, NumericalError
+from components.series.posteriors.filtered import Filtering
+from components.series.sequence import Sequence
+
+Z90 = 1.6448536269514722  # the standard normal's 95 % quantile
+MAX_ROUNDING_ERRORS = (
+    8  # rounding errors by which a step may change a covariance that counts as settled
+)
+
+
+M = TypeVar("M", bound=GaussianInitialState)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Effect of an observation on N(m⁻, P⁻) for any value of the observation.
+
+    There is a leading dimension R if replicates differ.
+    """
+
+    start: Tensor  # the P of the time before, from which it follows
+    prior_P: Tensor  # P⁻ [dx, dx]
+    K: Tensor  # [dx, dy]
+    whiten: Tensor  # L⁻¹, S = L Lᵀ [dy, dy]
+    P: Tensor  # once y is seen; ``start`` itself where the step leaves it as it was
+
+    @cached_property
+    def log_det(self) -> Tensor:
+        """log |S| [] or [R]."""
+        return log_determinant(self.whiten)
+
+
+def log_determinant(whiten: Tensor) -> Tensor:
+    """log |S| where whiten = L⁻¹ [..., dy, dy], S = L Lᵀ."""
+    return -2 * whiten.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+@dataclass(kw_only=True)
+class Gaussians(Generic[M]):
+    """N(m, P), the filtering distribution of each replicate now, and what has been filtered."""
+
+    model: M = rebuilt()
+    m: Tensor  # [R, dx]
+    P: Tensor  # [dx, dx], that of all replicates; [R, dx, dx] where they differ
+    gain: Gain | None = (
+        rebuilt()
+    )  # of the last step: used again where P has settled, found again from P after a resumption
+    filtered: Filtering
+
+
+def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Gaussians[M]:
+    """The prior N(m_0, P_0); ``apart``: replicates will differ in their covariances.
+
+    Raises:
+        Misfit: the model observes another number of coordinates than the data have.
+        NumericalTrouble: Σ has no Cholesky factor.
+    """
+    observed = problem.observations.shape[2]
+    modelled = model.Sigma.shape[-1]
+    if modelled != observed:
+        raise ConfigMismatchError(
+            f"model: observes {modelled} numbers at a time, dataset={problem.name} has {observed}; change the model"
+        )
+    if torch.linalg.cholesky_ex(model.Sigma).info.any():
+        raise NumericalError(
+            "the observation noise Σ is not positive definite", "raise the noise of the model"
+        )
+    return Gaussians(
+        model=model,
+        m=model.m0.expand(problem.replicates, -1).clone(),
+        P=model.P0.expand(problem.replicates, -1, -1).clone() if apart else model.P0.clone(),
+        gain=None,
+        filtered=Filtering(
+            log_normaliser=problem.observations.new_zeros(problem.replicates), evidence=evidence
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """D_x, D_y and W of the update; leading dimension R where replicates differ."""
+
+    x: Tensor | None  # [dx, J]; None: the identity
+    y: Tensor  # [dy, J]
+    W: Tensor  # [J, J]
+
+
+def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, t: int) -> Gain:
+    """The update's K, S and P, before the value of y.
+
+    Raises:
+        NumericalTrouble: S has no Cholesky factor.
+    """
+    W = deviations.W
+    half = W @ deviations.y.mT  # [J, dy]
+    cross = half if deviations.x is None else deviations.x @ half
+    L, failed = torch.linalg.cholesky_ex(_plus(Sigma, deviations.y, half))
+    if failed if failed.dim() == 0 else failed.any():
+        raise NumericalError(
+            f"Cholesky of the innovation covariance failed at t = {t}", "set dtype=float64"
+        )
+    one = torch.eye(L.shape[-1], device=L.device, dtype=L.dtype)
+    whiten = torch.linalg.solve_triangular(L, one, upper=False)
+    K = cross @ whiten.mT @ whiten
+    all_x = (
+        torch.eye(K.shape[-2], device=L.device, dtype=L.dtype)
+        if deviations.x is None
+        else deviations.x
+    )
+    contraction = _plus(all_x, K, -deviations.y)
+    return Gain(start, prior_P, K, whiten, _plus(K @ Sigma @ K.mT, contraction @ W, contraction.mT))
+
+
+def _plus(base: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """base + a b, in one pass where all are matrices: most of the time of a small filter goes into
+    calls."""
+    return torch.addmm(base, a, b) if base.dim() == a.dim() == b.dim() == 2 else base + a @ b
+
+
+def predicted_covariance(A: Tensor, P: Tensor, Q: Tensor) -> Tensor:
+    """P⁻ = A P Aᵀ + Q."""
+    return _plus(Q, A @ P, A.mT)
+
+
+def freeze_converged_gain(found: Gain) -> Gain:
+    """The same gain; where the step changes P by no more than rounding, it leaves P as it was.
+
+    From then on the gain is the same, and need not be found again."""
+    P = found.P
+    before = found.start
+    if P.requires_grad or P.shape != before.shape:
+        return found
+    if (
+        P.dim() == 2
+        and abs((now := float(P.trace())) - float(before.trace()))
+        > MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * now
+    ):
+        return found  # most are far from it, which the trace shows
+    return replace(found, P=before) if bool(rounding(P, before).all()) else found
+
+
+def rounding(P: Tensor, before: Tensor) -> Tensor:
+    """Mask of the covariance entries that changed by at most a few rounding errors.
+
+    Each entry is compared in its own units.
+    """
+    sd = P.diagonal(dim1=-2, dim2=-1).sqrt()
+    return (P - before).abs() <= MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * sd.unsqueeze(
+        -1
+    ) * sd.unsqueeze(-2)
+
+
+def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:
+    """K v of each replicate; K [dx, dy] or [R, dx, dy], v [R, dy] -> [R, dx]."""
+    return innovation @ K.mT if K.dim() == 2 else (K @ innovation.unsqueeze(2)).squeeze(2)
+
+
+def innovation(batch: Observation, predicted: Tensor) -> Tensor:
+    """y − ŷ [R, dy], 0 where nothing was seen."""
+    if batch.missing is None:
+        return batch.y - predicted
+    return (batch.y - predicted).masked_fill(batch.missing.unsqueeze(1), 0)
+
+
+def unseen(found: Gain, missing: Tensor) -> Tensor:
+    """The P of the next time where some replicates saw nothing, and keep P⁻."""
+    return torch.where(
+        missing.view(-1, 1, 1) if found.P.dim() == 3 else missing[0], found.prior_P, found.P
+    )
+
+
+def log_density(found: Gain, v: Tensor) -> Tensor:
+    """log N(v | 0, S) of innovations [R, dy] -> [R]."""
+    squares = apply_gain(found.whiten, v).square().sum(1)
+    return -0.5 * (squares + found.log_det + v.shape[1] * math.log(2 * math.pi))
+
+
+def finish_filter_step(
+    state: Gaussians[M],
+    batch: Observation,
+    prior_m: Tensor,
+    predicted: Tensor,
+    found: Gain,
+    v: Tensor,
+    extra: Tensor | None = None,
+    weight: Tensor | None = None,
+) -> tuple[Gaussians[M], Info]:
+    """m = m⁻ + K v for innovations v, 0 where nothing was seen; the rest is written down.
+
+    ``extra`` is added to log N(v | 0, S) for the log normaliser [R]; ``weight``: of the observation
+    [R], None: 1."""
+    m = prior_m + apply_gain(found.K, v)
+    P = found.P
+    log_normaliser = log_density(found, v)
+    if extra is not None:
+        log_normaliser = log_normaliser + extra
+    if batch.missing is not None:
+        P = unseen(found, batch.missing)
+        log_normaliser = log_normaliser.masked_fill(batch.missing, 0)
+    variance = P.diagonal(dim1=-2, dim2=-1)  # [dx], or [R, dx]
+    z = Z90 * variance.sqrt()
+    filtered = state.filtered
+    summaries = {"mean": m, "variance": variance.expand_as(m), "lower": m - z, "upper": m + z}
+    filtered.add(batch.t, **summaries, predicted=predicted, weight=weight)
+    filtered.log_normaliser = filtered.log_normaliser + log_normaliser
+    info = {"log_normaliser": log_normaliser, "innovation": v.norm(dim=1)}
+    return replace(state, m=m, P=P, gain=found), info

@@ -1,0 +1,114 @@
+"""Unscented Kalman filter for R observation sequences in parallel."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat
+from torch import Tensor
+
+from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, NumericalError
+from components.registry import register
+from components.series.gaussian_filtering.gaussian_filtering import (
+    Deviations,
+    Gaussians,
+    finish_filter_step,
+    gain,
+    innovation,
+    start,
+)
+from components.series.posteriors.filtered import Filtered
+from components.series.sequence import Sequence
+
+
+@register("inference", "unscented_kalman")
+class UnscentedKalman(
+    Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]
+):
+    """Unscented Kalman filter: a Gaussian for each time, by 2n + 1 sigma points that go through the
+    model as it is.
+
+    With λ = α²(n + κ) − n and P = L Lᵀ the points are X_0 = m, X_±i = m ± √(n + λ) L_i, their
+    weights W_0 = λ/(n + λ) for means, W_0 + 1 − α² + β for covariances and 1/(2(n + λ)) for all
+    others.  m⁻ = Σ W_i f_t(X_i), P⁻ = Σ W_i (f_t(X_i) − m⁻)(…)ᵀ + Q; of new points of N(m⁻, P⁻): ŷ
+    = Σ W_i h_t(X_i), S = Σ W_i (h_t(X_i) − ŷ)(…)ᵀ + Σ, C = Σ W_i (X_i − m⁻)(h_t(X_i) − ŷ)ᵀ, K = C
+    S⁻¹, m = m⁻ + K(y − ŷ), P = P⁻ − K S Kᵀ in Joseph's form.  Means are [R, dx], covariances [R,
+    dx, dx].  On a linear model it is the Kalman filter; elsewhere the log normaliser is no
+    evidence.  Where an observation is missing, m = m⁻ and P = P⁻.
+
+    Raises Misfit where n + κ is not positive, or when the model observes another number of
+    coordinates, NumericalTrouble when a covariance cannot be factorised.
+
+    Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    alpha: PositiveFloat
+    beta: NonNegativeFloat
+    kappa: float
+
+    def weights(self, n: int, like: Tensor) -> tuple[Tensor, Tensor, float]:
+        """Weights of the 2n + 1 points for means and for covariances, and n + λ."""
+        spread = self.alpha**2 * (n + self.kappa)  # n + λ
+        means = like.new_full((2 * n + 1,), 0.5 / spread)
+        means[0] = 1 - n / spread
+        covariances = means.clone()
+        covariances[0] += 1 - self.alpha**2 + self.beta
+        return means, covariances, spread
+
+    def init(
+        self, model: AdditiveGaussian, problem: Sequence, rng: Rng
+    ) -> Gaussians[AdditiveGaussian]:
+        n = len(model.m0)
+        if n + self.kappa <= 0:
+            raise ConfigMismatchError(
+                f"inference.kappa = {self.kappa:g}: the {n} coordinates of the state and κ must add up to > 0"
+            )
+        return start(model, problem, apart=True, evidence=isinstance(model, LinearGaussian))
+
+    def step(
+        self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
+    ) -> tuple[Gaussians[AdditiveGaussian], Info]:
+        model = state.model
+        t = batch.t
+        means, covariances, spread = self.weights(state.m.shape[1], state.m)
+        W = torch.diag(covariances)
+        moved = model.transition_mean(_points(state.m, state.P, spread, t), t)  # [R, 2n+1, dx]
+        prior_m = means @ moved
+        deviations = (moved - prior_m.unsqueeze(1)).mT  # [R, dx, 2n+1]
+        prior_P = deviations @ W @ deviations.mT + model.Q
+        points = _points(prior_m, prior_P, spread, t)
+        y_points = model.observation_mean(points, t)  # [R, 2n+1, dy]
+        predicted = means @ y_points
+        around = Deviations(
+            (points - prior_m.unsqueeze(1)).mT, (y_points - predicted.unsqueeze(1)).mT, W
+        )
+        filter_gain = gain(state.P, prior_P, around, model.Sigma, t)
+        return finish_filter_step(
+            state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
+        )
+
+    def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
+        return state.filtered.current_posterior()
+
+
+def _points(m: Tensor, P: Tensor, spread: float, t: int) -> Tensor:
+    """Sigma points of N(m, P): m [R, n], P [R, n, n] -> [R, 2n + 1, n]."""
+    L, failed = torch.linalg.cholesky_ex(P)
+    if failed.any():
+        raise NumericalError(
+            f"Cholesky of the state's covariance failed at t = {t}",
+            "raise inference.alpha, or set dtype=float64",
+        )
+    columns = math.sqrt(spread) * L.mT  # row i is L_i
+    away = torch.cat([torch.zeros_like(m).unsqueeze(1), columns, -columns], 1)
+    return m.unsqueeze(1) + away

@@ -1,0 +1,1 @@
+"""Linear filters, stationary covariances, stocks and forecasts of linear systems."""

@@ -1,0 +1,111 @@
+"""The state-space model that knows how its observations are contaminated: the oracle."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import LinearGaussian, NoiseLaw
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.registry import register
+from components.series.models.lgssm import NoiseScales, rescale_system
+from components.series.models.linear_gaussian_ssm import (
+    LinearDynamics,
+    LinearGaussianModule,
+    factor,
+    linear_gaussian_system,
+    log_determinant,
+)
+from components.series.models.unknown import UnknownParameters
+from components.series.sequence import Sequence
+
+
+class ContaminatedModule(LinearDynamics, nn.Module):
+    """``StateSpace`` with linear Gaussian dynamics and mixture-of-Gaussians observation noise.
+
+    Covariances are shared by all replicates, or [C, R, dy, dy] for each.
+    """
+
+    whiten: Tensor  # [C, dy, dy] or [C, R, dy, dy]
+    log_weight: Tensor  # [C, 1] or [C, R, 1]
+
+    def __init__(self, dynamics: LinearGaussianModule, weights: Tensor, covariances: Tensor):
+        super().__init__()
+        self.dynamics = dynamics
+        factors = factor(covariances, "a mixture covariance")
+        self.register_buffer("whiten", torch.linalg.inv(factors))
+        constant = log_determinant(factors) + 0.5 * covariances.shape[-1] * math.log(2 * math.pi)
+        self.register_buffer(
+            "log_weight", weights.log().view(-1, *[1] * (constant.dim() - 1)) - constant
+        )
+
+    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
+        total = x.new_full((), -math.inf)
+        for whiten, log_weight in zip(self.whiten, self.log_weight, strict=True):
+            whitened = y.unsqueeze(-2) @ whiten.mT - x @ (whiten @ self.dynamics.H).mT  # [R, N, dy]
+            total = torch.logaddexp(total, log_weight - 0.5 * whitened.square().sum(-1))
+        return total  # log Σ_c w_c N(y | Hx, Σ_c)  # [R, N]
+
+
+class UnknownContaminated(UnknownParameters, ContaminatedModule):
+    """``Parameterised``: scales of the noises that have priors; asked itself, it is the model of
+    the priors' centres."""
+
+    def __init__(self, system: LinearGaussian, law: NoiseLaw | None, priors: NoiseScales):
+        centres = {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}
+        centre = rescale_system(system, centres)
+        super().__init__(LinearGaussianModule(centre), *mixture(law, centre.Sigma))
+        self.declare(priors.given_priors, system.m0)
+        self._shape = centre
+        self._law = law
+
+    def at(self, theta: Tensor) -> ContaminatedModule:
+        system = rescale_system(self._shape, self.by_name(theta))
+        return ContaminatedModule(LinearGaussianModule(system), *mixture(self._law, system.Sigma))
+
+
+def mixture(law: NoiseLaw | None, Sigma: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights [C] and covariances of the noise; without an attacker, only Σ."""
+    return (Sigma.new_ones(1), Sigma.unsqueeze(0)) if law is None else law.mixture(Sigma)
+
+
+@register("model", "contaminated_ssm")
+class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
+    """Oracle: the linear Gaussian state-space model with the true, contaminated law of the
+    observation noise.
+
+    y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here
+    (1 − p_c) N(H x_t, Σ) + p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear
+    Gaussian model.  Raises Misfit where the attacker knows of no law, and on data of another
+    system.  Scales of the clean noises may be unknown, as in ``lgssm``.
+
+    Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"state_space", "transition_density", "transition_mean"}
+    )
+    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
+    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    needs_attacker: ClassVar[frozenset[str]] = frozenset({"noise_law"})
+
+    unknown: NoiseScales
+
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
+
+    def build(self, problem: Sequence, rng: Rng) -> ContaminatedModule:
+        system = linear_gaussian_system(problem, self.name)
+        law = problem.attacker
+        if law is not None and not isinstance(law, NoiseLaw):
+            raise ConfigMismatchError(
+                f"model={self.name}: attacker={law.name} does not say by what law it corrupts"
+            )
+        if self.unknown.given_priors:
+            return UnknownContaminated(system, law, self.unknown)
+        return ContaminatedModule(LinearGaussianModule(system), *mixture(law, system.Sigma))

@@ -1,0 +1,159 @@
+"""Linear Gaussian state-space model with user-given matrices.
+
+The scales of its noises may be unknown.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import LinearGaussian
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.registry import register
+from components.series.linear_gaussian import Matrix, make_system, tensors
+from components.series.models.linear_gaussian_ssm import (
+    LinearGaussianModule,
+    linear_gaussian_system,
+)
+from components.series.models.unknown import PositivePrior, Priors, UnknownParameters
+from components.series.sequence import LinearGaussianSystem, Sequence
+
+MATRICES = ("A", "Q", "H", "Sigma", "m0", "P0")
+
+
+class NoiseScales(Priors):
+    """Priors of standard deviations; None keeps the covariance of the model."""
+
+    observation_sd: PositivePrior | None  # (tr Σ / dy)^½
+    state_sd: PositivePrior | None  # (tr Q / dx)^½
+
+
+def rescale_system(system: LinearGaussian, sd: dict[str, Tensor]) -> LinearGaussianSystem:
+    """System with Σ and Q rescaled to root mean variances observation_sd and state_sd.
+
+    Σ and Q keep their shape; the scales are [] or [K] each.
+    """
+
+    def scale_covariance(covariance: Tensor, name: str) -> Tensor:
+        if name not in sd:
+            return covariance
+        factor = sd[name].square() / covariance.diagonal().mean()
+        return factor[..., None, None] * covariance  # [d, d] or [K, d, d]
+
+    Sigma = scale_covariance(system.Sigma, "observation_sd")
+    Q = scale_covariance(system.Q, "state_sd")
+    return LinearGaussianSystem(system.A, Q, system.H, Sigma, system.m0, system.P0)
+
+
+class UnknownScales(UnknownParameters, LinearGaussianModule):
+    """``Parameterised`` linear Gaussian model with unknown scales of its noises.
+
+    The noises keep the covariance shape of a given system. Used directly, the model takes
+    the centres of the priors.
+    """
+
+    def __init__(self, system: LinearGaussian, priors: NoiseScales):
+        super().__init__(
+            rescale_system(
+                system, {name: system.Q.new_tensor(sd) for name, sd in priors.centres.items()}
+            )
+        )
+        self.declare(priors.given_priors, self.m0)
+
+    def at(self, theta: Tensor) -> LinearGaussianModule:
+        shape = LinearGaussianSystem(self.A, self.Q, self.H, self.Sigma, self.m0, self.P0)
+        return LinearGaussianModule(rescale_system(shape, self.by_name(theta)))
+
+
+@register("model", "lgssm")
+class Lgssm(Model[Sequence, LinearGaussianModule]):
+    """Linear Gaussian state-space model with user-given matrices; noise scales may be unknown.
+
+    x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
+    [R, N, dx]. A matrix that is null takes the value of the simulated system. Where a prior
+    is given, ``observation_sd`` = (tr Σ/dy)^½ or ``state_sd`` = (tr Q/dx)^½ is unknown, and
+    the matrix gives only the shape of the covariance.
+
+    Raises ValueError or Misfit, naming the key, where a matrix does not match the size of
+    the others or of the data, a matrix is not a covariance, or a key is null and no linear
+    Gaussian system made the data.
+
+    Source: Boustati (2021), eqs. (6.16), (6.17); Andrieu, Doucet and Holenstein (2010),
+    section 2.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "state_space",
+            "transition_density",
+            "transition_mean",
+            "optimal_proposal",
+            "bounded_observation",
+            "power_integral",
+            "gaussian_noise",
+            "additive_gaussian",
+            "linear_gaussian",
+        }
+    )
+    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
+    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+
+    A: Matrix | None
+    Q: Matrix | None
+    H: Matrix | None
+    Sigma: Matrix | None
+    m0: list[float] | None
+    P0: Matrix | None
+    unknown: NoiseScales
+
+    @model_validator(mode="after")
+    def _fits(self) -> Lgssm:
+        matrices = tensors(self._given_matrices())
+        if len(matrices) == len(MATRICES):
+            make_system(matrices)
+        return self
+
+    def _given_matrices(self) -> dict[str, Matrix | list[float]]:
+        return {
+            name: value
+            for name, value in dict(self).items()
+            if name in MATRICES and value is not None
+        }
+
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
+
+    def assumptions(self) -> frozenset[str]:
+        """Nothing, where every matrix is given."""
+        return frozenset() if len(self._given_matrices()) == len(MATRICES) else self.assumes
+
+    def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
+        like = problem.observations
+        matrices = tensors(self._given_matrices())
+        if len(matrices) < len(MATRICES):
+            assumed = linear_gaussian_system(problem, self.name)
+            theirs = {"A": assumed.A, "Q": assumed.Q, "H": assumed.H, "Sigma": assumed.Sigma}
+            theirs |= {"m0": assumed.m0, "P0": assumed.P0}
+            matrices = {name: matrix.cpu().double() for name, matrix in theirs.items()} | matrices
+        try:
+            system = make_system(matrices)
+        except ValueError as wrong:
+            raise ConfigMismatchError(f"model.{wrong}") from None
+        if len(system.H) != like.shape[2]:
+            raise ConfigMismatchError(
+                f"model.H: has {len(system.H)} rows, dataset={problem.name} observes {like.shape[2]} numbers at a time"
+            )
+        placed = LinearGaussianSystem(
+            **{name: matrix.to(like) for name, matrix in vars(system).items()}
+        )
+        return (
+            UnknownScales(placed, self.unknown)
+            if self.unknown.given_priors
+            else LinearGaussianModule(placed)
+        )

@@ -1,0 +1,161 @@
+"""The stochastic volatility model."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, model_validator
+from torch import Tensor, nn
+
+from components.contracts.capabilities import AutoregressiveVolatility
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.maths.particles.draws import standard_normal
+from components.registry import register
+from components.series.models.unknown import (
+    Normal,
+    PositivePrior,
+    Priors,
+    StretchedBeta,
+    UnknownParameters,
+)
+from components.series.sequence import Sequence
+
+
+class VolatilityModule(nn.Module):
+    """``StateSpace`` and the densities of a log-variance that is an AR(1) process; parameters are
+    [], or [R, 1, 1]."""
+
+    mu: Tensor
+    phi: Tensor
+    sigma: Tensor
+    intercept: Tensor
+
+    def __init__(
+        self, mu: float | Tensor, phi: float | Tensor, sigma: float | Tensor, like: Tensor
+    ):
+        super().__init__()
+        for name, value in (("mu", mu), ("phi", phi), ("sigma", sigma)):
+            self.register_buffer(name, torch.as_tensor(value, dtype=like.dtype, device=like.device))
+        self.register_buffer("intercept", (1 - self.phi) * self.mu)
+
+    def init(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        z = standard_normal((*shape, 1), generator, self.mu)
+        # stationary  # [R, N, 1]
+        return self.mu + self.sigma / (1 - self.phi**2).sqrt() * z.to(self.mu.device)
+
+    def transition_mean(self, x: Tensor, t: int) -> Tensor:
+        return torch.addcmul(self.intercept, self.phi, x)  # μ + φ(x − μ)
+
+    def transition(self, x: Tensor, t: int, generator: torch.Generator) -> Tensor:
+        z = standard_normal(x.shape, generator, x)
+        return torch.addcmul(self.transition_mean(x, t), self.sigma, z)  # [R, N, 1]
+
+    def log_transition(self, x: Tensor, x_prev: Tensor, t: int) -> Tensor:
+        whitened = (x - self.transition_mean(x_prev, t)) / self.sigma
+        # [R, N]
+        return (-0.5 * whitened.square() - self.sigma.log() - 0.5 * math.log(2 * math.pi)).squeeze(
+            -1
+        )
+
+    def observation_mean(self, x: Tensor, t: int) -> Tensor:
+        return torch.zeros_like(x)  # [R, N, 1]
+
+    def log_observation(self, y: Tensor, x: Tensor, t: int) -> Tensor:
+        """log N(y | 0, exp(x)) = −½(y² exp(−x) + x + log 2π); y [R, 1], x [R, N, 1] -> [R, N]."""
+        x = x.squeeze(-1)
+        return torch.addcmul(x, y.square(), x.neg().exp_()).add_(math.log(2 * math.pi)).mul_(-0.5)
+
+    def log_power_integral(self, x: Tensor, t: int, power: float) -> Tensor:
+        """log ∫ N(y | 0, exp(x))^a dy = ½(1 − a)(log 2π + x) − ½ log a; [R, N].
+
+        It depends on x, because the scale varies with x.
+        """
+        return 0.5 * (1 - power) * (math.log(2 * math.pi) + x.squeeze(-1)) - 0.5 * math.log(power)
+
+
+class VolatilityPriors(Priors):
+    """Priors of the parameters; None: known."""
+
+    mu: Normal | None
+    phi: StretchedBeta | None
+    sigma: PositivePrior | None
+
+
+class UnknownVolatility(UnknownParameters, VolatilityModule):
+    """``Parameterised``: parameters that have priors; asked itself, it is the model of the priors'
+    centres."""
+
+    def at(self, theta: Tensor) -> VolatilityModule:
+        defaults = {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
+        tried = {name: value.view(-1, 1, 1) for name, value in self.by_name(theta).items()}
+        return VolatilityModule(**(defaults | tried), like=self.mu)
+
+
+@register("model", "stochastic_volatility")
+class StochasticVolatility(Model[Sequence, VolatilityModule]):
+    """Stochastic volatility: returns with a hidden, stationary autoregressive log-variance.
+
+    x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with
+    standard normal η, ε; particles [R, N, 1]. A key that is null takes the value that made
+    the data, unless its prior is given: the parameter is then unknown.
+
+    Raises Misfit when a key is null and the data were made by something else, or when an
+    observation has several coordinates.
+
+    Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"state_space", "transition_density", "transition_mean", "power_integral"}
+    )
+    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
+    assumes: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
+
+    mu: float | None
+    phi: Annotated[float, Field(gt=-1, lt=1)] | None
+    sigma: PositiveFloat | None
+    unknown: VolatilityPriors
+
+    @model_validator(mode="after")
+    def _check_given_or_prior(self) -> StochasticVolatility:
+        for name in self.unknown.given_priors:
+            if dict(self)[name] is not None:
+                raise ValueError(
+                    f"{name}: is given and has a prior in unknown.{name}; make one of them null"
+                )
+        return self
+
+    def _values(self) -> dict[str, float | None]:
+        return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma} | self.unknown.centres
+
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
+
+    def assumptions(self) -> frozenset[str]:
+        """Nothing, where every parameter is given."""
+        return self.assumes if None in self._values().values() else frozenset()
+
+    def build(self, problem: Sequence, rng: Rng) -> VolatilityModule:
+        if problem.observations.shape[2] != 1:
+            raise ConfigMismatchError(
+                f"model={self.name}: a return is one number, dataset={problem.name} observes several"
+            )
+        system = problem.system
+        values = {name: v for name, v in self._values().items() if v is not None}
+        if len(values) < 3:
+            if not isinstance(system, AutoregressiveVolatility):
+                raise ConfigMismatchError(
+                    f"model={self.name}: give mu, phi and sigma; dataset={problem.name} names none"
+                )
+            values = {"mu": system.mu, "phi": system.phi, "sigma": system.sigma} | values
+        if not self.unknown.given_priors:
+            return VolatilityModule(**values, like=problem.observations)
+        module = UnknownVolatility(**values, like=problem.observations)
+        module.declare(self.unknown.given_priors, problem.observations)
+        return module

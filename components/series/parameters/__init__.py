@@ -1,0 +1,1 @@
+"""Inference of unknown parameters of state-space models."""

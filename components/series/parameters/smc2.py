@@ -1,0 +1,287 @@
+"""SMC²: parameter particles that each carry a particle filter."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import Parameterised
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.sequences import Observation
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.errors import NumericalError
+from components.inference.mcmc.adaptation import factor
+from components.inference.mcmc.metropolis import metropolis_hastings
+from components.maths.particles.order_statistics import quantiles
+from components.maths.particles.resampling import ancestors, effective_sample_size
+from components.posteriors.draws import Draws
+from components.registry import register
+from components.series.filtering.generalised_particle_filter import FilterState
+from components.series.filtering.particle_filter import FilterBasedMethod
+from components.series.parameters.passes import min_ess, passing, repeat_observations
+from components.series.posteriors.filtered import Filtering, LearnedSeries
+from components.series.sequence import Sequence
+
+
+@dataclass(kw_only=True)
+class SMC2State:
+    """M weighted parameter sets for each of R replicates, each with N particles of the states, and
+    what has been filtered."""
+
+    model: Parameterised = rebuilt()
+    problem: Sequence = rebuilt()  # of which y_1 … y_t alone are looked at
+    particles: int  # N, of the states
+    begun: Tensor  # a parameter set of each replicate before the first observation [R, P]
+    theta: Tensor  # [R·M, P]
+    log_w: Tensor  # normalised [R, M]
+    log_z: Tensor  # log Ẑ_t(θ) [R·M]
+    ess: Tensor  # smallest effective sample size so far of the filter that estimated it [R·M]
+    x: Tensor  # [R·M, N, dx]
+    log_wx: Tensor  # of the states, normalised [R·M, N]
+    filtered: Filtering
+
+
+@register("inference", "smc2")
+class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SMC2State]):
+    """SMC²: sequential joint inference of parameters and states, R replicates in parallel.
+
+    M parameter sets θ [R·M, P], each with a particle filter [R·M, N, dx]; with
+    ẑ_t(θ) = Σ_n w_{t−1}^n G_t(y_t | x_t^n),
+
+        W ← W ẑ_t(θ);   if the ESS of W falls below a share of M:
+        resample θ and its filter by W, then ``moves`` times  θ' ~ N(θ, s²/P Cov_W(θ)),
+        accept with probability 1 ∧ p(θ') Ẑ'_t / (p(θ) Ẑ_t),
+        Ẑ'_t by a new filter over y_1:t
+
+    The product over t of Σ_m W^m ẑ_t(θ^m) estimates the evidence of the model with its
+    parameters integrated out.  If fewer than ``least_acceptance`` of the proposals are
+    accepted, every filter is replaced by one with 2N particles, up to ``most_particles``, W
+    ← W Ẑ^{2N}/Ẑ^N.  A step costs one filter step, a move costs t of them.  With a β-filter
+    everything refers to the generalised posterior.  State summaries are of the mixture over
+    θ.
+
+    Raises:
+        NumericalTrouble: the filter fails at a parameter set other than a proposal.
+
+    Source: Chopin, Jacob and Papaspiliopoulos (2013), sections 3.1 to 3.6.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"parameterised"})
+    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "series_draws", "writes_files"})
+    mixes: ClassVar[bool] = False
+    sets: PositiveInt
+    rejuvenate_below: Probability
+    moves: PositiveInt
+    step_size: PositiveFloat
+    regularisation: PositiveFloat
+    least_acceptance: Probability
+    most_particles: PositiveInt
+
+    @torch.no_grad()
+    def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> SMC2State:
+        r = problem.replicates
+        m = self.sets
+        theta = model.draw_prior(r * m, rng.init)
+        start: FilterState = self.filter.init(model.at(theta), repeat_observations(problem, m), rng)
+        log_w = theta.new_full((r, m), -math.log(m))
+        evidence = problem.observations.new_zeros(r)
+        return SMC2State(
+            model=model,
+            problem=problem,
+            particles=start.particles.shape[1],
+            begun=theta.unflatten(0, (r, m))[:, 0].clone(),
+            theta=theta,
+            log_w=log_w,
+            log_z=theta.new_zeros(r * m),
+            ess=theta.new_full((r * m,), torch.inf),
+            x=start.particles,
+            log_wx=start.log_w,
+            filtered=Filtering(log_normaliser=evidence, evidence=start.filtered.evidence),
+        )
+
+    @torch.no_grad()
+    def step(self, state: SMC2State, batch: Observation, rng: Rng) -> tuple[SMC2State, Info]:
+        m = self.sets
+        y = batch.y.repeat_interleave(m, 0)
+        missing = batch.missing
+        tiled_batch = batch._replace(
+            y=y, missing=None if missing is None else missing.repeat_interleave(m)
+        )
+        now, _ = self._resize_filter(state.particles).step(_build_filters(state), tiled_batch, rng)
+        increment = now.filtered.log_normaliser
+        row = now.filtered
+        predicted = _average_over_sets(state.log_w, row.predicted.rows[-1])
+        log_w = state.log_w + increment.view_as(state.log_w)
+        total = torch.logsumexp(log_w, 1)  # log Σ_m W^m ẑ_t(θ^m)  # [R]
+        if not torch.isfinite(total).all():
+            raise NumericalError(
+                f"weights of parameters all zero or not a number at t = {batch.t}",
+                "raise inference.sets",
+            )
+        state = replace(
+            state,
+            log_w=log_w - total.unsqueeze(1),
+            log_z=state.log_z + increment,
+            x=now.particles,
+            log_wx=now.log_w,
+            ess=torch.minimum(state.ess, min_ess(now).to(state.ess)),
+        )
+        state.filtered.log_normaliser += total
+        summaries = _summaries(state, row.mean.rows[-1], row.variance.rows[-1], rng)
+        ess = effective_sample_size(state.log_w.exp())  # [R]
+        state.filtered.add(batch.t, **summaries, predicted=predicted, ess=ess)
+
+        info: Info = {"log_normaliser": total, "ess": ess, "particles": state.particles}
+        tired = (ess < self.rejuvenate_below * m).nonzero().flatten()
+        if len(tired):
+            state, acceptance = self._rejuvenate(state, tired, batch.t, rng)
+            info["acceptance"] = acceptance
+            if acceptance < self.least_acceptance and 2 * state.particles <= self.most_particles:
+                state = self._double_particles(state, batch.t, rng)
+        return state, info
+
+    def _resize_filter(self, particles: int) -> Inference:
+        """The filter with so many particles."""
+        return self.filter.model_copy(update={"particles": particles})
+
+    def _run_new_filters(
+        self, state: SMC2State, theta: Tensor, replicates: Tensor, t: int, rng: Rng
+    ) -> FilterState:
+        """New filters over y_1:t for θ [K·M, P], the M sets of each of K replicates."""
+        some = replace(state.problem, observations=state.problem.observations[replicates])
+        (last,) = deque(
+            passing(
+                self._resize_filter(state.particles),
+                state.model.at(theta),
+                repeat_observations(some, self.sets),
+                t,
+                rng,
+            ),
+            maxlen=1,
+        )
+        return last
+
+    def _rejuvenate(
+        self, state: SMC2State, replicates: Tensor, t: int, rng: Rng
+    ) -> tuple[SMC2State, Tensor]:
+        """Resample, then move the parameter sets of the replicates named; and the share of
+        proposals that were accepted."""
+        m = self.sets
+        P = state.theta.shape[1]
+        # of these among all  # [K, M]
+        rows = replicates.unsqueeze(1) * m + torch.arange(m, device=replicates.device)
+        w = state.log_w[replicates].exp()
+        theta = state.theta[rows]  # [K, M], [K, M, P]
+        off = theta - (w.unsqueeze(1) @ theta)
+        L = factor((w.unsqueeze(2) * off).mT @ off, self.regularisation)  # of Cov_W(θ)  # [K, P, P]
+        parents = rows.flatten()[ancestors("systematic", w, rng.noise)]  # [K·M]
+        theta = state.theta[parents]
+        log_z = state.log_z[parents]
+        ess = state.ess[parents]
+        x = state.x[parents]
+        log_wx = state.log_wx[parents]
+        shares = []
+        for _ in range(self.moves):
+            z = torch.randn(
+                len(replicates), m, P, generator=rng.noise, device=theta.device, dtype=theta.dtype
+            )
+            proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
+            try:
+                new = self._run_new_filters(state, proposed, replicates, t, rng)
+            except NumericalError:  # rejected by all: whom it concerns is not known
+                shares.append(log_z.new_zeros(()))
+                continue
+            new_z = new.filtered.log_normaliser
+            before = state.model.log_prior(theta) + log_z
+            after = state.model.log_prior(proposed) + new_z
+            accept, alpha = metropolis_hastings(before, after, 0.0, t, rng.noise)
+            shares.append(alpha.mean())
+            theta = torch.where(accept[:, None], proposed, theta)
+            log_z = torch.where(accept, new_z, log_z)
+            ess = torch.where(accept, min_ess(new).to(ess), ess)
+            x = torch.where(accept[:, None, None], new.particles, x)
+            log_wx = torch.where(accept[:, None], new.log_w, log_wx)
+        indices = rows.flatten()
+        moved = replace(
+            state,
+            theta=state.theta.index_copy(0, indices, theta),
+            log_z=state.log_z.index_copy(0, indices, log_z),
+            ess=state.ess.index_copy(0, indices, ess),
+            x=state.x.index_copy(0, indices, x),
+            log_wx=state.log_wx.index_copy(0, indices, log_wx),
+            log_w=state.log_w.index_fill(0, replicates, -math.log(m)),
+        )
+        return moved, torch.stack(shares).mean()
+
+    def _double_particles(self, state: SMC2State, t: int, rng: Rng) -> SMC2State:
+        """Every filter replaced by one with twice the particles, the weights by Ẑ^{2N}/Ẑ^N; section
+        3.6.1."""
+        state = replace(state, particles=2 * state.particles)
+        everyone = torch.arange(len(state.log_w), device=state.theta.device)
+        new = self._run_new_filters(state, state.theta, everyone, t, rng)
+        log_z = new.filtered.log_normaliser
+        log_w = state.log_w + (log_z - state.log_z).view_as(state.log_w)
+        total = torch.logsumexp(log_w, 1)
+        state.filtered.log_normaliser += total
+        new_ess = min_ess(new).to(state.ess)
+        return replace(
+            state,
+            log_w=log_w - total.unsqueeze(1),
+            log_z=log_z,
+            ess=new_ess,
+            x=new.particles,
+            log_wx=new.log_w,
+        )
+
+    def posterior(self, state: SMC2State) -> LearnedSeries:
+        r = len(state.log_w)
+        names = list(state.model.parameter_names)
+        theta = state.theta.unflatten(0, (r, -1))  # [R, M, P]
+        stats = {"filter_ess": state.ess.unflatten(0, (r, -1))}
+        draws = Draws(
+            theta, state.begun, names, state.model, stats, log_weights=state.log_w, replicates=r
+        )
+        return LearnedSeries(**vars(state.filtered.current_posterior()), parameters=draws)
+
+
+def _build_filters(state: SMC2State) -> FilterState:
+    """The filters of all parameter sets, which have kept nothing."""
+    fresh = Filtering(log_normaliser=torch.zeros_like(state.log_z))
+    return FilterState(
+        model=state.model.at(state.theta),
+        particles=state.x,
+        log_w=state.log_wx,
+        filtered=fresh,
+        weighted=None,
+    )
+
+
+def _average_over_sets(log_w: Tensor, values: Tensor) -> Tensor:
+    """Σ_m W^m v_m of values [R·M, d] -> [R, d]."""
+    return (log_w.exp().unsqueeze(1) @ values.unflatten(0, log_w.shape)).squeeze(1)
+
+
+def _summaries(state: SMC2State, means: Tensor, variances: Tensor, rng: Rng) -> dict[str, Tensor]:
+    """Mean, variance and quantiles of the states' mixture over the parameter sets, from each set's
+    own [R·M, dx]."""
+    mean = _average_over_sets(state.log_w, means)
+    off = means.unflatten(0, state.log_w.shape) - mean.unsqueeze(1)
+    variance = _average_over_sets(state.log_w, variances) + (
+        state.log_w.exp().unsqueeze(1) @ off.square()
+    ).squeeze(1)
+    r = len(state.log_w)
+    w = (state.log_w.flatten().unsqueeze(1) + state.log_wx).exp().view(r, -1)  # [R, M·N]
+    # [R, M·N, dx]
+    particles = state.x.flatten(0, 1)[ancestors("systematic", w, rng.noise)].unflatten(0, (r, -1))
+    lower, upper = quantiles(particles, (0.05, 0.95))
+    return {"mean": mean, "variance": variance, "lower": lower, "upper": upper}

@@ -1,0 +1,116 @@
+"""The plan of a budget under one posterior: its scores, its figure and its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from components.contracts.capabilities import KnownResponse
+from components.contracts.posteriors import Affine
+from components.contracts.sequences import Series
+from components.series.budget.budget import Budget
+from components.series.budget.choices import Choice
+from components.series.budget.plan import Plan
+from components.series.budget.sum_law import Array, SumLaw, numbers
+from components.series.figures.budget import budget_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class PlannedBudget:
+    """Best use of a budget according to a posterior: k weeks, c channels."""
+
+    budget: Budget
+    channels: list[str]
+    weeks: list[str]  # dates of the spends, or how many weeks from the last one seen
+    law: SumLaw  # of the sales that follow
+    spent: Array | None  # what was spent in these weeks [k·c], where that is known
+    # what each spend adds to the sum of sales in truth [k·c], where that is known
+    effect: Array | None
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        return self.budget.best(self.law, self.channels)
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        return list(self.budget.choices(self.law, self.channels, self.spent, self.plan))
+
+    def scores(self) -> dict[str, float]:
+        """Expected sales that the plan adds to the equal split, and their standard deviation.
+
+        ``plan_gap`` bounds the gain of any other plan. Where the truth is known, the scores
+        include the share of all that spending could add in truth, for the plan and for the
+        equal split: 1 is best.
+        """
+        if self.plan is None:
+            return {}
+        equal = self.budget.equal(self.channels)
+        out = {
+            "plan_gain": self.plan.mean - self.law.mean(equal),
+            "plan_sd": self.plan.sd,
+            "plan_gap": self.plan.gap,
+        }
+        if self.effect is not None:
+            most = float(self.effect @ self.budget.spends(self.channels).best(self.effect))
+            if most > 0:
+                out |= {"plan_share": float(self.effect @ self.plan.u) / most}
+                out |= {"equal_share": float(self.effect @ equal) / most}
+        return out
+
+    def figures(self) -> dict[str, Figure]:
+        """Risk and return of the frontier and of all choices, and what the plan spends in each
+        week."""
+        along = self.budget.compute_frontier(self.law, self.channels)
+        return {"budget": budget_figure(along, self.choices, self.channels, self.weeks)}
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """``budget``: of each choice what it spends on each channel, what is expected of it, and
+        what is to be said of it; ``budget_plan``: the plan, week by week."""
+        import pandas as pd
+
+        nothing = self.law.mean(np.zeros(self.law.size))
+        rows = []
+        for choice in self.choices:
+            by_channel = choice.u.reshape(len(self.weeks), -1).sum(0)
+            spends = dict(zip(self.channels, by_channel, strict=True))
+            rows.append(
+                {
+                    "choice": choice.name,
+                    "spent": choice.u.sum(),
+                    **spends,
+                    "expected": choice.mean,
+                    "sd": choice.sd,
+                }
+                | {"added by spending": choice.mean - nothing, "verdict": choice.verdict}
+            )
+        out = {"budget": pd.DataFrame(rows)}
+        if self.plan is not None:
+            by_week = pd.DataFrame(self.plan.u.reshape(len(self.weeks), -1), columns=self.channels)
+            by_week.insert(0, "week", self.weeks)
+            out["budget_plan"] = by_week
+        return out
+
+
+def plan_series_budget(
+    budget: Budget, series: Series, channels: list[str], said: Affine, truth: KnownResponse | None
+) -> PlannedBudget:
+    """The budget of a series, given what a posterior says of the k weeks that follow it."""
+    assert series.u is not None, "Budget.check lets no other series through"
+    k = budget.weeks
+    n = len(series.u)
+    law = SumLaw.of_draws(said.mean, said.effect.flatten(2), said.covariance.sum((1, 2)))
+    later = None if series.ahead is None else series.ahead.u
+    spending = (
+        None if later is None else numbers(torch.cat([series.u[-1:], later[: k - 1]]).flatten())
+    )
+    weeks = list(series.dates[n - 1 : n - 1 + k]) or [f"T + {j}" if j else "T" for j in range(k)]
+    effect = None if truth is None else numbers(truth.effect(k).sum(0).flatten())
+    return PlannedBudget(budget, channels, weeks, law, spending, effect)

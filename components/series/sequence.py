@@ -1,0 +1,358 @@
+"""Sequence problems: hidden states x_1 … x_T and observations y_1 … y_T, R replicates.
+
+All replicates are processed together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from components.contracts.attackers import Contamination, Injection
+from components.contracts.capabilities import KnownParameters
+from components.contracts.posteriors import (
+    Analyses,
+    FilteredStates,
+    Forecasts,
+    HoldsDraws,
+    SeriesDraws,
+    SmoothedSignal,
+    SmoothedStates,
+)
+from components.contracts.problems import BatchKind, Kind
+from components.contracts.sequences import Clean, Observation, Series
+from components.contracts.streams import Beside, Rng
+from components.errors import ConfigMismatchError
+from components.figures.attempts import ANALYSIS, attempt, draw_each
+from components.series.figures.effective_size import effective_size
+from components.series.maths.dates import SHOWN, read_times
+from components.series.scores import filtering
+from components.series.scoring import PredictionScore
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ANOTHER = 1  # index of the streams that an alternative realisation is drawn from
+Drawing = Callable[["Sequence", SmoothedStates], "dict[str, Figure]"]
+
+
+def _select_named_states(posterior: SmoothedStates, names: int) -> SmoothedStates | None:
+    """Posterior so far of the first coordinates of the states, which have names.
+
+    A model may add derivatives. None: nothing has been observed yet, or a sampler kept no
+    draw.
+    """
+    if posterior.mean.shape[1] == 0:
+        return None
+    if isinstance(posterior, SeriesDraws) and posterior.parameters.n_draws == 0:
+        return None
+    if posterior.mean.shape[2] > names and is_dataclass(posterior):
+        # [R, T, dx]
+        moments = {name: vars(posterior)[name] for name in ("mean", "variance", "lower", "upper")}
+        return replace(posterior, **{name: value[..., :names] for name, value in moments.items()})
+    return posterior
+
+
+@dataclass(frozen=True)
+class LinearGaussianSystem:
+    """x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ).
+
+    Source: Boustati (2021), eqs. (6.16), (6.17)."""
+
+    A: Tensor  # [dx, dx]
+    Q: Tensor  # [dx, dx]
+    H: Tensor  # [dy, dx]
+    Sigma: Tensor  # [dy, dy]
+    m0: Tensor  # [dx]
+    P0: Tensor  # [dx, dx]
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Scales of the noises: (tr Σ/dy)^½ and (tr Q/dx)^½."""
+        scales = {"observation_sd": self.Sigma, "state_sd": self.Q}
+        return {name: math.sqrt(float(matrix.diagonal().mean())) for name, matrix in scales.items()}
+
+
+@dataclass
+class Sequence:
+    """Observations for a filter or a smoother, and the known part of the truth.
+
+    Replicates differ in their observations; the states may be the same for all of them. An
+    observation with a coordinate that is NaN is missing as a whole: filters and smoothers
+    go on without it, scores leave it out.
+    """
+
+    kind: Kind = field(default="sequence", init=False)
+    name: str
+    states: Tensor | None  # [R or 1, T, dx]; None: the truth is not known
+    observations: Tensor  # [R, T, dy], corrupted where there is an attacker
+    # what made the clean observations, where that is known: a model asks it for a capability
+    system: object | None
+    # of the first coordinates of what a model calls the state: those that are scored and drawn
+    state_names: list[str]
+    # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
+    means: Tensor | None = None
+    clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
+    regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
+    # of the p regressors, where they have names
+    regressor_names: list[str] = field(default_factory=list)
+    inputs: Tensor | None = None  # u_t, what is put in at t, the same for all replicates [T, c]
+    input_names: list[str] = field(default_factory=list)  # of the c inputs, where there are any
+    # ISO 8601, of the T times and of those to be forecast; none: times are counted
+    dates: tuple[str, ...] = ()
+    # other observations of the same states [R, T, dy]
+    redraw: Callable[[torch.Generator], Tensor] | None = None
+    # log evidence among the scores: where what a filter predicts of y is not a point
+    scores_evidence: bool = False
+    scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
+    figures: list[Drawing] = field(default_factory=list)
+    # observations that a rule of the data's own calls outliers [T] bool: for figures
+    suspect: Tensor | None = None
+    # facts of the data's own for the terminal and the record
+    about: dict[str, str] = field(default_factory=dict)
+    attacker: Contamination | Injection | None = None
+    replicates: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.replicates = self.observations.shape[0]
+        self.scoring.check(self.observations)
+        if self.dates and (unread := read_times(self.dates).isna()).any():
+            text = self.dates[int(unread.argmax())]
+            raise ConfigMismatchError(
+                f"dataset={self.name}: the date {text!r} is not in ISO 8601; give dates as {SHOWN}"
+            )
+
+    def attack(self, attacker: Contamination, rng: Rng) -> Sequence:
+        """The same states, seen through observations that the attacker corrupted once, before any
+        inference.
+
+        Observations that were corrupted when they came stay as they are."""
+        if self.clean is not None:
+            return replace(self, attacker=attacker)
+        corrupted = attacker.corrupt(Clean(self.observations, self.means, self.states), rng)
+        return replace(self, observations=corrupted, clean=self.observations, attacker=attacker)
+
+    def another(self, rng: Rng) -> Sequence | None:
+        """An alternative realisation: other observations of the same states, corrupted by the same
+        attacker.  None: there is no simulation to draw them from."""
+        if self.redraw is None:
+            return None
+        streams = Beside(rng, ANOTHER)
+        fresh = replace(self, observations=self.redraw(streams.data), clean=None, attacker=None)
+        return (
+            fresh.attack(self.attacker, streams)
+            if isinstance(self.attacker, Contamination)
+            else fresh
+        )
+
+    def check_single(self, model: str) -> None:
+        """Raises Misfit for a model of one series of one number where there are several."""
+        replicates, _, numbers = self.observations.shape
+        if replicates > 1 or numbers != 1:
+            raise ConfigMismatchError(
+                f"model={model}: takes one series of one number at a time, dataset={self.name} holds {replicates} of {numbers}"
+            )
+
+    @property
+    def missing(self) -> Tensor:
+        """Observations that are not there, [R, T] bool."""
+        return self.observations.isnan().any(-1)
+
+    @property
+    def is_corrupted(self) -> Tensor:
+        """Observations that the attacker changed, [R, T] bool."""
+        if self.clean is None:
+            return torch.zeros_like(self.missing)
+        is_missing = self.clean.isnan() & self.observations.isnan()
+        return ((self.clean != self.observations) & ~is_missing).any(-1)
+
+    def outliers(self, replicate: int, times: int, most: int) -> list[int]:
+        """Times t of the corrupted and suspect observations that lie farthest out, in time order.
+
+        The distance is from E[y_t | x_t], or else from the observation before corruption, each
+        dimension in units of its median distance, among the first times.
+        """
+        origin = self.clean if self.means is None else self.means
+        if origin is None:
+            return []
+        one = slice(0, 1) if len(origin) == 1 else slice(replicate, replicate + 1)
+        distance = (self.observations[replicate, :times] - origin[one][0, :times]).abs()  # [T, dy]
+        unit = distance.nanquantile(0.5, dim=0)
+        size = torch.where(unit > 0, distance / unit, distance).norm(dim=1).nan_to_num(-1.0)
+        hit = (
+            self.is_corrupted[replicate]
+            if self.suspect is None
+            else self.is_corrupted[replicate] | self.suspect
+        )
+        size = size.masked_fill(~hit[:times].to(size.device), -1.0)
+        largest = size.topk(min(most, times)).indices[:most]
+        return sorted(int(t) + 1 for t in largest if size[t] > 0)
+
+    @property
+    def series(self) -> Series:
+        """All that is seen."""
+        missing = self.missing if bool(self.missing.any()) else None
+        return Series(self.observations, self.regressors, missing, self.inputs, dates=self.dates)
+
+    def length(self, sees: BatchKind) -> int | None:
+        """T, where observations are seen one by one; a series can be seen for ever."""
+        return self.observations.shape[1] if sees == "observation" else None
+
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Observation | Series]]:
+        """Batches of times start+1 … stop, up to T; or the whole series at every step."""
+        y = self.observations
+        x = self.regressors
+        missing = self.missing
+        # asked once: at every step it would make an accelerator wait
+        some = missing.any(0).tolist()
+        if sees != "observation":
+            series = self.series
+            for step in range(start + 1, stop + 1):
+                yield step, series
+            return
+        for t in range(start + 1, min(stop, y.shape[1]) + 1):
+            now = t - 1
+            yield (
+                t,
+                Observation(
+                    t,
+                    y[:, now],
+                    None if x is None else x[now],
+                    missing[:, now] if some[now] else None,
+                ),
+            )
+
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
+        """Scores over the times filtered so far, or over all of a smoothed series, [R] each.
+
+        Without the truth, there are only the predictive scores.
+
+        The scores are NMSE and 90 % coverage, means over state dimensions and each of them, and
+        for the NMSE the median too. Where only the truth of the signal E[y_t | x_t] is known, a
+        smoother has the NMSE of it, and its coverage by the intervals of new observations. A
+        filter has the median absolute error of its one-step predictions of the observations
+        (``scoring``). Draws of parameters have their means and convergence and, where the
+        states are summed out, the log-likelihood, averaged over the draws. Where observations
+        are missing, their number is a score.
+        """
+        if isinstance(posterior, Forecasts):
+            return self._of_parameters(posterior)
+        marginals = _select_named_states(posterior, len(self.state_names))
+        if marginals is None:
+            return {}
+        t = marginals.mean.shape[1]
+        out: dict[str, Tensor | float] = {}
+        by_state: dict[str, Tensor] = {}
+        if self.states is not None:
+            states = self.states[:, :t]
+            by_state["nmse"] = filtering.nmse(states, marginals.mean)  # [R, dx]
+            by_state["coverage90"] = filtering.coverage(
+                states, marginals.lower, marginals.upper
+            )  # [R, dx]
+        elif (
+            self.means is not None
+            and isinstance(marginals, SmoothedSignal)
+            and marginals.signal is not None
+        ):
+            truth = self.means[:, :t]
+            out["nmse"] = filtering.mean_over_states(filtering.nmse(truth, marginals.signal.mean))
+            out["coverage90"] = filtering.coverage(
+                truth, marginals.signal.lower, marginals.signal.upper
+            ).mean(1)
+        out |= {metric: filtering.mean_over_states(values) for metric, values in by_state.items()}
+        if self.states is not None and len(self.state_names) > 2:  # of two the mean is the median
+            out["nmse_median"] = filtering.median_over_dimensions(by_state["nmse"])
+        if isinstance(marginals, FilteredStates):
+            medae = self.scoring(self.observations, marginals.predicted)
+            if medae is not None:
+                out["medae"] = medae
+            if self.scores_evidence and marginals.evidence:
+                out["log_evidence"] = marginals.log_normaliser
+        if isinstance(marginals, SeriesDraws):
+            true_parameters = (
+                self.system.parameters if isinstance(self.system, KnownParameters) else {}
+            )
+            out |= filtering.parameter_scores(marginals.parameters, true_parameters)
+        for metric, values in by_state.items():
+            out |= {f"{metric}/{name}": values[:, j] for j, name in enumerate(self.state_names)}
+        if isinstance(marginals, Analyses):
+            out |= marginals.scores()
+        missing = self.missing[:, :t]
+        if missing.any():
+            out["missing"] = missing.sum(1).to(self.observations)
+        return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
+
+    def _of_parameters(self, posterior: Forecasts) -> dict[str, Tensor | float]:
+        """Scores of parameters without states, of one series."""
+        out: dict[str, Tensor | float] = {
+            "log_likelihood": float(posterior.log_likelihood(self.series).mean())
+        }
+        if isinstance(posterior, HoldsDraws) and posterior.n_draws > 0:
+            true_parameters = (
+                self.system.parameters if isinstance(self.system, KnownParameters) else {}
+            )
+            scores = filtering.parameter_scores(posterior, true_parameters)
+            out |= {name: float(value) for name, value in scores.items()}
+        if isinstance(posterior, Analyses):
+            out |= posterior.scores()
+        return out
+
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
+        figures: dict[str, Figure] = {}
+        if isinstance(posterior, Forecasts):
+            return figures
+        marginals = _select_named_states(posterior, len(self.state_names))
+        if marginals is not None:
+            figures |= draw_each([*self.figures, effective_size], self, marginals)
+            if isinstance(marginals, Analyses):
+                figures |= attempt(ANALYSIS, marginals.figures)
+        return figures
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        facts = {
+            "data": self.name,
+            "time points": f"{self.observations.shape[1]:,}",
+            "states": f"{len(self.state_names)}",
+            "observed": f"{self.observations.shape[2]}",
+            "replicates": f"{self.replicates}",
+        }
+        facts |= self.about
+        if self.regressors is not None:
+            facts["regressors"] = f"{self.regressors.shape[1]}"
+            facts |= self._missing_regressors()
+        if self.inputs is not None:
+            facts["inputs"] = ", ".join(self.input_names) or f"{self.inputs.shape[1]}"
+        if self.states is None:
+            facts.setdefault("truth", "not known")
+        if self.clean is not None:
+            facts["corrupted"] = (
+                f"{100 * float(self.is_corrupted.double().mean()):.1f} % of observations"
+            )
+        if missing := int(self.missing.sum()):
+            facts["missing"] = f"{missing:,} of {self.missing.numel():,} observations"
+        return facts
+
+    def _missing_regressors(self) -> dict[str, str]:
+        """The times that a model which regresses on all of x leaves out, and which of x are the
+        reason."""
+        assert self.regressors is not None
+        gone = self.regressors.isnan() & ~self.missing.all(0).unsqueeze(1)  # [T, p]
+        if not gone.any():
+            return {}
+        counts = [
+            f"{name} at {n:,}"
+            for name, n in zip(self.regressor_names, gone.sum(0).tolist(), strict=False)
+            if n
+        ]
+        times = int(gone.any(1).sum())
+        return {
+            "left out": f"{times:,} of {len(gone):,} times by models that regress on what is missing: {', '.join(counts)}"
+        }

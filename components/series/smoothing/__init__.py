@@ -1,0 +1,1 @@
+"""Smoothers of hidden states, by Gaussians and by particles."""

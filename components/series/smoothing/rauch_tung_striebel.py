@@ -1,0 +1,107 @@
+"""The way back of Gaussian smoothers, from what a Gaussian filter left behind.
+
+Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2 and algorithm 9.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import LinearGaussian
+from components.contracts.capabilities.sequences import GaussianInitialState
+from components.contracts.posteriors import Signal
+from components.contracts.traces import Trace
+from components.errors import NumericalError
+from components.series.gaussian_filtering.gaussian_filtering import Z90, Gaussians
+from components.series.posteriors.smoothed import SmoothedSeries
+
+M = TypeVar("M", bound=GaussianInitialState)
+# model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
+Tangent = Callable[[M, Tensor, int], tuple[Tensor, Tensor]]
+
+
+@dataclass(kw_only=True)
+class Forward(Generic[M]):
+    """A Gaussian filter on its way, and the covariances that it had."""
+
+    filter: Gaussians[M]
+    P: Trace = field(default_factory=Trace)  # rows [dx, dx] or [R, dx, dx]
+
+
+def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:
+    """p(x_t | y_1:T) for the T times so far, found anew from the filter's moments: the same bits
+    whenever it is asked."""
+    filtered = state.filter.filtered.current_posterior()
+    model = state.filter.model
+    like = state.filter.m
+    if filtered.t == 0:
+        return SmoothedSeries.empty_smoothed(like)
+    m = filtered.mean.transpose(0, 1)
+    P = state.P.rows.to(like.device)  # [T, R, dx], [T, (R,) dx, dx]
+    ahead = [tangent(model, m[k], k + 2) for k in range(len(m) - 1)]  # from time k + 1 to k + 2
+    means, covariances = backwards(m, P, ahead, model.Q)
+    variance = covariances.diagonal(dim1=-2, dim2=-1)  # [T, dx] or [T, R, dx]
+    variance = variance.unsqueeze(1).expand_as(means) if variance.dim() == 2 else variance
+    mean = means.transpose(0, 1).contiguous()
+    variance = variance.transpose(0, 1).contiguous()
+    z = Z90 * variance.sqrt()
+    signal = _signal(model, mean, covariances) if isinstance(model, LinearGaussian) else None
+    return SmoothedSeries(mean, variance, mean - z, mean + z, signal)
+
+
+def _signal(model: LinearGaussian, mean: Tensor, covariances: Tensor) -> Signal:
+    """H x_t, and the 90 % interval of H x_t + N(0, Σ); means [R, T, dx], covariances [T, (R,) dx,
+    dx]."""
+    # [T, (R,) dy]
+    spread = (model.H @ covariances @ model.H.T + model.Sigma).diagonal(dim1=-2, dim2=-1).sqrt()
+    z = Z90 * (spread if spread.dim() == 2 else spread.transpose(0, 1))
+    expected = mean @ model.H.T
+    return Signal(expected, expected - z, expected + z)
+
+
+def backwards(
+    m: Tensor, P: Tensor, ahead: list[tuple[Tensor, Tensor]], Q: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Smoothed m [T, R, dx] and P [T, (R,) dx, dx] from the filtered ones, f(m) and its Jacobian A
+    at each but the last.
+
+    G = P Aᵀ (A P Aᵀ + Q)⁻¹, m^s = m + G(m^s' − f(m)), and of P^s = P + G(P^s' − P⁻)Gᵀ the form that
+    stays positive definite, (I − GA) P (I − GA)ᵀ + G(P^s' + Q)Gᵀ.
+
+    Raises:
+        NumericalTrouble: a predicted covariance has no Cholesky factor.
+    """
+    if not ahead:
+        return m, P
+    moved = torch.stack([f for f, _ in ahead])
+    A = torch.stack([jacobian for _, jacobian in ahead])
+    # one Jacobian for replicates whose covariances differ
+    A = A.unsqueeze(1) if A.dim() < P.dim() else A
+    before = P[:-1]
+    AP = A @ before
+    L, failed = torch.linalg.cholesky_ex(AP @ A.mT + Q)
+    if failed.any():
+        t = int(failed.reshape(len(failed), -1).any(1).nonzero()[0]) + 2
+        raise NumericalError(
+            f"Cholesky of the predicted covariance failed at t = {t}", "set dtype=float64"
+        )
+    G = torch.cholesky_solve(AP, L).mT  # [T − 1, (R,) dx, dx]
+    contraction = torch.eye(m.shape[2]).to(m) - G @ A
+    conditional_P = contraction @ before @ contraction.mT + G @ Q @ G.mT
+    later_m = m[-1]
+    later_P = P[-1]
+    means = [later_m]
+    covariances = [later_P]
+    for k in range(len(G) - 1, -1, -1):
+        step = later_m - moved[k]
+        later_m = m[k] + (
+            step @ G[k].mT if G[k].dim() == 2 else (G[k] @ step.unsqueeze(2)).squeeze(2)
+        )
+        later_P = conditional_P[k] + G[k] @ later_P @ G[k].mT
+        means.append(later_m)
+        covariances.append(later_P)
+    return torch.stack(means[::-1]), torch.stack(covariances[::-1])

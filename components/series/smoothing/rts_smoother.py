@@ -1,0 +1,57 @@
+"""Rauch-Tung-Striebel smoother for R observation sequences in parallel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from torch import Tensor
+
+from components.contracts.capabilities import LinearGaussian
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Observation
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.gaussian_filtering.kalman import kalman_start, kalman_step
+from components.series.posteriors.smoothed import SmoothedSeries
+from components.series.sequence import Sequence
+from components.series.smoothing.rauch_tung_striebel import Forward, smooth_series
+
+
+def _linear_transition(model: LinearGaussian, x: Tensor, t: int) -> tuple[Tensor, Tensor]:
+    return x @ model.A.T, model.A
+
+
+@register("inference", "rts_smoother")
+class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[LinearGaussian]]):
+    """Rauch-Tung-Striebel smoother: the exact smoothing distributions of a linear Gaussian
+    state-space model.
+
+    The Kalman filter, a time a step; then, from the last time seen to the first,
+
+        m⁻ = A m_t, P⁻ = A P_t Aᵀ + Q,  G = P_t Aᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − m⁻),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
+
+    Means are [R, dx], covariances [dx, dx], or [R, dx, dx] where replicates miss different
+    observations.  What it hands back is given all observations so far.  Raises NumericalTrouble
+    when S or P⁻ cannot be factorised, Misfit when the model observes another number of coordinates.
+
+    Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "observation"
+    needs: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
+
+    def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Forward[LinearGaussian]:
+        return Forward(filter=kalman_start(model, problem))
+
+    def step(
+        self, state: Forward[LinearGaussian], batch: Observation, rng: Rng
+    ) -> tuple[Forward[LinearGaussian], Info]:
+        after, info = kalman_step(state.filter, batch)
+        state.P.append(after.P)
+        return replace(state, filter=after), info
+
+    def posterior(self, state: Forward[LinearGaussian]) -> SmoothedSeries:
+        return smooth_series(state, _linear_transition)

@@ -1,0 +1,95 @@
+"""Gibbs sampling of the states and the parameters of a whole series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import SeriesConditionals
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.errors import NumericalError
+from components.posteriors.draws import Draws
+from components.registry import register
+from components.series.posteriors.smoothed import SampledSeries
+from components.series.sequence import Sequence
+
+
+@dataclass(kw_only=True)
+class Sweeps:
+    """C chains for each of R replicates: where they are, and what they have kept."""
+
+    model: SeriesConditionals = rebuilt()
+    times: int  # T
+    begun: Tensor  # parameters where the chains began [R, C, P]
+    theta: Tensor  # and where they are now [R, C, P]
+    t: int = 0  # sweeps done
+    kept: Trace = field(default_factory=Trace)  # rows of parameters [R, C, P], on the CPU
+    kept_states: Trace = field(default_factory=Trace)  # rows of x_1 … x_T [R, C, T, dx], on the CPU
+
+
+@register("inference", "series_gibbs")
+class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
+    """Gibbs sampler over a whole series, C chains for each of R replicates in parallel.
+
+        x_0:T ~ p(x_0:T | θ, y_1:T),   then   θ ~ p(θ | x_0:T, y_1:T),   one sweep a step
+
+    θ [R, C, P], states [R, C, T + 1, dx]; the model provides the conditionals.  After
+    ``burn_in`` sweeps every ``thinning``-th sweep is kept, which takes R·C·(T·dx + P)
+    numbers.
+
+    Raises:
+        NumericalTrouble: a conditional draws a value that is not finite.
+
+    Source: Gallego (2021), section 1.2.2; Carter and Kohn (1994).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "series"
+    needs: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
+    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
+    chains: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: SeriesConditionals, problem: Sequence, rng: Rng) -> Sweeps:
+        _, series = next(problem.batches("series", rng, 0, 1))
+        assert isinstance(series, Series)
+        theta = model.start(series, self.chains, rng.init)
+        return Sweeps(model=model, times=series.y.shape[1], begun=theta, theta=theta)
+
+    @torch.no_grad()
+    def step(self, state: Sweeps, batch: Series, rng: Rng) -> tuple[Sweeps, Info]:
+        states = state.model.draw_states(batch, state.theta, rng.noise)  # [R, C, T + 1, dx]
+        theta = state.model.draw_parameters(batch, states, state.theta, rng.noise)
+        if not torch.isfinite(theta.sum() + states.sum()):
+            raise NumericalError(
+                "a conditional drew what is not finite", "change the priors of the model"
+            )
+        t = state.t + 1
+        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+            state.kept.append(theta.cpu())
+            state.kept_states.append(states[:, :, 1:].cpu())
+        by_name = {name: theta[..., j].mean() for j, name in enumerate(state.model.parameter_names)}
+        return replace(state, theta=theta, t=t), by_name | {"draws": len(state.kept)}
+
+    def posterior(self, state: Sweeps) -> SampledSeries:
+        like, (r, c, p), n = state.theta, state.theta.shape, len(state.kept)
+        if n:
+            states = state.kept_states.stack_rows(2).to(like.device)
+            theta = state.kept.stack_rows(2).to(like.device)
+        else:
+            states = like.new_empty(r, c, 0, state.times, state.model.state_dim)
+            theta = like.new_empty(r, c, 0, p)
+        names = list(state.model.parameter_names)
+        return SampledSeries.summarise(
+            states, Draws(theta.flatten(0, 1), state.begun.flatten(0, 1), names, replicates=r)
+        )

@@ -1,0 +1,1 @@
+"""Structural time series: models, Gibbs sampler, maximum likelihood, posterior."""

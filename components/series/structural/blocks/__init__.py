@@ -1,0 +1,1 @@
+"""Blocks that add up to a structural time series."""

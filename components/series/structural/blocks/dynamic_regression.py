@@ -1,0 +1,45 @@
+"""Regression coefficients that wander."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import PositiveFloat
+
+from components.contracts.roles import Block
+from components.contracts.structural import Facts, Terms
+from components.registry import register
+from components.series.structural.blocks.rows import standardise_columns
+
+
+@register("block", "dynamic_regression")
+class DynamicRegressionBlock(Block):
+    """Dynamic regression: y has x_tᵀ β_t, β_{j,t+1} = β_jt + N(0, σ_j²), β_j1 ~ N(0, s²).
+
+    A state for each of the ``columns`` (null: all regressors), standardised over the times seen, so
+    that β is of a standard deviation of x.
+
+    Raises Misfit where a column is not there, or is constant.
+
+    Source: Scott (2016), AddDynamicRegression; West and Harrison (1997), chapter 9."""
+
+    columns: list[str] | None
+    guess: PositiveFloat
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    initial_sd: PositiveFloat
+
+    def terms(self, facts: Facts) -> Terms:
+        places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")
+        names = [facts.x_names[j] for j in places]
+        like = facts.like
+        rows, units = standardise_columns(facts, places, True)
+        return Terms(
+            label="dynamic_regression",
+            states=tuple(f"{name}_t" for name in names),
+            rows=rows,
+            G=torch.eye(len(places)).to(like),
+            mean=like.new_zeros(len(places)),
+            sd=like.new_full((len(places),), self.initial_sd * facts.scale),
+            scales=facts.noises((f"{name}_sd" for name in names), self.guess, self.df, self.upper),
+            units={f"{name}_sd": unit for name, unit in zip(names, units, strict=True)},
+        )

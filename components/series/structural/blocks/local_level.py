@@ -1,0 +1,37 @@
+"""A level that wanders."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import PositiveFloat
+
+from components.contracts.roles import Block
+from components.contracts.structural import Facts, Terms
+from components.registry import register
+from components.series.structural.blocks.rows import constant
+
+
+@register("block", "local_level")
+class LevelBlock(Block):
+    """Local level: μ_{t+1} = μ_t + N(0, σ²), μ_1 about the first observation.
+
+    One state.  σ has the prior 1/σ² ~ Gamma(df/2, df guess²/2), σ ≤ upper.
+
+    Source: Scott and Varian (2014); Harvey (1989), section 2.3; Gallego (2021), section 1.2.2."""
+
+    guess: PositiveFloat
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    initial_sd: PositiveFloat
+
+    def terms(self, facts: Facts) -> Terms:
+        one = torch.ones(1).to(facts.like)
+        return Terms(
+            label="level",
+            states=("level",),
+            rows=constant(one),
+            G=one.view(1, 1),
+            mean=facts.centre * one,
+            sd=self.initial_sd * facts.scale * one,
+            scales=(facts.noise("level_sd", self.guess, self.df, self.upper, (0,)),),
+        )

@@ -1,0 +1,44 @@
+"""Regression on what is known of every time, with variable selection."""
+
+from __future__ import annotations
+
+from pydantic import NonNegativeFloat, PositiveFloat
+
+from components.contracts.roles import Block, Probability
+from components.contracts.structural import Facts, Terms
+from components.registry import register
+from components.series.structural.blocks.rows import standardise_columns
+from components.series.structural.blocks.selection import select_columns
+
+
+@register("block", "regression")
+class RegressionBlock(Block):
+    """Regression with spike and slab: y has x_tᵀ β, and β_i is 0 unless γ_i = 1.
+
+        γ_i ~ Bernoulli(π_i),   β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹)
+
+    Ω = κ/n ((1 − w) XᵀX + w diag XᵀX), κ the ``information`` in observations, w the ``shrinkage``;
+    σ² is the variance of the observations.  π as ``inclusion`` names it (1: always in, 0: never);
+    of the others k/p, k the expected size.  No states, a column for each of ``columns`` (null: all
+    regressors).
+
+    Raises Misfit where a column is not there or constant, π is given to none of the columns, more
+    are expected than there are.
+
+    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014)."""
+
+    columns: list[str] | None
+    inclusion: dict[str, Probability]
+    expected_size: NonNegativeFloat | None
+    information: PositiveFloat
+    shrinkage: Probability
+    standardise: bool
+
+    def terms(self, facts: Facts) -> Terms:
+        places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")
+        names = [facts.x_names[j] for j in places]
+        rows, units = standardise_columns(facts, places, self.standardise)
+        regressors = select_columns(self, facts, names, rows)
+        return Terms.regression_terms(
+            "regression", regressors, facts.like, dict(zip(names, units, strict=True))
+        )

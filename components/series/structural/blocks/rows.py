@@ -1,0 +1,44 @@
+"""Rows of F, and columns, as functions of the covariates of a series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from components.contracts.structural import Covariates, Facts
+from components.errors import ConfigMismatchError
+
+Rows = Callable[[Covariates], Tensor]
+
+
+def constant(row: Tensor) -> Rows:
+    """The same row [d] at every time."""
+    return lambda beside: row.expand(len(beside.y), -1)
+
+
+def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[Rows, list[float]]:
+    """Regressors, less their means and by their standard deviations over the times seen where that
+    is asked; and what a unit of each is then in units of its column: the standard deviation, or 1.
+
+    Raises:
+        Misfit: one of them does not vary there."""
+    assert facts.seen.x is not None
+    x = facts.seen.x[:, places]
+    mean = x.nanmean(0)
+    sd = (x - mean).square().nanmean(0).sqrt()
+    for place, spread in zip(places, sd.tolist(), strict=True):
+        if not spread > 0:
+            raise ConfigMismatchError(
+                f"{facts.where}: {facts.x_names[place]} is constant over the times seen; leave it out of columns"
+            )
+    if not asked:
+        mean = torch.zeros_like(mean)
+        sd = torch.ones_like(sd)
+
+    def rows(beside: Covariates) -> Tensor:
+        assert beside.x is not None
+        return (beside.x[:, places] - mean) / sd  # [n, p]
+
+    return rows, sd.tolist()

@@ -1,0 +1,48 @@
+"""Effects of the seasons of a year, or of the days of a week, one each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+from pydantic import Field, PositiveFloat
+
+from components.contracts.roles import Block
+from components.contracts.structural import Facts, Terms
+from components.registry import register
+from components.series.structural.blocks.rows import constant
+
+
+@register("block", "seasonal")
+class SeasonalBlock(Block):
+    """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j<p−1} τ_{t−j} + N(0,
+    σ²).
+
+    p − 1 states, the latest effects.  Long periods are dear: d states cost d³ a time; see
+    ``trigonometric``.
+
+    Raises Misfit where the period is longer than what is seen.
+
+    Source: Scott and Varian (2014); Harvey (1989), section 2.3.4."""
+
+    period: Annotated[int, Field(ge=2)]
+    guess: PositiveFloat
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    initial_sd: PositiveFloat
+
+    def terms(self, facts: Facts) -> Terms:
+        p = self.period
+        like = facts.like
+        facts.check_period(p)
+        G = torch.diag(like.new_ones(p - 2), -1)
+        G[0] = -1.0
+        return Terms(
+            label=f"season_{p}",
+            states=tuple(f"season_{p}_{j}" for j in range(p - 1)),
+            rows=constant(like.new_tensor([1.0] + [0.0] * (p - 2))),
+            G=G,
+            mean=like.new_zeros(p - 1),
+            sd=like.new_full((p - 1,), self.initial_sd * facts.scale),
+            scales=(facts.noise(f"season_{p}_sd", self.guess, self.df, self.upper, (0,)),),
+        )

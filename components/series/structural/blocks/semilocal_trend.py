@@ -1,0 +1,53 @@
+"""A level with a mean-reverting slope: a trend that can be trusted further ahead."""
+
+from __future__ import annotations
+
+from pydantic import PositiveFloat
+
+from components.contracts.roles import Block
+from components.contracts.structural import Dynamics, Facts, Terms
+from components.registry import register
+from components.series.structural.blocks.rows import constant
+
+
+@register("block", "semilocal_trend")
+class SemilocalTrendBlock(Block):
+    """Semilocal linear trend: μ_{t+1} = μ_t + δ_t + N(0, σ²_level), δ_{t+1} = D + φ(δ_t − D) + N(0,
+    σ²_slope).
+
+    Three states, level, slope and D, which does not move: D ~ N(0, s²).  φ ~ N(m, s²) within (−1,
+    1).
+
+    Source: Scott (2016), AddSemilocalLinearTrend; Brodersen et al. (2015), section 2.1."""
+
+    guess: PositiveFloat
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    initial_sd: PositiveFloat
+    initial_slope_sd: PositiveFloat
+    mean_slope_sd: PositiveFloat
+    phi_mean: float
+    phi_sd: PositiveFloat
+
+    def terms(self, facts: Facts) -> Terms:
+        like = facts.like
+        back = Dynamics(
+            names=("slope_phi",),
+            row=1,
+            terms=like.new_tensor([[0.0, 1.0, -1.0]]),  # δ_{t+1} = D + φ (δ_t − D)
+            mean=self.phi_mean,
+            sd=self.phi_sd,
+            within=(-1.0, 1.0),
+            start=(0.5,),
+        )
+        return Terms(
+            label="trend",
+            states=("level", "slope", "mean_slope"),
+            rows=constant(like.new_tensor([1.0, 0.0, 0.0])),
+            G=like.new_tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]),
+            mean=like.new_tensor([facts.centre, 0.0, 0.0]),
+            sd=facts.scale
+            * like.new_tensor([self.initial_sd, self.initial_slope_sd, self.mean_slope_sd]),
+            scales=facts.noises(("level_sd", "slope_sd"), self.guess, self.df, self.upper),
+            transitions=(back,),
+        )

@@ -1,0 +1,66 @@
+"""A season as a sum of waves: few states for a long period."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from components.contracts.roles import Block
+from components.contracts.structural import Facts, Terms
+from components.errors import ConfigMismatchError
+from components.registry import register
+from components.series.structural.blocks.rows import constant
+
+
+@register("block", "trigonometric")
+class TrigonometricBlock(Block):
+    """Trigonometric season: waves of harmonics 1 … H of a period that need be no whole number. With
+    λ_j = 2πj/p:
+
+        γ_{j,t+1} =  γ_jt cos λ_j + γ*_jt sin λ_j + N(0, σ²),   γ*_{j,t+1} = −γ_jt sin λ_j + γ*_jt cos λ_j + N(0, σ²)
+
+    y has Σ_j γ_jt.  2H states, one less where 2H = p: the last pair's γ* never reaches y.
+
+    Raises Misfit where the period is longer than what is seen, or has fewer harmonics than are
+    asked for.
+
+    Source: Harvey (1989), section 2.3.4; Durbin and Koopman (2012), section 3.2.2."""
+
+    period: Annotated[float, Field(ge=2)]
+    harmonics: PositiveInt
+    guess: PositiveFloat
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    initial_sd: PositiveFloat
+
+    def terms(self, facts: Facts) -> Terms:
+        p = self.period
+        like = facts.like
+        facts.check_period(p)
+        if 2 * self.harmonics > p:
+            raise ConfigMismatchError(
+                f"{facts.where}.harmonics={self.harmonics}: a period of {p:g} has {int(p // 2)} at most"
+            )
+        waves = [2 * math.pi * j / p for j in range(1, self.harmonics + 1)]
+        G = torch.block_diag(
+            *(
+                like.new_tensor([[math.cos(w), math.sin(w)], [-math.sin(w), math.cos(w)]])
+                for w in waves
+            )
+        )
+        d = 2 * self.harmonics - (2 * self.harmonics == p)
+        label = f"season_{p:g}"
+        return Terms(
+            label=label,
+            states=tuple(
+                f"{label}_{'cos' if j % 2 == 0 else 'sin'}_{j // 2 + 1}" for j in range(d)
+            ),
+            rows=constant(like.new_tensor([1.0 - j % 2 for j in range(d)])),
+            G=G[:d, :d],
+            mean=like.new_zeros(d),
+            sd=like.new_full((d,), self.initial_sd * facts.scale),
+            scales=(facts.noise(f"{label}_sd", self.guess, self.df, self.upper, tuple(range(d))),),
+        )

@@ -1,0 +1,184 @@
+"""Gibbs sampling of a structural time series: states, standard deviations, coefficients that are in
+or out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import StructuralSeries
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.structural import Structure
+from components.contracts.traces import Trace
+from components.errors import NumericalError
+from components.registry import register
+from components.series.sequence import Sequence
+from components.series.structural.place import Place
+from components.series.structural.structural_posterior import StructuralDraws, parts_of
+from components.series.structural.sweep import Sweep
+
+SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
+
+
+@dataclass(kw_only=True)
+class StructuralGibbsState:
+    """C chains: where they are, and what they have kept."""
+
+    model: StructuralSeries = rebuilt()
+    series: Series = rebuilt()
+    sweeps: Sweep = rebuilt()
+    begun: Tensor  # θ where the chains began [C, P]
+    place: Place
+    t: int = 0  # sweeps done
+    kept: Trace = field(default_factory=Trace)  # rows of θ [C, P], on the CPU
+    # rows of what each block adds [C, n, B], on the CPU
+    kept_parts: Trace = field(default_factory=Trace)
+    # rows of λ [C, n] of Student's errors, on the CPU
+    kept_precisions: Trace = field(default_factory=Trace)
+
+
+@register("inference", "structural_gibbs")
+class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, StructuralGibbsState]):
+    """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
+
+        α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),
+        γ ~ p(γ | α, φ, λ, y),  (β, σ) ~ p(β, σ | γ, α, φ, λ, y)
+
+    and for Student's t errors ν ~ p(ν | ε), λ_t ~ p(λ_t | ε_t, ν).  States [C, n, d] by a
+    simulation smoother; β and σ are summed out in the draw of γ, β in the draw of goodwill
+    decay, λ in the draw of ν: each is drawn next.  (γ, β) are drawn a second time before
+    all of this with the states summed out, σ_j a second time after it given the states'
+    noise in units of σ_j (interweaving): otherwise the part of y explained by a level, and
+    small σ_j, would hardly move.  Missing observations are skipped and need no imputation.
+    Chains start at standard deviations e^{N(0, 1)} times their guesses.  After ``burn_in``
+    sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
+
+    Raises:
+        NumericalTrouble: a conditional draws a value that is not finite.
+
+    Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
+    Koopman (2002); Yu and Meng (2011); Liu (1994).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "series"
+    needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
+    gives: ClassVar[frozenset[str]] = frozenset(
+        {
+            "holds_draws",
+            "forecasts",
+            "forecasts_each",
+            "decomposes",
+            "selects",
+            "affine_in_inputs",
+            "writes_files",
+        }
+    )
+    chains: PositiveInt
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> StructuralGibbsState:
+        sweeps = Sweep(model.structure, model.design(problem.series))
+        place = init_gibbs_state(model.structure, sweeps, self.chains, rng.init)
+        return StructuralGibbsState(
+            model=model,
+            series=problem.series,
+            sweeps=sweeps,
+            begun=pack_theta(model.structure, place),
+            place=place,
+        )
+
+    @torch.no_grad()
+    def step(
+        self, state: StructuralGibbsState, batch: Series, rng: Rng
+    ) -> tuple[StructuralGibbsState, Info]:
+        structure = state.model.structure
+        place, alpha = state.sweeps.sweep(state.place, rng.noise)
+        theta = pack_theta(structure, place)
+        if not torch.isfinite(theta.sum()):
+            raise NumericalError(
+                "a conditional drew what is not finite", "change the priors of model.blocks"
+            )
+        t = state.t + 1
+        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+            state.kept.append(theta.cpu())
+            state.kept_parts.append(parts_of(state.model, theta, alpha, state.sweeps.design).cpu())
+            if structure.errors.student:
+                state.kept_precisions.append(place.precisions.cpu())
+        by_name = dict(zip(structure.names, theta.mean(0).unbind(), strict=True))
+        return replace(state, place=place, t=t), by_name | {"draws": len(state.kept)}
+
+    def posterior(self, state: StructuralGibbsState) -> StructuralDraws:
+        theta = pack_theta(state.model.structure, state.place)
+        n = len(state.kept)
+        structure = state.model.structure
+        if n:
+            draws = state.kept.stack_rows(1).to(theta.device)
+            parts = state.kept_parts.stack_rows(1).to(theta.device)
+            lam = (
+                state.kept_precisions.stack_rows(1).to(theta.device)
+                if structure.errors.student
+                else None
+            )
+        else:
+            draws = theta.unsqueeze(1)[:, :0]
+            parts = theta.new_empty(len(theta), 0, state.sweeps.n, len(structure.labels))
+            lam = None
+        return StructuralDraws(
+            draws=draws,
+            start=state.begun,
+            names=list(structure.names),
+            current=theta,
+            of=state.model,
+            series=state.series,
+            contributions=parts,
+            precisions=lam,
+        )
+
+
+def init_gibbs_state(
+    structure: Structure, sweeps: Sweep, chains: int, generator: torch.Generator
+) -> Place:
+    """Initial state of C chains."""
+    like = structure.inclusion
+    guess, upper = (
+        like.new_tensor([vars(scale)[key] for scale in structure.scales])
+        for key in ("guess", "upper")
+    )
+    z = torch.randn(chains, len(guess), generator=generator, dtype=like.dtype).to(like.device)
+    phi = [x for moves in structure.transitions for x in moves.start]
+    errors = structure.errors
+    nu = (
+        torch.inf
+        if not errors.student
+        else (2 + errors.shape / errors.rate if errors.nu is None else errors.nu)
+    )
+    gamma = (
+        torch.rand(chains, len(like), generator=generator, dtype=like.dtype).to(like.device) < like
+    )
+    times = sweeps.n if errors.student else 0
+    return Place(
+        sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),
+        phi=like.new_tensor(phi).expand(chains, -1).clone(),
+        gamma=gamma,
+        beta=torch.zeros_like(gamma, dtype=like.dtype),
+        nu=like.new_full((chains,), nu),
+        precisions=like.new_ones(chains, times),
+    )
+
+
+def pack_theta(structure: Structure, place: Place) -> Tensor:
+    """θ [C, P] in the order of its names."""
+    theta = [place.sigma, place.phi, place.beta]
+    return torch.cat(
+        [*theta, place.nu.unsqueeze(1)] if structure.errors.is_nu_sampled else theta, 1
+    )

@@ -1,0 +1,217 @@
+"""Maximum likelihood of structural time series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import NonNegativeFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import StructuralSeries
+from components.contracts.problems import BatchKind
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Series
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng, seed_from
+from components.contracts.structural import Design, Structure
+from components.errors import ConfigMismatchError
+from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
+from components.maths.time_varying import filter_system
+from components.registry import register
+from components.series.maths.simulation_smoother import (
+    Sparse,
+    StateLayout,
+    StateRandomNumbers,
+    simulate_states,
+)
+from components.series.maths.stationary import coefficients_to_partial, partial_to_coefficients
+from components.series.sequence import Sequence
+from components.series.structural.structural_posterior import StructuralDraws, parts_of
+
+SMALLEST_START = 0.05  # of a standard deviation where a search begins, in units of that of y
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """z -> θ [1, P]: logarithms of σ, logits of φ within bounds, atanh of the partial
+    autocorrelations of one that is to be stationary, β in units of sd(y) by the root mean square of
+    its column; columns that are never in are left out."""
+
+    structure: Structure
+    units: Tensor  # of β [p]
+    taken: Tensor  # columns that may be in [p] bool
+
+    @classmethod
+    def of(cls, structure: Structure, design: Design) -> Coordinates:
+        is_observed = design.seen
+        y = design.y[is_observed]
+        size = design.X[is_observed].square().mean(0).sqrt()
+        units = torch.where(size > 0, y.std() / size, 1.0)
+        return cls(structure, units, structure.inclusion > 0)
+
+    def start(self, design: Design, spread: Tensor) -> Tensor:
+        """Starting point of a search; ``spread`` [S] shifts the logarithms of σ."""
+        s = self.structure
+        sd = float(design.y[design.seen].std())
+        sigma = torch.full_like(spread, SMALLEST_START * sd)
+        sigma[0] = 0.5 * sd
+        parts = [sigma.log() + spread]
+        for moves in s.transitions:
+            phi = spread.new_tensor([moves.start])
+            if moves.within is None:
+                parts.append(coefficients_to_partial(phi).atanh().squeeze(0))
+            else:
+                low, high = moves.within
+                parts.append(((phi - low) / (high - low)).logit().squeeze(0))
+        return torch.cat([*parts, spread.new_zeros(int(self.taken.sum()))])
+
+    def theta(self, z: Tensor) -> Tensor:
+        s = self.structure
+        start = len(self.structure.scales)
+        parts = [z[:start].exp()]
+        for moves in s.transitions:
+            z_part = z[start : start + moves.count]
+            if moves.within is None:
+                parts.append(partial_to_coefficients(z_part.tanh().unsqueeze(0)).squeeze(0))
+            else:
+                low, high = moves.within
+                parts.append(low + (high - low) * z_part.sigmoid())
+            start += moves.count
+        beta = z.new_zeros(len(s.column_names)).masked_scatter(self.taken, z[start:]) * self.units
+        return torch.cat([*parts, beta]).unsqueeze(0)
+
+
+@dataclass(kw_only=True)
+class Searches:
+    """Searches for the best parameters, from several starts."""
+
+    model: StructuralSeries = rebuilt()
+    series: Series = rebuilt()
+    seed: int  # of the draws of the states
+    runs: list[LBFGSRun]
+
+    @property
+    def best(self) -> LBFGSRun:
+        return min(self.runs, key=lambda run: run.value)
+
+
+@register("inference", "structural_mle")
+class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
+    """Maximum likelihood of a structural time series by L-BFGS: the baseline without priors.
+
+        θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and its derivatives
+        α ~ p(α | y, θ̂)
+
+    The optimizer is limited-memory BFGS.  One step is one iteration from each of
+    ``restarts`` starts; converged starts are left unchanged, and the best start gives the
+    posterior, θ̂ without spread.  All columns with π above 0 are included; Gaussian priors
+    of initial states stay.  Standard deviations are optimised as logarithms, and may go to
+    0.
+    Info: log_likelihood, grad_norm, converged (1 when all have).
+
+    Raises:
+        Misfit: errors are Student's t, for which the likelihood has no closed form.
+
+    Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    sees: ClassVar[BatchKind] = "series"
+    needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
+    gives: ClassVar[frozenset[str]] = frozenset(
+        {
+            "holds_draws",
+            "forecasts",
+            "forecasts_each",
+            "decomposes",
+            "selects",
+            "affine_in_inputs",
+            "writes_files",
+        }
+    )
+    mixes: ClassVar[bool] = False
+
+    restarts: PositiveInt
+    restart_scale: NonNegativeFloat
+    memory: PositiveInt
+    tolerance: NonNegativeFloat
+    gradient_tolerance: NonNegativeFloat
+    max_evaluations: PositiveInt
+    draws: PositiveInt
+
+    def init(self, model: StructuralSeries, problem: Sequence, rng: Rng) -> Searches:
+        if model.structure.errors.student:
+            raise ConfigMismatchError(
+                f"inference={self.name}: errors of Student's t have no likelihood in closed form; use model.errors=gaussian "
+                "or inference=structural_gibbs"
+            )
+        design = model.design(problem.series)
+        coordinates = Coordinates.of(model.structure, design)
+        like = design.y
+        scales = len(model.structure.scales)
+        runs = []
+        for restart in range(self.restarts):
+            normal = torch.randn(scales, generator=rng.init, dtype=like.dtype).to(like.device)
+            runs.append(
+                init_lbfgs(coordinates.start(design, self.restart_scale * normal * (restart > 0)))
+            )
+        seed = seed_from(rng.init)
+        return Searches(model=model, series=problem.series, seed=seed, runs=runs)
+
+    def step(self, state: Searches, batch: Series, rng: Rng) -> tuple[Searches, Info]:
+        design = state.model.design(batch)
+        coordinates = Coordinates.of(state.model.structure, design)
+        is_observed = design.seen.tolist()
+
+        def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
+            z = z.detach().requires_grad_()
+            system = state.model.system(coordinates.theta(z), design)
+            value = -filter_system(system, design.y, is_observed).log_density.squeeze(0)
+            return float(value.detach()), torch.autograd.grad(value, z)[0], {}
+
+        tolerance = Tolerance(self.tolerance, self.gradient_tolerance)
+        for run in state.runs:
+            if not run.converged:
+                iterate(run, evaluate, self.memory, tolerance, self.max_evaluations)
+        best = state.best
+        return state, {
+            "log_likelihood": -best.value,
+            "grad_norm": best.gradient.abs().max(),
+            "converged": float(all(run.converged for run in state.runs)),
+        }
+
+    @torch.no_grad()
+    def posterior(self, state: Searches) -> StructuralDraws:
+        model = state.model
+        design = state.model.design(state.series)
+        coordinates = Coordinates.of(model.structure, design)
+        theta = coordinates.theta(state.best.theta)
+        many = theta.expand(self.draws, -1)
+        generator = torch.Generator(theta.device).manual_seed(state.seed)
+        system = model.system(many, design)
+        noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
+        layout = StateLayout(
+            design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy
+        )
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
+
+        (times, d), n = design.F.shape, self.draws
+        numbers = StateRandomNumbers(
+            normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times)
+        )
+        y = design.y - system.offset
+        states, _ = simulate_states(
+            layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers
+        )
+        return StructuralDraws(
+            theta.unsqueeze(0),
+            coordinates.theta(state.runs[0].theta),
+            list(model.structure.names),
+            of=model,
+            series=state.series,
+            contributions=parts_of(model, many, states, design).unsqueeze(0),
+        )

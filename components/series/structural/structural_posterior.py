@@ -1,0 +1,292 @@
+"""Posterior of a structural series: draws of parameters and block contributions.
+
+The forecasts and effects that follow from them are here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import StructuralSeries
+from components.contracts.posteriors import Affine, Part
+from components.contracts.predictive import GaussianMixture
+from components.contracts.sequences import FutureCovariates, Series
+from components.contracts.structural import Design
+from components.maths.particles.order_statistics import quantiles
+from components.maths.time_varying import filter_system
+from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
+from components.series.maths.ahead import ForecastMoments, forecast_moments
+
+
+def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
+    """Contribution of each block to y.
+
+    F_b α_b + x_b β_b of θ [C, P] and states [C, n, d] -> [C, n, B].
+    """
+    structure = of.structure
+    out = states.new_zeros(*states.shape[:2], len(structure.labels))
+    out.index_add_(2, structure.state_block, states * design.F)
+    return out.index_add_(
+        2, structure.column_block, of.columns(theta, design) * theta[:, None, structure.beta]
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructuralDraws(Draws):
+    """Draws of θ [C, N, P] and of the B blocks' parts of y; forecasts sum the states out, given θ.
+
+    Errors of Student's t are Gaussian given their precisions λ_t: of times that were seen λ is
+    drawn with θ; an error that is still to come draws its own from the prior, and one that comes
+    while forecasts go on from it is weighed by what λ_t is expected to be then, (ν + 1)/(ν +
+    v²/S)."""
+
+    of: StructuralSeries
+    series: Series
+    contributions: Tensor  # [C, N, T, B], or other draws of them [C', N', T, B]
+    precisions: Tensor | None = None  # λ [C, N, T]; None: errors are Gaussian
+
+    # ---- forecasts ---------------------------------------------------------------------------------------------------
+    def _forecast_parameters(self) -> tuple[Tensor, Tensor | None]:
+        """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before
+        one is kept."""
+        if not self.n_draws:
+            return (self.start if self.current is None else self.current), None
+        lam = (
+            None
+            if self.precisions is None
+            else evenly_spaced(self.precisions.flatten(0, 1), FORECASTS)
+        )
+        return evenly_spaced(self.flat, FORECASTS), lam
+
+    def _forecast_moments(
+        self, series: Series, horizon: int, generator: torch.Generator
+    ) -> ForecastMoments:
+        """The joint moments of y_{T+1} … y_{T+H}, given each θ [S, …]."""
+        theta, lam = self._forecast_parameters()
+        design = self.of.design(series, horizon)
+        system = self.of.system(theta, design)
+        system = system._replace(
+            noise=system.noise / self._weights(theta, lam, design.y, horizon, generator)
+        )
+        lag = self.of.structure.lag
+        kappa = None
+        centre = 0.0
+        late = 0
+        if lag is not None:
+            kappa = theta[:, self.of.structure.beta[lag[0]]]
+            centre = lag[1]
+            # Where the last are missing, what follows them rests on what they may have been: they are forecast too.
+            late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
+        with torch.no_grad():
+            moments = forecast_moments(system, design.y, design.seen, horizon + late, kappa, centre)
+        return ForecastMoments(moments.mean[:, late:], moments.covariance[:, late:, late:])
+
+    def _weights(
+        self, theta: Tensor, lam: Tensor | None, y: Tensor, horizon: int, generator: torch.Generator
+    ) -> Tensor:
+        """λ of all times [S, n]: those drawn, then the prior's."""
+        out = theta.new_ones(len(theta), len(y))
+        if not self.of.structure.errors.student:
+            return out
+        times = len(y) - horizon
+        if lam is not None:
+            n_known = min(times, lam.shape[1])
+            out[:, :n_known] = lam[:, :n_known]
+        half = (self._nu(theta) / 2).unsqueeze(1).expand(-1, horizon)
+        out[:, times:] = torch._standard_gamma(half.contiguous(), generator=generator) / half
+        return out
+
+    def _nu(self, theta: Tensor) -> Tensor:
+        fixed = self.of.structure.errors.nu
+        return theta[:, -1] if fixed is None else theta.new_full((len(theta),), fixed)
+
+    def forecast(self, series: Series, horizon: int, generator: torch.Generator) -> GaussianMixture:
+        """Forecast of y_{T+1} … y_{T+H}, a mixture over at most 500 draws [S, H, 1]."""
+        moments = self._forecast_moments(series, horizon, generator)
+        return GaussianMixture(
+            moments.mean.unsqueeze(2), moments.covariance.diagonal(dim1=1, dim2=2).unsqueeze(2)
+        )
+
+    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor:
+        """Draws of y_{T+1} … y_{T+H} together, one of each of at most 500 draws [S, H]."""
+        moments = self._forecast_moments(series, horizon, generator)
+        root = torch.linalg.cholesky(moments.covariance)
+        normal = torch.randn(
+            moments.mean.shape, generator=generator, device=root.device, dtype=root.dtype
+        )
+        return moments.mean + (root @ normal.unsqueeze(2)).squeeze(2)
+
+    def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:
+        """One-step forecast of each of the last n times of a series given all before it [S, n, 1].
+
+        The parameters remain as learned.
+        """
+        theta, lam = self._forecast_parameters()
+        design = self.of.design(series)
+        system = self.of.system(theta, design)
+        weights = self._weights(theta, lam, design.y, 0, generator)
+        student = self.of.structure.errors.student
+        n_drawn = 0 if lam is None else lam.shape[1]
+
+        def weigh(t: int, error: Tensor, S: Tensor) -> Tensor:
+            nu = self._nu(theta)
+            return weights[:, t] if t < n_drawn else (nu + 1) / (nu + error.square() / S)
+
+        with torch.no_grad():
+            moments = filter_system(
+                system, design.y, design.seen.tolist(), weigh=weigh if student else None
+            )
+        mean = moments.mean[:, -n:]
+        v = moments.variance[:, -n:]
+        if student:
+            v = v + system.noise[:, -n:] * (
+                1 / self._weights(theta, None, design.y[-n:], n, generator) - 1
+            )
+        return GaussianMixture(mean.unsqueeze(2), v.unsqueeze(2))
+
+    def log_likelihood(self, series: Series) -> Tensor:
+        """log p(y_1:T | θ) of at most 500 draws [S]; of Student's t given the precisions too."""
+        theta, lam = self._forecast_parameters()
+        design = self.of.design(series)
+        system = self.of.system(theta, design)
+        noise = system.noise if lam is None else system.noise / lam
+        with torch.no_grad():
+            return filter_system(
+                system._replace(noise=noise), design.y, design.seen.tolist()
+            ).log_density
+
+    def beforehand(self, series: Series) -> tuple[Tensor, Tensor]:
+        """E[y_t | y_<t, θ] and Var[y_t | y_<t, θ] of every draw and time [S, T]; of Student's t
+        given the precisions too."""
+        design = self.of.design(series)
+        system = self.of.system(self.flat, design)
+        noise = (
+            system.noise
+            if self.precisions is None
+            else system.noise / self.precisions.flatten(0, 1)
+        )
+        with torch.no_grad():
+            moments = filter_system(system._replace(noise=noise), design.y, design.seen.tolist())
+        return moments.mean, moments.variance
+
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
+        """Effect of inputs u_T … u_{T+H−1} on y_{T+1} … y_{T+H}, for at most 500 draws.
+
+        The result is the mean + D u, and the covariance.
+        """
+        assert series.u is not None
+        c = series.u.shape[1]
+        zeros = series.u.new_zeros(horizon, c)
+        x = None if series.ahead is None else series.ahead.x
+
+        def of(first: Tensor) -> ForecastMoments:
+            """With u_T as given, and nothing after it."""
+            u = torch.cat([series.u[:-1], first.unsqueeze(0)]) if series.u is not None else None
+            state = torch.Generator(generator.device)
+            state.set_state(generator.get_state())
+            return self._forecast_moments(
+                series._replace(u=u, ahead=FutureCovariates(x, zeros)), horizon, state
+            )
+
+        base = of(zeros[0])
+        D = base.mean.new_zeros(len(base.mean), horizon, horizon, c)
+        for i in range(c):
+            one = zeros[0].clone()
+            one[i] = 1.0
+            # of y_{T+1} … y_{T+H} to a unit put in at T  # [S, H]
+            response = of(one).mean - base.mean
+            for j in range(horizon):
+                D[:, j:, j, i] = response[:, : horizon - j]
+        return Affine(base.mean, base.covariance, D)
+
+    # ---- what the blocks say -----------------------------------------------------------------------------------------
+    @property
+    def labels(self) -> list[str]:
+        return list(self.of.structure.labels)
+
+    @cached_property
+    def components(self) -> list[Part]:
+        """Mean and central 95 % band of each block's part of y at each time."""
+        pooled = self.contributions.flatten(0, 1)  # [S, T, B]
+        if not len(pooled):
+            return []
+        mean = pooled.mean(0)
+        lower, upper = quantiles(pooled.flatten(1).unsqueeze(0), (0.025, 0.975))
+        low = lower.view_as(mean)
+        high = upper.view_as(mean)
+        return [Part(name, mean[:, b], low[:, b], high[:, b]) for b, name in enumerate(self.labels)]
+
+    @cached_property
+    def residuals(self) -> Tensor:
+        """(y_t − E[y_t | y_<t])/sd, parameters as they are known in the end; NaN where y is not
+        seen [T]."""
+        times = self.series.y.shape[1]
+        predictive = self.one_ahead(
+            self.series, times, torch.Generator(self.draws.device).manual_seed(0)
+        )
+        is_observed = self.of.design(self.series).seen
+        z = (self.series.y[0, :, 0] - predictive.mean[:, 0]) / predictive.variance[:, 0].sqrt()
+        return torch.where(is_observed, z, torch.nan)
+
+    @property
+    def inclusion(self) -> dict[str, float]:
+        """How often each column is in."""
+        return self._shares(lambda beta: (beta != 0).double().mean(0))
+
+    @property
+    def positive(self) -> dict[str, float]:
+        """How often the coefficient of a column that is in is positive; 1 where it never is in."""
+        return self._shares(
+            lambda beta: 1 - (beta < 0).double().sum(0) / (beta != 0).double().sum(0).clamp_min(1)
+        )
+
+    @property
+    def long_run(self) -> dict[str, Tensor]:
+        """Effect of one unit of each input on all that follows, for every draw [S].
+
+        It is q/δ for goodwill, q/(1 − κ) in Koyck's form, ±∞ where κ ≥ 1.
+        """
+        structure = self.of.structure
+        out = {}
+        if not self.n_draws:
+            return {}
+        first = len(structure.scales)
+        lag = structure.lag
+        for name, j, q, b in zip(
+            structure.column_names,
+            structure.beta,
+            structure.fades.tolist(),
+            structure.column_block.tolist(),
+            strict=True,
+        ):
+            beta = self.flat[:, j]
+            if q >= 0:
+                out[name] = beta / (1 - self.flat[:, first + q])
+            elif (
+                lag is not None
+                and b == int(structure.column_block[lag[0]])
+                and j != structure.beta[lag[0]]
+            ):
+                fades = 1 - self.flat[:, structure.beta[lag[0]]]
+                total = torch.where(fades > 0, beta / fades, beta.sign() * torch.inf)
+                out[name.removesuffix("_lag")] = torch.where(beta == 0, 0.0, total)
+        return out
+
+    @property
+    def units(self) -> dict[str, float]:
+        """Unit of each coefficient, in units of its column.
+
+        It is the standard deviation of a standardised column, else 1.
+        """
+        structure = self.of.structure
+        return dict.fromkeys(structure.column_names, 1.0) | structure.units
+
+    def _shares(self, of: Callable[[Tensor], Tensor]) -> dict[str, float]:
+        structure = self.of.structure
+        names = structure.column_names if self.n_draws else ()
+        return dict(zip(names, of(self.flat[:, structure.beta]).tolist(), strict=False))

@@ -1,0 +1,1 @@
+"""Topic models: corpora, latent Dirichlet allocation, its inference, figures and scores."""

@@ -1,0 +1,212 @@
+"""Documents as counts of words, half of each held-out document seen and half to be foretold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from components.contracts.attackers import Attacker
+from components.contracts.posteriors import Analyses, HoldsTopics
+from components.contracts.problems import BatchKind, Counts, Kind, Values
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.figures.attempts import ANALYSIS, attempt, draw_each
+from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.topics import topic_scores as scores_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def count_words(table: Tensor) -> Counts:
+    """The rows of a table of counts [B, V].
+
+    Raises:
+        Misfit: a count is negative, or no whole number."""
+    if not torch.equal(table, table.round()) or bool((table < 0).any()):
+        wrong = float(table[(table != table.round()) | (table < 0)][0])
+        raise ConfigMismatchError(
+            f"dataset: counts of words are whole numbers from 0 on, one is {wrong:g}; give numbers, not shares"
+        )
+    rows, words = table.nonzero(as_tuple=True)
+    return Counts(words, table[rows, words].long(), (table > 0).sum(1), 1.0)
+
+
+def halves(documents: Counts, generator: torch.Generator) -> tuple[Counts, Counts]:
+    """⌊L_i/2⌋ of the words of each document, drawn at random, and the others."""
+    # the pair of each word
+    tokens = torch.arange(len(documents.words)).repeat_interleave(documents.counts.cpu())
+    rows = documents.rows.cpu()[tokens]
+    shuffled = torch.randperm(len(tokens), generator=generator)
+    order = shuffled[rows[shuffled].sort(stable=True)[1]]  # at random within each document
+    totals = documents.totals.cpu()
+    first = totals.cumsum(0) - totals
+    is_observed = torch.empty(len(tokens), dtype=torch.bool)
+    is_observed[order] = torch.arange(len(tokens)) - first.repeat_interleave(totals) < (
+        totals // 2
+    ).repeat_interleave(totals)
+    out = []
+    for mask in (is_observed, ~is_observed):
+        n = torch.bincount(tokens[mask], minlength=len(documents.words))
+        is_present = n > 0
+        lengths = torch.bincount(documents.rows.cpu()[is_present], minlength=documents.n_rows)
+        device = documents.words.device
+        out.append(
+            Counts(
+                documents.words[is_present.to(device)],
+                n[is_present].to(device),
+                lengths.to(device),
+                1.0,
+            )
+        )
+    return out[0], out[1]
+
+
+@dataclass(frozen=True)
+class TrueTopics:
+    """The law that documents were drawn from: as a posterior, the truth."""
+
+    topics: Tensor  # [1, K, V]
+    alpha: Tensor  # [K]
+
+
+@dataclass
+class Corpus:
+    """Documents to learn topics from, and held-out documents.
+
+    One half of each held-out document is observed to predict the other half.
+    """
+
+    kind: ClassVar[Kind] = "unlabelled"
+    values: ClassVar[Values] = "count"
+    name: str
+    train: Counts
+    test: Counts
+    vocabulary: Sequence[str]
+    like: Tensor  # its type and device are those of all numbers
+    rng: torch.Generator  # what halves the held-out documents are drawn by
+    batch_size: int | None  # None: all documents, in their own order, at every step
+    truth: TrueTopics | None = None
+    image_shape: tuple[int, int] | None = None  # where words are pixels
+    # each (problem, posterior, rng) -> {name: Figure}
+    figures: list[Callable[..., dict]] = field(default_factory=list)
+    left_out: int = 0  # words of held-out documents that no training document has
+    replicates: int = 1
+    attacker: Attacker | None = None  # always None: there are no answers to attack
+
+    def __post_init__(self) -> None:
+        """Raises Misfit where nothing is left to learn from or to foretell."""
+        if not len(self.vocabulary) or not self.train.n_rows:
+            raise ConfigMismatchError(
+                f"dataset: no word of {self.name} is left to learn from; lower dataset.min_documents"
+            )
+        self.seen, self.held = halves(self.test, self.rng)
+        if not len(self.held.words):
+            raise ConfigMismatchError(
+                f"dataset: no held-out document of {self.name} has a word; hold out more of them"
+            )
+
+    @property
+    def n(self) -> int:
+        return self.train.n_rows
+
+    @property
+    def n_words(self) -> int:
+        """V."""
+        return len(self.vocabulary)
+
+    def length(self, sees: BatchKind) -> int | None:
+        return None
+
+    def batches(
+        self, sees: BatchKind, rng: Rng, start: int, stop: int
+    ) -> Iterator[tuple[int, Counts]]:
+        """Steps start+1 … stop: all training documents, or minibatches, a fresh permutation each
+        epoch."""
+        size = None if sees == "whole" else self.batch_size
+        for step, rows in minibatches(self.n, size, rng, start, stop):
+            if rows is None:
+                yield step, self.train
+            else:
+                yield step, self.train.part(rows.to(self.train.words.device), self.n / len(rows))
+
+    def held_out(self, share: float, rng: Rng) -> Corpus:
+        """The problem to choose settings by: a random ``share`` of the training documents takes the
+        place of the test ones.
+
+        Raises:
+            Misfit: no document would be left to learn from."""
+        generator = rng.at("data", HELD_OUT)
+        row_sets = put_aside(self.n, share, generator)
+        train, validation = (
+            self.train.part(rows.to(self.train.words.device), 1.0) for rows in row_sets
+        )
+        return replace(
+            self, name=f"{self.name}-validation", train=train, test=validation, rng=generator
+        )
+
+    def score(self, posterior: HoldsTopics, rng: Rng) -> dict[str, Tensor | float]:
+        """``perplexity`` of the halves held back given those seen, and ``coherence`` of ten top
+        words, mean over topics. Where the truth is known ``perplexity_truth``, and
+        ``topic_distance``, the numbers of the topics matched.  Where no word is held back there is
+        no perplexity."""
+        out: dict[str, Tensor | float] = {}
+        topics = scores_of.align_topics(posterior.topics)
+        has_held_out = bool(self.held.counts.numel())
+        if has_held_out:
+            log_prob = scores_of.completion(posterior, self.seen, self.held)
+            out["perplexity"] = scores_of.perplexity(log_prob, self.held)
+        if self.truth is not None:
+            if has_held_out:
+                log_prob_truth = scores_of.completion(self.truth, self.seen, self.held)
+                out["perplexity_truth"] = scores_of.perplexity(log_prob_truth, self.held)
+            out["topic_distance"] = scores_of.distance(topics, self.truth.topics[0])
+        if self.image_shape is None:
+            out["coherence"] = float(scores_of.coherence(topics, self.train).mean())
+        if isinstance(posterior, Analyses):
+            out |= posterior.scores()
+        return out
+
+    def draw(self, posterior: HoldsTopics, rng: Rng) -> dict:
+        figures: dict = draw_each(self.figures, self, posterior, rng)
+        if isinstance(posterior, Analyses):
+            figures |= attempt(ANALYSIS, posterior.figures)
+        return figures
+
+    def tables(self, posterior: HoldsTopics, rng: Rng) -> dict[str, pd.DataFrame]:
+        """``top_words``: ten words of each topic and their coherence; none where words are
+        pixels."""
+        import pandas as pd
+
+        if self.image_shape is not None:
+            return {}
+        topics = scores_of.align_topics(posterior.topics)
+        coherence = scores_of.coherence(topics, self.train)
+        rows = zip(
+            coherence.tolist(), scores_of.format_topics(topics, self.vocabulary), strict=True
+        )
+        return {
+            "top_words": pd.DataFrame(
+                [{"topic": k + 1, "coherence": c, "words": w} for k, (c, w) in enumerate(rows)]
+            )
+        }
+
+    def describe(self) -> dict[str, str]:
+        """Facts for the terminal and the record."""
+        empty = int((self.train.lengths == 0).sum())
+        facts = {
+            "data": self.name,
+            "training documents": f"{self.n:,}{f', {empty:,} of them empty' if empty else ''}",
+            "held-out documents": f"{self.test.n_rows:,}",
+            "a document": f"{self.train.totals.double().mean():.1f} words on average, of {self.n_words:,}",
+            "batches": describe_batches(self.n, self.batch_size),
+        }
+        if self.left_out:
+            facts["words left out"] = (
+                f"{self.left_out:,} of held-out documents, which no training document counts"
+            )
+        return facts

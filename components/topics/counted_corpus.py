@@ -1,0 +1,102 @@
+"""Texts as a corpus of counts: the vocabulary of the training documents, the hold-out, the
+problem."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import torch
+
+from components.contracts.problems import Counts
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.text.mail_files import held_out
+from components.datasets.text.vocabulary import most_common_words
+from components.topics.corpus import Corpus
+from components.topics.topic_figure import topic_words
+
+StopWords = Literal["none", "english"]
+Documents = Sequence[Sequence[str]]
+
+
+def build_vocabulary(
+    documents: Documents, n: int | None, at_least: int, at_most: float, left_out: frozenset[str]
+) -> list[str]:
+    """Words that at least so many documents hold, and at most such a share of them, but for those
+    left out; of these the n that are in most, of equals the first of the alphabet (None: all)."""
+    counts = Counter(word for document in documents for word in set(document))
+    limit = at_most * len(documents)
+    word_counts = {
+        word: n for word, n in counts.items() if at_least <= n <= limit and word not in left_out
+    }
+    return most_common_words(word_counts, n)
+
+
+def to_word_counts(documents: Documents, vocabulary: Sequence[str]) -> Counts:
+    """How often each word of the vocabulary is in each document; other words are passed over."""
+    number = {word: j for j, word in enumerate(vocabulary)}
+    rows = [
+        sorted(Counter(number[w] for w in document if w in number).items())
+        for document in documents
+    ]
+    words, counts = (
+        torch.tensor([pair[i] for row in rows for pair in row], dtype=torch.int64) for i in (0, 1)
+    )
+    return Counts(words, counts, torch.tensor([len(row) for row in rows]), 1.0)
+
+
+class CountingKeys(Protocol):
+    """Keys of a data set with texts as word counts."""
+
+    @property
+    def n_words(self) -> int | None: ...
+
+    @property
+    def min_documents(self) -> int: ...
+
+    @property
+    def max_share(self) -> float: ...
+
+    @property
+    def stop_words(self) -> StopWords: ...
+
+    @property
+    def test_share(self) -> float: ...
+
+    @property
+    def n_train(self) -> int | None: ...
+
+    @property
+    def batch_size(self) -> int | None: ...
+
+
+def build_corpus(
+    documents: Documents, keys: CountingKeys, name: str, rng: Rng, setting: Setting
+) -> Corpus:
+    """Documents to learn from and held-out ones, counted in the words of the former.
+
+    Raises:
+        Misfit: no word is left to learn from, or to foretell."""
+    rows = held_out(len(documents), keys.test_share, keys.n_train, rng.data)
+    train, test = ([documents[i] for i in part.tolist()] for part in rows)
+    stop = frozenset[str]()
+    if keys.stop_words == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        stop = frozenset(ENGLISH_STOP_WORDS)
+    vocabulary = build_vocabulary(train, keys.n_words, keys.min_documents, keys.max_share, stop)
+    counts = [to_word_counts(part, vocabulary).to(setting.device) for part in (train, test)]
+    train_words = {word for document in train for word in document}
+    return Corpus(
+        name=name,
+        train=counts[0],
+        test=counts[1],
+        vocabulary=vocabulary,
+        like=torch.zeros((), dtype=setting.dtype, device=setting.device),
+        rng=rng.data,
+        batch_size=keys.batch_size,
+        figures=[topic_words],
+        left_out=sum(word not in train_words for document in test for word in document),
+    )

@@ -1,0 +1,58 @@
+"""Latent Dirichlet allocation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Values
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.registry import register
+from components.topics.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class DirichletAllocation:
+    """The concentrations of both priors."""
+
+    alpha: Tensor  # [K]
+    eta: Tensor  # [V]
+
+
+@register("model", "lda")
+class LDA(Model[Corpus, DirichletAllocation]):
+    """Latent Dirichlet allocation: documents mix topics, a topic is a distribution of words.
+
+        B_k ~ Dir(η 1_V),   π_i ~ Dir(α 1_K),
+        z_iℓ | π_i ~ Cat(π_i),   y_iℓ | z_iℓ ~ Cat(B_{z_iℓ})
+        log p(y, z, π, B) = Σ_i [Σ_k (α − 1) log π_ik
+                                 + Σ_ℓ (log π_{i z_iℓ} + log B_{z_iℓ y_iℓ})]
+                            + Σ_kv (η − 1) log B_kv + const
+
+    There are V words in the training documents and K topics; η is γ in the notes, where
+    (5.6) leaves out both − 1, and a log before p(B|γ). One topic is allowed: one
+    distribution of words for all documents.
+
+    Source: Bardenet (2021), section 5.2.1, eq. (5.6); Blei, Ng and Jordan (2003), section
+    3.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    values: ClassVar[frozenset[Values] | None] = frozenset({"count"})
+    offers: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    n_topics: PositiveInt
+    alpha: PositiveFloat
+    eta: PositiveFloat
+
+    def build(self, problem: Corpus, rng: Rng) -> DirichletAllocation:
+        like = problem.like
+        full = [
+            torch.full((n,), value, dtype=like.dtype, device=like.device)
+            for n, value in ((self.n_topics, self.alpha), (problem.n_words, self.eta))
+        ]
+        return DirichletAllocation(*full)

@@ -1,0 +1,151 @@
+"""Coordinate ascent of the evidence lower bound of topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import TopicModel
+from components.contracts.problems import BatchKind, Counts
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.errors import NumericalError
+from components.registry import register
+from components.topics.bound_figure import bounds_figure
+from components.topics.corpus import Corpus
+from components.topics.maths.document_factors import fit_documents
+from components.topics.starts import evenly, log_weights, sample_topics, topic_elbo
+from components.topics.topic_posterior import Topics
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class BestStartTopics(Topics):
+    """The topics of the best of R starts, and the bound of each after every pass."""
+
+    bounds: Tensor  # ELBO of the training documents, nats [T, R]
+    fresh: int  # passes of these in which the factors of documents began afresh
+
+    def scores(self) -> dict[str, float]:
+        """``elbo`` of the best start in nats, and its lead over the worst start
+        (``elbo_spread``)."""
+        if not len(self.bounds):
+            return {}
+        last = self.bounds[-1]
+        return {"elbo": float(last.max()), "elbo_spread": float(last.max() - last.min())}
+
+    def figures(self) -> dict[str, Figure]:
+        return bounds_figure(self.bounds, self.fresh)
+
+
+ROUNDING = 1e-10  # of the bound, by which it may seem to fall
+
+
+@dataclass(kw_only=True)
+class SideBySide:
+    """R starts, each with factors of its own."""
+
+    model: TopicModel = rebuilt()
+    lam: Tensor  # of q(B) [R, V, K]
+    gamma: Tensor  # of q(π) [R, N, K]
+    t: int = 0  # passes done
+    bounds: Trace = field(default_factory=Trace)  # rows of the ELBO [R]
+
+
+@register("inference", "lda_cavi")
+class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
+    """Mean-field variational Bayes for latent Dirichlet allocation by coordinate ascent.
+
+        φ_djk ∝ exp(Ψ_k(γ_d) + Ψ_j(λ_k)),   γ_dk = α_k + Σ_j n_dj φ_djk
+        λ_kv = η_v + Σ_d n_dv φ_dvk,   Ψ_k(a) = ψ(a_k) − ψ(Σ a)
+
+    A step is one pass over all documents.  n_dj is the count of word j in document d; equal
+    words in a document share their φ.  In a pass φ and γ of each document are updated in
+    turn until the mean change of γ is below ``tolerance``, or ``updates`` times, then λ
+    once.  In the first ``fresh_passes`` γ starts at α + L/K, afterwards at its previous
+    value: with warm starts from the beginning, a topic shared by two true ones would never
+    split.  In warm passes every update raises the ELBO, which is asserted.  Of ``starts``
+    parallel starts, the one with the highest ELBO gives the posterior.  γ [R, N, K], λ
+    [R, V, K].
+    Info: ``elbo`` of the best and of each start, nats, before λ moves; ``updates`` of γ,
+    mean over documents.
+
+    Raises:
+        NumericalTrouble: the ELBO falls in a warm pass.
+
+    Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    sees: ClassVar[BatchKind] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics", "analyses"})
+    starts: PositiveInt
+    fresh_passes: NonNegativeInt
+    updates: PositiveInt
+    tolerance: PositiveFloat
+
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> SideBySide:
+        gamma = evenly(model, problem.train).repeat(self.starts, 1, 1)
+        return SideBySide(model=model, lam=sample_topics(model, self.starts, rng.init), gamma=gamma)
+
+    @torch.no_grad()
+    def step(self, state: SideBySide, batch: Counts, rng: Rng) -> tuple[SideBySide, Info]:
+        model = state.model
+        warm = state.t >= self.fresh_passes
+        lam = []
+        gamma = []
+        bounds = []
+        updates = []
+        for lam_now, before in zip(state.lam, state.gamma, strict=True):
+            begin = before if warm else evenly(model, batch)
+            weights = log_weights(lam_now).exp()
+            factors = fit_documents(
+                batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance
+            )
+            bounds.append(topic_elbo(model, batch, factors, lam_now))
+            lam.append(model.eta[:, None] + factors.stats)
+            gamma.append(factors.gamma)
+            updates.append(factors.passes.double().mean())
+        elbo = torch.stack(bounds)
+        if warm and state.t:
+            check_bound_increase(state.bounds.rows[-1], elbo)
+        state.bounds.append(elbo.cpu())
+        info = {"elbo": elbo.max(), "updates": torch.stack(updates).mean()}
+        info |= (
+            {f"elbo/start {r + 1}": value for r, value in enumerate(elbo)}
+            if self.starts > 1
+            else {}
+        )
+        return replace(state, lam=torch.stack(lam), gamma=torch.stack(gamma), t=state.t + 1), info
+
+    def posterior(self, state: SideBySide) -> BestStartTopics:
+        bounds = state.bounds.rows if state.t else state.lam.new_zeros(0, self.starts).cpu()
+        best = int(bounds[-1].argmax()) if state.t else 0
+        lam = state.lam[best].T
+        return BestStartTopics(
+            topics=(lam / lam.sum(1, keepdim=True))[None],
+            alpha=state.model.alpha,
+            bounds=bounds,
+            fresh=self.fresh_passes,
+        )
+
+
+def check_bound_increase(before: Tensor, after: Tensor) -> None:
+    """Raises NumericalTrouble where the bound of a start has fallen, or is no number."""
+    after = after.cpu()
+    least = before - (1e3 if before.dtype == torch.float32 else 1) * ROUNDING * before.abs()
+    if not bool((after >= least).all()):
+        r = int((after - before).argmin())
+        raise NumericalError(
+            f"the ELBO of start {r + 1} fell from {float(before[r]):.6f} to {float(after[r]):.6f} in a warm pass",
+            "take dtype=float64, or a larger model.alpha",
+        )

@@ -1,0 +1,141 @@
+"""Collapsed Gibbs sampling of topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import TopicModel
+from components.contracts.problems import BatchKind, Counts
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.registry import register
+from components.topics.corpus import Corpus
+from components.topics.maths.collapsed import sweep, word_counts
+from components.topics.topic_posterior import Topics
+
+SWEEPS_PER_LOG_JOINT = (
+    10  # one sweep in so many, of which log p(y, z) is told: it takes a third of a sweep
+)
+
+
+@dataclass(kw_only=True)
+class LdaCollapsedGibbsState:
+    """Topics of all words in R starts, after burn-in in one, and the counts that were kept."""
+
+    model: TopicModel = rebuilt()
+    # [M] on the CPU, document after document, a word as often as it is there
+    words: Tensor = rebuilt()
+    totals: Tensor = rebuilt()  # words of each document [N]
+    z: Tensor  # [R, M]
+    t: int = 0  # sweeps done
+    kept: Trace = field(default_factory=Trace)  # rows n_vk [V, K], int32
+
+
+@register("inference", "lda_collapsed_gibbs")
+class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, LdaCollapsedGibbsState]):
+    """Collapsed Gibbs sampler of latent Dirichlet allocation with π and B integrated out.
+
+        z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),
+        counts without word i
+        E[B_kv | z, y] = (η_v + n_vk) / (Σ η + n_k)
+
+    A step is one sweep over all words.  A chain in which one topic merges two, and another
+    occurs twice, stays so for longer than any run.  Therefore in the first half of
+    ``burn_in`` α is initially ``heat`` times as large and falls geometrically to its own
+    value.  ``starts`` chains start with evenly drawn topics; after burn-in only the one
+    with the highest p(y, z) continues.  Then the counts of every ``thinning``-th sweep are
+    kept, and E[B | z, y] of each is one of the posterior's sets of topics: the prediction
+    is their mean, regardless of how topics are numbered in each.  Compiled if numba is
+    installed, otherwise a Python loop, with the same numbers; on the CPU.  z [R, M], M
+    words.
+    Info: ``log_joint``, the highest log p(y, z) in nats, of every tenth sweep.
+
+    Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the
+    model).
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    sees: ClassVar[BatchKind] = "whole"
+    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
+    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    starts: PositiveInt
+    heat: Annotated[float, Field(ge=1)]
+    burn_in: NonNegativeInt
+    thinning: PositiveInt
+
+    def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> LdaCollapsedGibbsState:
+        documents = problem.train
+        words = documents.words.repeat_interleave(documents.counts).cpu()
+        totals = documents.totals.cpu()
+        z = torch.randint(len(model.alpha), (self.starts, len(words)), generator=rng.init)
+        return LdaCollapsedGibbsState(model=model, words=words, totals=totals, z=z)
+
+    def step(
+        self, state: LdaCollapsedGibbsState, batch: Counts, rng: Rng
+    ) -> tuple[LdaCollapsedGibbsState, Info]:
+        alpha = state.model.alpha.cpu()
+        eta = state.model.eta.cpu()
+        z = state.z
+        if state.t == self.burn_in:
+            z = z[self._best(state)][None]
+        if 2 * state.t < self.burn_in:
+            alpha = alpha * self.heat ** (1 - 2 * state.t / self.burn_in)
+        u = torch.rand(z.shape, generator=rng.noise, dtype=torch.float64)
+        z = torch.stack(
+            [sweep(state.words, state.totals, *one, alpha, eta) for one in zip(z, u, strict=True)]
+        )
+        t = state.t + 1
+        if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
+            state.kept.append(word_counts(state.words, z[0], len(eta), len(alpha)).int())
+        state, info = replace(state, z=z, t=t), Info(draws=len(state.kept))
+        if t % SWEEPS_PER_LOG_JOINT == 0:
+            info["log_joint"] = log_joints(state).max()
+        return state, info
+
+    def _best(self, state: LdaCollapsedGibbsState) -> int:
+        """Index of the start with the highest p(y, z)."""
+        return int(log_joints(state).argmax())
+
+    def posterior(self, state: LdaCollapsedGibbsState) -> Topics:
+        alpha = state.model.alpha
+        eta = state.model.eta
+        if len(state.kept):
+            n = state.kept.rows  # [S, V, K]
+        else:
+            n = word_counts(state.words, state.z[self._best(state)], len(eta), len(alpha))[None]
+        lam = n.to(eta) + eta[:, None]
+        return Topics((lam / lam.sum(1, keepdim=True)).transpose(1, 2), alpha)
+
+
+def log_joints(state: LdaCollapsedGibbsState) -> Tensor:
+    """log p(y, z) of each start, [R]."""
+    alpha = state.model.alpha.cpu()
+    eta = state.model.eta.cpu()
+    return torch.stack([log_joint(state.words, state.totals, z, alpha, eta) for z in state.z])
+
+
+def log_joint(words: Tensor, totals: Tensor, z: Tensor, alpha: Tensor, eta: Tensor) -> Tensor:
+    """log p(y, z) [], with π and B summed out.
+
+        Σ_d log [B(α + n_d) / B(α)] + Σ_k log [B(η + n_k) / B(η)],   log B(a) = Σ log Γ(a_k) − log Γ(Σ a_k)
+
+    Source: Griffiths and Steyvers (2004), eqs. (2), (3)."""
+    K = len(alpha)
+    documents = torch.arange(len(totals)).repeat_interleave(totals)
+    n_d = torch.bincount(documents * K + z, minlength=len(totals) * K).view(-1, K)
+    n_k = word_counts(words, z, len(eta), K).T
+    return _dirichlet_multinomial(n_d, alpha) + _dirichlet_multinomial(n_k, eta)
+
+
+def _dirichlet_multinomial(n: Tensor, prior: Tensor) -> Tensor:
+    """Σ_i log B(a + n_i) − log B(a) [], counts n [I, D]."""
+    total = prior.sum()
+    out = (prior + n).lgamma().sum() - (total + n.sum(1)).lgamma().sum()
+    return out - len(n) * (prior.lgamma().sum() - total.lgamma())

@@ -1,0 +1,93 @@
+"""Topics as images where words are pixels, as their top words otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from torch import Tensor
+
+from components.contracts.posteriors import HoldsTopics
+from components.contracts.problems import Counts
+from components.contracts.streams import Rng
+from components.figures.latent.latent_images import mosaic, show
+from components.figures.style import PALETTE, new_figure
+from components.topics.topic_scores import align_topics, coherence, match_topics, top_words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = 5
+SHOWN = 20
+WORDS = 8  # of images and of lists of words; topics shown; words of each
+
+
+class Documents(Protocol):
+    """Attributes of a problem that these figures use."""
+
+    train: Counts
+    vocabulary: Sequence[str]
+    image_shape: tuple[int, int] | None
+    truth: HoldsTopics | None
+
+
+def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+    """Each topic as an image, next to the matched true topics where they are known.
+
+    Black to white is 0 to the largest probability of the topic.
+    """
+    shape = problem.image_shape
+    topics = align_topics(posterior.topics)
+    if shape is None:
+        return {}
+    panels = [("found", topics)]
+    if problem.truth is not None:
+        truth = problem.truth.topics[0]
+        topic_index, truth_index = match_topics(topics, truth)
+        # more topics than there are true ones
+        rest = [k for k in range(len(topics)) if k not in topic_index.tolist()]
+        panels = [
+            ("truth", truth),
+            ("found", topics[[*topic_index[truth_index.argsort()].tolist(), *rest]]),
+        ]
+    height = 0.7 * math.ceil(max(len(images) for _, images in panels) / COLUMNS) + 0.4
+    figure, axes = new_figure(1, len(panels), width=0.75 * COLUMNS, height=height)
+    for ax, (title, images) in zip(axes, panels, strict=True):
+        image = mosaic(images / images.amax(1, keepdim=True), COLUMNS, shape)
+        show(ax, image)
+        ax.set_facecolor(PALETTE[0])  # the gaps, and a frame of their width
+        ax.set(xlim=(-1.5, image.shape[1] + 0.5), ylim=(image.shape[0] + 0.5, -1.5))
+        ax.set_title(title, fontsize=9)
+    return {"topics": figure}
+
+
+def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+    """The eight most probable words of each topic, the twenty most coherent topics in the order of
+    that."""
+    if problem.image_shape is not None:
+        return {}
+    topics = align_topics(posterior.topics)
+    score = coherence(topics, problem.train)
+    order = score.argsort(descending=True, stable=True)[:SHOWN]
+    rows = math.ceil(len(order) / COLUMNS)
+    figure, axes = new_figure(rows, COLUMNS, width=2.1, height=1.7)
+    for ax in axes[len(order) :]:
+        ax.set_visible(False)
+    for ax, k in zip(axes, order.tolist(), strict=False):
+        _bars(ax, topics[k], problem.vocabulary)
+        ax.set_title(f"topic {k + 1}   NPMI {float(score[k]):.2f}", fontsize=7)
+    figure.supxlabel("probability of the word", fontsize=8)
+    return {"topics": figure}
+
+
+def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
+    word_ids = top_words(topic[None], WORDS)[0]
+    names = [vocabulary[j] for j in word_ids.tolist()]
+    ax.barh(range(len(names)), topic[word_ids].cpu(), color=PALETTE[0])
+    ax.set_yticks(range(len(names)), names, fontsize=6)
+    ax.invert_yaxis()
+    ax.locator_params(axis="x", nbins=3)
+    ax.tick_params(axis="x", labelsize=6)
+    ax.grid(axis="y", visible=False)

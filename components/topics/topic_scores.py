@@ -1,0 +1,120 @@
+"""Scores of topics: likelihood of held-out words, distance to the truth, coherence.
+
+The held-out words come from documents with one half observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from components.contracts.checks import check_shape
+from components.contracts.posteriors import HoldsTopics
+from components.contracts.problems import Counts
+from components.metrics.unlabelled.likelihood_bounds import exp_or_infinity
+from components.topics.maths.document_factors import fit_documents
+
+UPDATES = 200
+TOLERANCE = 1e-5  # of the factors of held-out documents
+TOP = 10  # words of a topic that its coherence is made of
+
+
+def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
+    """E[π_i | the words seen] of each document [B, K] under topics [K, V], mean field; without a
+    word its prior mean."""
+    evenly = alpha + seen.totals[:, None].to(topics.dtype) / len(alpha)
+    gamma = fit_documents(
+        seen.pairs, topics.T.contiguous(), alpha, evenly, UPDATES, TOLERANCE
+    ).gamma
+    return gamma / gamma.sum(1, keepdim=True)
+
+
+def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
+    """log p(y) of every pair of the held halves given the halves seen [M]: S⁻¹ Σ_s Σ_k E[π_ik]
+    B_skv.
+
+    The same for all methods: of a posterior nothing but its topics and α is asked.
+
+    Source: Wallach, Murray, Salakhutdinov and Mimno (2009) (document completion)."""
+    total = torch.zeros(len(held.words), dtype=posterior.topics.dtype, device=held.words.device)
+    for topics in posterior.topics:
+        share = proportions(seen, topics, posterior.alpha)[held.rows]
+        total += (share * topics.T[held.words]).sum(1)
+    return (total / len(posterior.topics)).log()
+
+
+def perplexity(log_prob: Tensor, held: Counts) -> float:
+    """exp of minus the mean of log p over the words held out, each as often as it is there."""
+    n = held.counts.to(log_prob.dtype)
+    return exp_or_infinity(-float((n * log_prob).sum() / n.sum()))
+
+
+def match_topics(topics: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of the topics [K, V] goes with which of the reference [K', V], min(K, K') pairs of the
+    least total distance."""
+    from scipy.optimize import linear_sum_assignment
+
+    cost = 0.5 * torch.cdist(topics, reference, p=1.0)
+    indices, ref_indices = linear_sum_assignment(cost.cpu().numpy())
+    return torch.from_numpy(indices).to(topics.device), torch.from_numpy(ref_indices).to(
+        topics.device
+    )
+
+
+def align_topics(topics: Tensor) -> Tensor:
+    """Mean of S sets of topics [S, K, V] -> [K, V], matched to the numbering of the last set."""
+    last = topics[-1]
+    total = last.clone()
+    for sample in topics[:-1]:
+        indices, ref_indices = match_topics(sample, last)
+        total[ref_indices] += sample[indices]
+    return total / len(topics)
+
+
+def distance(topics: Tensor, truth: Tensor) -> float:
+    """Total variation ½ Σ_v |B_kv − B*_kv| between each true topic and its match, mean over the
+    true ones; one that has no match counts 1."""
+    check_shape("the topics", topics, None, truth.shape[1])
+    indices, ref_indices = match_topics(topics, truth)
+    near = 0.5 * (topics[indices] - truth[ref_indices]).abs().sum(1)
+    return float((near.sum() + len(truth) - len(ref_indices)) / len(truth))
+
+
+def top_words(topics: Tensor, n: int = TOP) -> Tensor:
+    """The n most probable words of each topic [K, n], of equals the first."""
+    return topics.sort(dim=1, descending=True, stable=True)[1][:, :n]
+
+
+def coherence(topics: Tensor, documents: Counts) -> Tensor:
+    """Mean over pairs of a topic's ten top words of their normalised pointwise mutual information,
+    [K], −1 to 1.
+
+    Probabilities are shares of the documents that hold a word, or both; words that never meet have
+    −1, and a pair that is in every document 0.
+
+    Source: Bouma (2009); Aletras and Stevenson (2013)."""
+    top = top_words(topics, min(TOP, topics.shape[1]))
+    of_interest = top.unique()
+    place = torch.full((topics.shape[1],), -1, device=top.device)
+    place[of_interest] = torch.arange(len(of_interest), device=top.device)
+    here = place[documents.words] >= 0
+    holds = torch.zeros(documents.n_rows, len(of_interest), dtype=topics.dtype, device=top.device)
+    holds[documents.rows[here], place[documents.words[here]]] = 1
+    both = holds.T @ holds / max(documents.n_rows, 1)
+    single = both.diagonal()
+    information = (both / (single[:, None] * single)).log() / -both.log()
+    information = torch.where(both > 0, information, -1.0)
+    information = torch.where(both >= 1, 0.0, information)
+    out = []
+    for words in top:
+        pair_scores = information[place[words]][:, place[words]]
+        upper = torch.ones_like(pair_scores).triu(1) > 0
+        out.append(pair_scores[upper].mean() if len(words) > 1 else pair_scores.new_zeros(()))
+    return torch.stack(out)
+
+
+def format_topics(topics: Tensor, vocabulary: Sequence[str], n: int = TOP) -> list[str]:
+    """The top words of each topic in a line."""
+    return [" ".join(vocabulary[j] for j in row) for row in top_words(topics, n).tolist()]

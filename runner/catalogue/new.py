@@ -1,0 +1,116 @@
+"""``runner new <role> <name>``: the file, the YAML and the test of a component of one's own, which
+run as they stand.
+
+Files go into the present folder: ``<name>.py``, ``conf/<role>/<name>.yaml`` and ``test_<name>.py``;
+nothing is overwritten."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from runner.disk import conf_folders
+from runner.errors import ConfigError, display_path
+from runner.terminal.arguments import Parser
+
+# What runs the new thing, after ``PYTHONPATH=. runner --config-dir conf``; none of them takes more than seconds.
+COMMANDS = {
+    "dataset": "dataset={name} model=mlp inference=mean_field_vi inference.lr=0.01 steps=500 'plugins=[{name}]'",
+    "model": "dataset=diabetes model={name} inference=nuts steps=60 inference.warmup=30 inference.chains=4 'plugins=[{name}]'",
+    "inference": "+experiment=mog inference={name} steps=1000 'plugins=[{name}]'",
+    "attacker": "+experiment=digits_fgsm smoke=true attacker={name} 'plugins=[{name}]'",
+    "gradient": "+experiment=vae_digits smoke=true 'inference.gradient={{name: {name}}}' 'plugins=[{name}]'",
+    "experiment": "+experiment={name} smoke=true",
+    "study": "study {name} smoke=true --config-dir conf && PYTHONPATH=. runner report {name} --config-dir conf",
+}
+SUFFIX = ".j2"
+
+
+def main(argv: list[str]) -> int:
+    """Writes the files and says what to do with them."""
+    parser = Parser(
+        prog="runner new", description="A component of your own, which runs as it stands."
+    )
+    parser.add_argument("role", choices=sorted(COMMANDS), metavar="role", help=", ".join(COMMANDS))
+    parser.add_argument(
+        "name",
+        help="letters, digits and underscores, in small letters: it names files, key and class",
+    )
+    parser.add_argument(
+        "--in",
+        dest="folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="folder to write to (here)",
+    )
+    args = parser.parse_args(argv[1:])
+    paths = create(args.role, args.name, args.folder)
+    for path in paths:
+        print(f"written  {display_path(path)}")
+    command = COMMANDS[args.role].format(name=args.name)
+    run = f"runner {command}" if args.role == "study" else f"runner --config-dir conf {command}"
+    print(f"run it   PYTHONPATH=. {run}")
+    print(f"test it  python -m pytest test_{args.name}.py")
+    return 0
+
+
+def _module_elsewhere(name: str, folder: Path) -> str | None:
+    """Location of an installed module of that name; None if it is only in the folder itself."""
+    path = [place for place in sys.path if Path(place or ".").resolve() != folder.resolve()]
+    if name in sys.builtin_module_names:
+        return "built in"
+    spec = PathFinder.find_spec(name, path)
+    return None if spec is None else spec.origin or "installed"
+
+
+def create(role: str, name: str, folder: Path) -> list[Path]:
+    """The files written for a new thing of that name.
+
+    Raises:
+        ConfigError: the name cannot be one, or is taken, or a file is there already.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    if (
+        not name.isidentifier()
+        or name != name.lower()
+        or keyword.iskeyword(name)
+        or name.startswith("_")
+    ):
+        raise ConfigError(
+            f"{name}: no name; write small letters, digits and underscores, such as my_{role}"
+        )
+    if (hidden := _module_elsewhere(name, folder)) is not None:
+        raise ConfigError(
+            f"{name}: {name}.py would hide the Python module of that name ({hidden}); choose another"
+        )
+    if conf_folders.find(role, name) is not None:
+        raise ConfigError(f"{name}: the runner has one of that name; choose another")
+    environment = Environment(
+        loader=PackageLoader("runner.new"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    title = "".join(part.capitalize() for part in name.split("_"))
+    files = {
+        "module.py": folder / f"{name}.py",
+        "conf.yaml": folder / "conf" / role / f"{name}.yaml",
+        "test.py": folder / f"test_{name}.py",
+    }
+    templates = {
+        target: environment.get_template(f"{role}/{kind}{SUFFIX}")
+        for kind, target in files.items()
+        if f"{role}/{kind}{SUFFIX}" in environment.list_templates()
+    }
+    if conflicts := [path for path in templates if path.exists()]:
+        raise ConfigError(
+            f"{display_path(conflicts[0])}: is there already; choose another name, or another folder with --in"
+        )
+    for path, template in templates.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(template.render(name=name, title=title), encoding="utf-8")
+    return list(templates)

@@ -1,0 +1,1 @@
+"""The command line: sub-commands, completion, the entry point."""

@@ -1,0 +1,298 @@
+"""The Hydra application: one composed config in, one run out."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from runner import CONF
+from runner.commands.done import find_finished_run
+from runner.compose import guard
+from runner.compose.command_line import sweep_required_message
+from runner.compose.objectives import values
+from runner.compose.overrides import (
+    compose_in_full,
+    explicit_keys,
+    patch_hydra_overrides,
+    split_hydra_config,
+)
+from runner.compose.resolve import ResolvedConfig, SignedConfig, resolve
+from runner.errors import ConfigError, RunFailure
+from runner.execution.screen import show_run as console
+from runner.record.checks import combine_checks
+from runner.sweep.outcomes import JobOutcome, note, title
+from runner.sweep.trial import ENV_VARIABLE, report_to_trial
+from runner.terminal import printer, streams
+from runner.tracking.handover import Handover, ensure_pushed
+
+if TYPE_CHECKING:
+    from runner.compose.config import Job
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import TextIOBase
+from typing import TextIO
+
+
+class NumberedStream(TextIOBase):
+    """A stream on which every line begins with the number of a job, and is written whole."""
+
+    def __init__(self, stream: TextIO, number: int):
+        self.stream = stream
+        self.prefix = f"[{number}] "
+        self.begun = ""
+
+    def write(self, text: str) -> int:
+        *lines, self.begun = (self.begun + text).split("\n")
+        if lines:
+            self.stream.write("".join(f"{self.prefix}{line}\n" for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        return False  # bars of several jobs would overwrite each other
+
+    def end(self) -> None:
+        """Writes a line that was not ended."""
+        if self.begun:
+            self.write("\n")
+        self.flush()
+
+
+@contextmanager
+def number_lines(number: int) -> Iterator[None]:
+    """Both streams of this process carry a job's number in here."""
+    streams = NumberedStream(sys.stdout, number), NumberedStream(sys.stderr, number)
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):  # type: ignore[type-var]
+        try:
+            yield
+        finally:
+            for stream in streams:
+                stream.end()
+
+
+# On import: a sweep's jobs, in whatever process, import this module before they compose.
+streams.install()
+
+patch_hydra_overrides()
+
+guard.install()
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How one job ended."""
+
+    code: int  # what its process exits with
+    value: float | list[float] | None = None  # its objective, or several
+    message: str = ""  # what went wrong
+    folder: Path | None = None  # where its record is, if it came so far
+
+
+def attempt(
+    cfg: DictConfig, experiment: str | None, explicit: set[str] | None, device: str | None = None
+) -> Attempt:
+    """Do one job.
+
+    ``explicit`` as in ``resolve``.  ``device``: the device to continue on, regardless of
+    the one that the job began on.
+    """
+    try:
+        resolved = resolve(cfg, experiment, explicit)
+        # its config, and with it its identity, stay those that it began with
+        if device is not None:
+            settings = type(resolved.settings)(
+                **{**resolved.settings.model_dump(), "device": device}
+            )
+            resolved = replace(resolved, settings=settings)
+        finished_run = find_finished_run(resolved) if ENV_VARIABLE not in os.environ else None
+        if finished_run is not None:
+            console.show_composition(finished_run[0])
+            return Attempt(0, show_done(*finished_run), folder=finished_run[0].folder)
+        return work(resolved)
+    except ConfigError as error:
+        return Attempt(2, message=str(error))
+
+
+def work(resolved: ResolvedConfig) -> Attempt:
+    """Run a job that ``attempt`` did not find done, or check it more closely.
+
+    Torch is imported here.
+
+    Raises:
+        ConfigError: its components do not fit.
+    """
+    from runner.execution.memory import keep_freed_memory
+
+    keep_freed_memory()
+    first = "torch" not in sys.modules
+    from components.errors import DataUnavailableError, NumericalError
+    from runner.compose.build import of_plugins
+    from runner.compose.config import build
+    from runner.execution.divergence import explain_divergence
+    from runner.execution.execute import run
+    from runner.execution.signals import RunInterruptedError, RunPrunedError
+
+    if first:
+        gc.freeze()  # what has been imported is no garbage
+    gc.enable()
+    folder: Path | None = None
+    try:
+        job = build(resolved)
+        folder = job.folder
+        console.show_composition(job)
+        active_run, result = run(job, evaluation_callback(job))
+        if active_run.was_done:
+            return Attempt(0, show_done(job, active_run.record.facts), folder=folder)
+        return Attempt(
+            0, show(job, result, active_run.record.facts, active_run.handover), folder=folder
+        )
+    except DataUnavailableError as error:
+        return Attempt(2, message=str(error), folder=folder)
+    except NumericalError as error:
+        return Attempt(1, message=explain_divergence(error, folder), folder=folder)
+    except RunPrunedError as error:
+        return Attempt(0, message=f"pruned: {error}", folder=folder)
+    except RunInterruptedError as error:
+        return Attempt(error.code, message=str(error), folder=folder)
+    except RunFailure as error:
+        return Attempt(1, message=str(error), folder=folder)
+    except BaseException as error:
+        if message := of_plugins(error, resolved):
+            return Attempt(2, message=message, folder=folder)
+        if not isinstance(error, KeyboardInterrupt):
+            raise
+        notice = "interrupted inside a step; the same command goes on from the last checkpoint"
+        return Attempt(130, message=notice, folder=folder)
+
+
+def show_done(job: SignedConfig, facts: dict[str, Any]) -> float | list[float]:
+    """Shows the record of a run that is done; its objectives."""
+    printer.out.print(
+        f"done already, {facts['ended']}: this is its record; fresh=true runs it again"
+    )
+    return show(job, facts["result"], facts, ensure_pushed(job.settings, job.folder))
+
+
+def show(
+    job: SignedConfig,
+    result: dict[str, list[float]],
+    facts: dict[str, Any],
+    handover: Handover | None,
+) -> float | list[float]:
+    """Shows what a run gave and where it is; its objectives."""
+    console.show_result(job, result, *published_scores(job))
+    if rows := combine_checks(facts, "run"):
+        console.show_checks("checks of the run", rows)
+    loops = 1 if facts.get("vectorised") else job.settings.replicates
+    console.show_attack_checks(job.folder / "tables" / "attack_checks.csv", loops)
+    console.show_whereabouts(
+        job.folder, handover, facts.get("artefacts", ()), facts.get("left_out", ())
+    )
+    return values(result, job.settings.objective)
+
+
+def published_scores(job: SignedConfig) -> tuple[dict[str, str], str]:
+    """Scores printed in the papers for this run, by metric, and why ours are not comparable.
+
+    The second value is empty if our scores can be compared with them.
+
+    Raises:
+        ConfigError: ``paper_tables`` names a table that is not in conf/published.
+    """
+    from runner.statistics.published import load_published
+
+    printed_scores: dict[str, str] = {}
+    reason = ""
+    for name in job.settings.paper_tables:
+        table = load_published(name)
+        numbers = table.beside(job.config)
+        printed_scores |= numbers
+        if numbers and not table.is_comparable_on(job.data):
+            reason = f"not comparable: ours is on {job.data}, theirs on {table.data_label}"
+        elif numbers and table.not_comparable:
+            reason = f"not comparable: {table.not_comparable}"
+    return printed_scores, reason
+
+
+def run_once(argv: list[str]) -> int | None:
+    """Run one job, composed once, and return its exit code.
+
+    Hydra's own entry point composes a second time to learn that there is only one run.
+
+    None: flags, a sweep, an error or anything else that Hydra handles.
+    """
+    if any(word.startswith("-") for word in argv):
+        return None
+    try:
+        cfg = compose_in_full(argv)
+        hydra_cfg = cfg.hydra
+        if hydra_cfg.mode == RunMode.MULTIRUN or hydra_cfg.job.env_set or hydra_cfg.job.chdir:
+            return None
+        HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
+        job_args = split_hydra_config(cfg)
+    except (HydraException, OmegaConfBaseException, ValueError):
+        return None
+    if message := sweep_required_message(argv):
+        raise ConfigError(message)
+    outcome = attempt(*job_args, explicit_keys(argv))
+    if outcome.message:
+        printer.complain(outcome.message)
+    sys.stdout.flush()
+    return outcome.code
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+def main(cfg: DictConfig) -> float | list[float] | None:
+    """Runs the job; in a sweep a failure is noted and the next job goes on."""
+    hydra_config = HydraConfig.get()
+    # Unresolved: an override may hold an interpolation, and one that fails must fail with our message.
+    overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
+    sweeping = hydra_config.mode == RunMode.MULTIRUN
+    OmegaConf.set_struct(cfg, False)
+    choices = hydra_config.runtime.choices
+    is_parallel = (
+        sweeping and choices.get("hydra/launcher") == "joblib"
+    )  # others write a log of each job, or name it themselves
+    with number_lines(hydra_config.job.num) if is_parallel else nullcontext():
+        if sweeping:
+            printer.headline(title(hydra_config.job.num, overrides))
+        outcome = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
+        if outcome.message and outcome.code == 0:  # a sweep gave it up, which is no failure
+            printer.out.print(outcome.message)
+        elif outcome.message:
+            printer.complain(outcome.message)
+        sys.stdout.flush()
+    if sweeping:
+        note(
+            JobOutcome(
+                hydra_config.job.num, overrides, outcome.code, outcome.message, outcome.folder
+            )
+        )
+    if not sweeping or outcome.code > 128:
+        raise SystemExit(outcome.code)
+    return outcome.value
+
+
+def evaluation_callback(job: Job) -> Callable[[int, Mapping[str, float]], None] | None:
+    """Callback that reports each evaluation to the sweeper; None without a sweeper."""
+    if ENV_VARIABLE not in os.environ:
+        return None
+    settings = job.settings
+    loops = 1 if job.is_vectorised else settings.replicates
+    total = loops * settings.steps if settings.steps else None
+    return report_to_trial(settings.objective, total, f"{job.folder.parent.name}/{job.folder.name}")

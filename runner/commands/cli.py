@@ -1,0 +1,238 @@
+"""The command line: sub-commands by name, everything else to Hydra.
+
+Nothing here imports torch, gpytorch or mlflow: ``--help``, ``list``, ``show`` and
+``--cfg job`` answer immediately.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+import warnings
+from typing import TextIO
+
+COMMANDS = {
+    "list": (
+        "runner.catalogue.list_and_show",
+        "list [role]            components, experiments and studies, a line each",
+    ),
+    "show": (
+        "runner.catalogue.list_and_show",
+        "show <role>/<name>     every key of one, with its meaning and default",
+    ),
+    "new": (
+        "runner.catalogue.new",
+        "new <role> <name>      a component, experiment or study of your own: file, YAML and test",
+    ),
+    "data": (
+        "runner.system.data",
+        "data list|fetch|verify data files: what is there, download, check",
+    ),
+    "resume": ("runner.commands.resume", "resume <run>           go on with an interrupted run"),
+    "study": (
+        "runner.study.study",
+        "study <name>           all runs of a table or figure, in parallel",
+    ),
+    "rerun": ("runner.study.study", "rerun --failed <study> the failed runs of a study again"),
+    "sweep": (
+        "runner.sweep.table",
+        "sweep <folder>         the table of a sweep again: settings, scores over seeds, failures",
+    ),
+    "report": (
+        "runner.report.report",
+        "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
+    ),
+    "compare": ("runner.report.compare", "compare <run> <run> …  configs and results side by side"),
+    "sync": (
+        "runner.tracking.sync",
+        "sync                   push to MLflow what it has not got yet",
+    ),
+    "ui": ("runner.system.ui", "ui                     MLflow's pages on 127.0.0.1"),
+    "doctor": (
+        "runner.system.doctor",
+        "doctor                 versions, threads, GPU, store, data: what is fine, what is not",
+    ),
+    "clean": (
+        "runner.system.clean",
+        "clean                  remove smoke runs, orphans, checkpoints of done runs; asks first",
+    ),
+    "completion": (
+        "runner.commands.completion",
+        "completion <shell>     tab completion for bash, zsh or fish",
+    ),
+}
+# commands that do nothing but print
+PRINTING_COMMANDS = ("list", "show", "compare", "sweep", "doctor", "completion")
+HELP = """runner: experiments in Bayesian and adversarial machine learning
+
+  runner +experiment=sarcos_mdgp                       one run
+  runner +experiment=sarcos_mdgp dataset.n_train=1000  any key, overridden (Hydra's grammar)
+  runner -m +experiment=sarcos_mdgp seed=0,1,2         a sweep; add hydra/launcher=joblib, hydra/sweeper=optuna
+  runner +experiment=sarcos_mdgp --cfg job             the composed config, without running it
+  runner +experiment=sarcos_mdgp smoke=true            the same in seconds
+
+Commands
+{commands}
+
+The same command again goes on with a run that was stopped, and skips one that is done.
+Keys: seed, replicates, steps, eval_every, checkpoint_every, device, dtype, threads, smoke, debug, fresh, offline,
+data_dir, output_dir, plugins.  `runner show config` tells what each means; `runner --hydra-help` tells Hydra's own flags.
+"""
+
+
+def _threads(argv: list[str]) -> str:
+    values = [a.split("=", 1)[1] for a in argv if a.startswith("threads=")]
+    return values[-1] if values and values[-1].isdigit() else os.environ.get("OMP_NUM_THREADS", "1")
+
+
+def run(argv: list[str]) -> int:
+    """Composes with Hydra and runs; every mistake is one or two lines on stderr."""
+    # Thread pools read these when torch is imported, which has not happened yet.
+    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[variable] = _threads(argv)
+    # it would look for them in every installed package
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Hydra then raises instead of printing, and the message is ours
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    # what is imported stays; looking through it again and again is a tenth of the time that
+    # importing takes
+    gc.disable()
+    try:
+        from runner.commands.app import run_once
+        from runner.disk import conf_folders
+
+        argv, folder = conf_folders.split_config_dir(argv)
+        conf_folders.use(folder)
+        code = run_once(argv)
+        return _delegate_to_hydra(argv) if code is None else code
+    finally:
+        gc.enable()
+
+
+def _delegate_to_hydra(argv: list[str]) -> int:
+    """Pass the command line to Hydra: more than one run, or an error."""
+    from runner.compose.command_line import is_sweep
+    from runner.compose.errors import late_choice_message, wrong_launcher_message
+    from runner.errors import ConfigError
+    from runner.sweep.optuna_sweeper import register
+    from runner.sweep.outcomes import announce_sweep_folder
+    from runner.sweep.table import show
+    from runner.terminal.arguments import check_flags
+
+    check_flags(argv)
+    register()
+    if not is_sweep(argv):
+        return _run_hydra(argv)
+    if complaint := late_choice_message(argv) or wrong_launcher_message(argv):
+        raise ConfigError(complaint)
+    with announce_sweep_folder(argv) as (words, folder):
+        try:
+            _run_hydra(words)
+        finally:
+            failed = (
+                0 if folder is None else show(folder, best_is_shown="hydra/sweeper=optuna" in argv)
+            )
+    if not failed:
+        return 0
+    print(
+        f"{failed} of the sweep's jobs failed (give the same command to try them again)",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _run_hydra(argv: list[str]) -> int:
+    """Hydra's own way with a command line.
+
+    Raises:
+        ConfigError: it cannot go it."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from runner.commands.app import main
+    from runner.compose.errors import explain
+    from runner.disk import conf_folders
+    from runner.errors import ConfigError
+
+    folder = conf_folders.user_folder()
+    before = sys.argv
+    sys.argv = ["runner", *([] if folder is None else ["--config-dir", str(folder)]), *argv]
+    try:
+        main()
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        if type(error) is ValueError and "Config group override" not in str(error):
+            raise
+        raise ConfigError(explain(error, argv)) from None
+    finally:
+        sys.argv = before
+    return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours is one line; another is as Python has it."""
+    from runner.errors import RunnerWarning
+
+    if issubclass(category, RunnerWarning):
+        print(f"note: {message}", file=sys.stderr)
+    else:
+        (sys.stderr if file is None else file).write(
+            warnings.formatwarning(message, category, filename, lineno, line)
+        )
+
+
+def main() -> None:
+    """Entry point of the ``runner`` command."""
+    # Processes that this one starts, a launcher's too, find no module in the folder that happens to be the present one.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    from runner.terminal import streams
+
+    streams.install()
+    warnings.showwarning = _show_warning
+    from runner.disk.conf_folders import restore_folders_on_exit
+
+    command = sys.argv[1] if len(sys.argv) > 1 else "help"
+    prints = command in PRINTING_COMMANDS or command in ("-h", "--help", "help")
+    streams.FaultTolerantFile.names_pipes = not prints
+    with restore_folders_on_exit():
+        code = _answer(sys.argv[1:])
+        raise SystemExit(1 if code == 0 and prints and streams.has_lost_output() else code)
+
+
+def _answer(argv: list[str]) -> int:
+    """Does what a command line asks for; the exit code."""
+    from runner.errors import ConfigError, RunFailure, nearest
+
+    try:
+        if not argv or argv[0] in ("-h", "--help", "help"):
+            print(
+                HELP.format(
+                    commands="\n".join(f"  runner {text}" for _, text in COMMANDS.values())
+                ),
+                flush=True,
+            )
+            return 0 if argv else 2
+        if argv[0] in COMMANDS:
+            return importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
+        if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
+            print(
+                f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",
+                file=sys.stderr,
+            )
+            return 2
+        return run(argv)
+    except (ConfigError, RunFailure) as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""``runner completion``: tab completion of commands, +experiment=, role=name and every key, for
+bash, zsh and fish.
+
+Each shell's script hands the line up to the cursor to ``runner completion query``, which answers
+from the YAML files and the text of the classes; neither Hydra nor torch is imported."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import yaml
+
+from components import registry
+from runner.catalogue.list_and_show import GROUPS, options
+from runner.catalogue.override_candidates import Candidate, modules, override_candidates
+from runner.commands.command_options import list_command_options
+from runner.commands.shell_scripts import SCRIPTS
+from runner.disk import conf_folders
+from runner.errors import ConfigError
+from runner.terminal.arguments import Parser
+
+FLAGS = [
+    ("--multirun", "a sweep: every combination of comma-separated values"),
+    ("-m", "a sweep"),
+    ("--cfg", "show the composed config without running it: job, hydra or all"),
+    ("--config-dir", "a folder of YAML files of your own"),
+    ("--help", "the commands and the run-level keys"),
+    ("--hydra-help", "Hydra's own flags"),
+]
+
+
+# ---- sub-commands -----------------------------------------------------------------------------------------------------
+def _output_dir(words: list[str]) -> Path:
+    """Folder of the records according to the command line so far."""
+    folder = Path("outputs")
+    for before, word in itertools.pairwise([*words, ""]):
+        if before == "--output-dir":
+            folder = Path(word)
+        elif before.startswith("--output-dir="):
+            folder = Path(before.split("=", 1)[1])
+    return folder
+
+
+def _runs(words: list[str]) -> list[Candidate]:
+    """Signatures of the recorded runs."""
+    folder = _output_dir(words)
+    return [
+        (path.parent.name, path.parent.parent.name) for path in sorted(folder.glob("*/*/run.json"))
+    ]
+
+
+def _launch_names(words: list[str]) -> list[Candidate]:
+    """Names under which studies were launched (``--as``) that are no study's own."""
+    names = sorted(path.parent.name for path in _output_dir(words).glob("studies/*/snapshot.yaml"))
+    return [(name, "launched under this name") for name in names if name not in options("study")]
+
+
+def _no_candidates(_: list[str]) -> list[Candidate]:
+    """A value that the shell completes, as files."""
+    return []
+
+
+# Options that take one of some values, or a file.
+VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
+    "--as": _launch_names,
+    "--plugin": modules,
+    **dict.fromkeys(
+        (
+            "--output-dir",
+            "--data-dir",
+            "--config-dir",
+            "--to",
+            "--with",
+            "--in",
+            "--port",
+            "--jobs",
+            "--only",
+        ),
+        _no_candidates,
+    ),
+}
+
+
+def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
+    before = words[-1] if words else ""
+    option, equals, _ = word.partition("=")
+    if equals or before in VALUES:
+        lead = f"{option}=" if equals else ""
+        return [
+            (lead + name, meaning)
+            for name, meaning in VALUES.get(option if equals else before, _no_candidates)(words)
+        ]
+    if word.startswith("-"):
+        from runner.commands.cli import COMMANDS
+
+        return list(list_command_options(COMMANDS[command][0]))
+    arguments = [w for w in words if not w.startswith("-")]
+    if command == "list":
+        return [(group, "") for group in GROUPS]
+    if command == "show":
+        if "/" not in word:
+            return [("config", "the run-level keys"), *((f"{group}/", "") for group in GROUPS)]
+        group = word.split("/")[0]
+        return [(f"{group}/{name}", "") for name in (options(group) if group in GROUPS else [])]
+    if command in ("resume", "compare", "sync"):
+        return _runs(words)
+    if command in ("study", "report", "rerun"):
+        launched = [] if command == "study" else _launch_names(words)
+        return [*((name, "") for name in options("study")), *launched]
+    if command == "new":
+        from runner.catalogue.new import COMMANDS as ROLES
+
+        return [] if arguments else [(role, "") for role in ROLES]
+    if command == "clean":
+        from runner.system.clean import KINDS
+
+        return list(KINDS.items())
+    if command == "completion":
+        return [(shell, "") for shell in SCRIPTS]
+    if command == "data":
+        if not arguments:
+            return [
+                ("list", "what is there"),
+                ("fetch", "download"),
+                ("verify", "check the checksums"),
+            ]
+        path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
+        return [(str(name), "") for name in yaml.safe_load(path.read_text(encoding="utf-8"))]
+    return []
+
+
+def candidates(line: str) -> list[Candidate]:
+    """Candidates for the last word of a command line; the word is empty after a space."""
+    from runner.commands.cli import COMMANDS
+
+    # PYTHONPATH=. runner …
+    words = list(itertools.dropwhile(lambda word: "=" in word, line.split()))[1:]
+    word = words.pop() if words and not line[-1:].isspace() else ""
+    with conf_folders.restore_folders_on_exit():
+        with suppress(ConfigError):
+            conf_folders.use(_folder(words))
+        matches = _candidates(word, words, COMMANDS)
+    return [(text, meaning) for text, meaning in matches if text.startswith(word)]
+
+
+def _folder(words: list[str]) -> str | None:
+    """The folder of own YAML that a command line names so far."""
+    folder = next(
+        (after for before, after in itertools.pairwise(words) if before in conf_folders.FLAGS), None
+    )
+    folder = next((w.partition("=")[2] for w in words if w.startswith("--config-dir=")), folder)
+    return None if folder is None else os.path.expanduser(folder)
+
+
+def _candidates(
+    word: str, words: list[str], commands: dict[str, tuple[str, str]]
+) -> list[Candidate]:
+    """``candidates`` before those that begin otherwise are dropped."""
+    matches: Iterable[Candidate]
+    if words and words[0] in commands:
+        matches = _argument(words[0], word, words[1:])
+    elif words and words[-1] in ("--cfg", "-c"):
+        matches = [("job", "the run's config"), ("hydra", "Hydra's own"), ("all", "both")]
+    elif word.startswith("-"):
+        matches = FLAGS
+    else:
+        matches = override_candidates(word, words)
+        if not words and "=" not in word:
+            matches = [
+                *((name, text[23:].strip()) for name, (_, text) in commands.items()),
+                *matches,
+            ]
+    return list(matches)
+
+
+def main(argv: list[str]) -> int:
+    """Prints a shell's script, or, asked by that script, the candidates for a line."""
+    if argv[1:2] == ["query"]:
+        for text, meaning in candidates(argv[2] if len(argv) > 2 else ""):
+            print(f"{text}\t{' '.join(meaning.split())}")
+        return 0
+    parser = Parser(
+        prog="runner completion",
+        description="Prints the script that makes the tab key complete commands, experiments, components, keys and "
+        'their values. bash and zsh: put  eval "$(runner completion bash)"  (or zsh) in ~/.bashrc or ~/.zshrc; '
+        "fish: runner completion fish > ~/.config/fish/completions/runner.fish",
+        epilog='Hydra\'s own completion, eval "$(runner -sc install=bash)", knows overrides only and loads Hydra at '
+        "every tab; install one of the two. Exit code 0, or 2 for a shell that is not known.",
+    )
+    parser.add_argument(
+        "shell", nargs="?", help=" | ".join(SCRIPTS) + " (default: the one in $SHELL)"
+    )
+    shell = parser.parse_args(argv[1:]).shell or Path(os.environ.get("SHELL", "")).name
+    if shell not in SCRIPTS:
+        raise ConfigError(f"completion: {shell or 'no shell'} is not one of {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
+    return 0

@@ -1,0 +1,43 @@
+"""User errors: one or two lines naming the key, the value and the fix, never a traceback."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+
+class RunnerError(Exception):
+    """Base of all errors of the runner: one to three lines that name the key and the fix."""
+
+
+class ConfigError(RunnerError):
+    """A mistake in what was asked for, found before any work."""
+
+
+class RunFailure(RunnerError):
+    """A run that cannot go on; what it had done is safe on disk."""
+
+
+class RunnerWarning(UserWarning):
+    """Python form of a message that the command line shows in a panel."""
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """``, did you mean X?`` or, when nothing is near, the words that exist."""
+    words = sorted(set(words))
+    lower = {name.lower(): name for name in reversed(words)}
+    near = get_close_matches(word, words, n=1, cutoff=0.6) or get_close_matches(
+        word.lower(), lower, n=1, cutoff=0.6
+    )
+    if near:
+        return f", did you mean {lower.get(near[0], near[0])}?"
+    listing = ", ".join(words[:12]) + (", …" if len(words) > 12 else "")
+    return f"; there are: {listing}" if words else ""
+
+
+def display_path(path: str | Path) -> str:
+    """A path as a message has it: from the present folder, where it lies below."""
+    within = os.path.relpath(path)
+    return str(path) if within.startswith("..") else within

@@ -1,0 +1,1 @@
+"""Terminal output of a run: its choice, its steps, its results."""

@@ -1,0 +1,223 @@
+"""Terminal output of a run: its choice as a tree, a result table, locations of its files.
+
+``progress`` shows its steps.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from runner.record.checks import tally
+from runner.terminal.printer import WIDE, announce, mean_and_se, note, out
+
+if TYPE_CHECKING:
+    from runner.compose.resolve import SignedConfig
+    from runner.tracking.handover import Handover
+PARTS = 20  # tasks or parameters in the table of results
+VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
+
+
+def show_composition(job: SignedConfig) -> None:
+    """The composed choice as a tree: each component with the keys it was given."""
+    settings = job.settings
+    tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
+    for role, name in job.choice.items():
+        if name:
+            _branch(tree, role, job.config[role])
+    run = {
+        k: getattr(settings, k)
+        for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
+    }
+    tree.add(_line("run", job.signature, "  ".join(f"{k}={v}" for k, v in run.items())))
+    out.print(tree)
+    for text in job.notes:
+        out.print(text, style="yellow")
+
+
+def _line(key: str, name: str, keys: str) -> Text:
+    """A branch of the tree."""
+    return Text.assemble((key, "cyan"), " ", (name, "bold"), "  ", (keys, "dim"))
+
+
+def _branch(
+    tree: Tree, key: str, values: Mapping[str, Any], above: Mapping[str, Any] | None = None
+) -> None:
+    """A component with its keys, and below it those that it holds, without what they share with
+    it."""
+    parts = []
+    key_texts = []
+    for k, v in values.items():
+        several = v if isinstance(v, list) else [v]
+        if several and all(isinstance(part, dict) and "name" in part for part in several):
+            parts += [(k, part) for part in several]
+        elif k != "name" and (above is None or k not in above or above[k] != v):
+            key_texts.append(f"{k}={v}")
+    branch = tree.add(_line(key, values["name"], "  ".join(key_texts)))
+    for k, part in parts:
+        _branch(branch, k, part, values)
+
+
+def show_facts(values: Mapping[str, str]) -> None:
+    """Facts about the data, on one line."""
+    facts = [Text.assemble((key, "cyan"), f" {value}") for key, value in values.items()]
+    out.print(Text("  ").join(facts))
+
+
+def show_result(
+    job: SignedConfig,
+    result: Mapping[str, list[float]],
+    printed: Mapping[str, str] | None = None,
+    reason: str = "",
+) -> None:
+    """Mean and standard error of every headline metric; metrics by task in one row per task."""
+    n = max((len(v) for v in result.values()), default=0)
+    repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
+    headline = {k: v for k, v in result.items() if "/" not in k}
+    parts = sorted(
+        {k.split("/", 1)[1] for k in result if "/" in k},
+        key=list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k)).index,
+    )
+    names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
+    choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
+    out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
+
+    def cell(name: str) -> str:
+        values = result.get(name, [])
+        return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
+
+    ours = list[Row]()
+    theirs = list[Row]()
+    if headline:
+        ours.append((Text("all", "bold"), [Text(cell(name), "bold") for name in names]))
+    for part in parts[:PARTS]:
+        ours.append((part, [cell(f"{name}/{part}") for name in names]))
+    if printed:
+        theirs.append(("published", [printed.get(name, "") for name in names]))
+        for part in parts[:PARTS]:
+            theirs.append(
+                (f"{part}, published", [printed.get(f"{name}/{part}", "") for name in names])
+            )
+        theirs = [row for row in theirs if any(row[1])]
+    rows = [*ours, *theirs]
+    every = range(len(names))
+    overall_only = [k for k in every if not any(f"{names[k]}/{part}" in result for part in parts)]
+    if len(names) <= WIDE:
+        out.print(_beside(rows, names, every, sections=len(ours)))
+    elif len(rows) <= WIDE:  # more metrics than fit beside each other
+        out.print(_below(rows, names, every))
+    else:  # and more parts than fit too: metrics that have no parts are a list of their own
+        overall_rows = [*ours[: bool(headline)], *(row for row in theirs if row[0] == "published")]
+        if overall_only:
+            out.print(_below(overall_rows, names, overall_only))
+        out.print(
+            _beside(rows, names, [k for k in every if k not in overall_only], sections=len(ours))
+        )
+    if len(parts) > PARTS:
+        out.print(
+            f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
+        )
+    if printed and reason:
+        out.print(f"published {reason}", style="yellow")
+
+
+Cell = str | Text
+Row = tuple[Cell, Sequence[Cell]]  # label, a cell for every metric
+
+
+def _beside(rows: list[Row], names: list[str], which: Iterable[int], sections: int) -> Table:
+    """A column for each of the metrics; a rule after the first ``sections`` rows."""
+    table = Table()
+    which = list(which)
+    for name in ("", *(names[k] for k in which)):
+        table.add_column(name, justify="right" if name else "left")
+    for i, (label, cells) in enumerate(rows):
+        table.add_row(label, *(cells[k] for k in which), end_section=i == sections - 1)
+    return table
+
+
+def _below(rows: list[Row], names: list[str], which: Iterable[int]) -> Table:
+    """A row for each of the metrics."""
+    table = Table()
+    for label in ("", *(label for label, _ in rows)):
+        table.add_column(label, justify="right" if label else "left")
+    for k in which:
+        table.add_row(names[k], *(cells[k] for _, cells in rows))
+    return table
+
+
+def show_attack_checks(file: Path, replicates: int) -> None:
+    """Show the checks of a security evaluation, from its table ``attack_checks``."""
+    if not file.exists():
+        return
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows = [
+            row | {"passed": {"True": True, "False": False}.get(row["passed"])}
+            for row in csv.DictReader(lines)
+        ]
+    suffix = f", first of {replicates} replicates" if replicates > 1 else ""
+    show_checks("checks of the security evaluation", rows, suffix)
+
+
+def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> None:
+    """Show checks and their subject: one line each, cut to the terminal's width."""
+    verdict = "passed" if [row["passed"] for row in rows] == [True] else tally(rows)
+    style = "red" if any(row["passed"] is False for row in rows) else ""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    words = [VERDICTS[row["passed"]] for row in rows]
+    first = max((len(word) for word, _ in words), default=6)
+    table.add_column(no_wrap=True, min_width=first)
+    rest = out.width - first - 4  # beside the verdict
+    check = min(max((len(row["check"]) for row in rows), default=0), rest * 3 // 5)
+    for width in (check, rest - check):
+        table.add_column(no_wrap=True, overflow="ellipsis", max_width=width)
+    for (word, colour), row in zip(words, rows, strict=True):
+        table.add_row(Text(word, colour), row["check"], row["detail"])
+    out.print(Text.assemble("\n", (title, "bold"), of, ": ", (verdict, style)))
+    out.print(table)
+
+
+def show_whereabouts(
+    folder: Path,
+    handover: Handover | None,
+    artefacts: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+) -> None:
+    """Show where everything was written, what could not be, and how to view it."""
+    figures = sorted((folder / "figures").glob("*.png"))
+    out.print(f"record   {folder}")
+    if figures:
+        out.print(f"figures  {', '.join(f.name for f in figures)} in {folder / 'figures'}")
+    for name in artefacts:
+        out.print(f"file     {folder / name}")
+    for line in left_out:
+        note(line)
+    if handover is None:
+        return
+    if announce_trouble(handover):
+        return
+    if handover.complete:
+        out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui")
+    else:
+        out.print(
+            "MLflow   is still being told, in the background (runner sync waits for it); look at it with: runner ui",
+        )
+
+
+def announce_trouble(handover: Handover | None) -> bool:
+    """Says what kept a run from MLflow, if anything did."""
+    if handover is None or not (trouble := handover.trouble):
+        return False
+    announce(
+        "MLflow was not reached",
+        f"{trouble}\nNothing is lost: the record above is complete; runner sync pushes it later, to what MLFLOW_TRACKING_URI "
+        "then names.",
+    )
+    return True

@@ -1,1 +1,0 @@
-"""``runner new``: a user's own component, experiment or study, which runs unchanged."""

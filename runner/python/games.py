@@ -1,0 +1,151 @@
+"""Our games as parallel environments of PettingZoo, for whoever learns to play them elsewhere.
+
+    from runner.python.games import parallel_env
+
+    env = parallel_env("coin_game", size=3)
+    observations, _ = env.reset(seed=0)
+
+Importing this takes PettingZoo (pip install pettingzoo gymnasium)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Discrete
+from omegaconf import OmegaConf
+from pettingzoo import ParallelEnv
+
+from components import registry
+from components.contracts.games import ChangingEnvironment
+from components.contracts.roles import Setting
+from components.games.environments.game import Game
+from runner.compose.build import build_component
+from runner.compose.parts import expand_component
+from runner.disk import conf_folders
+from runner.disk.read_yaml import reading
+from runner.disk.yaml_limits import check_file
+from runner.errors import ConfigError, nearest
+from runner.execution.rng import Streams
+
+AGENT_NAME = "decision_maker"
+Observations = dict[str, np.ndarray]
+
+
+class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
+    """One game of a dataset (R = 1): players ``decision_maker``, ``opponent_1``, …, who all observe
+    the features of the state.
+
+    An episode is one of ours, truncated at the horizon; where ours begins where the one before
+    ended (rounds of a matrix game), it is all ``episodes`` of them, truncated after the last.
+    Third parties have no seat: nobody taxes.  ``reset`` without a seed goes on with the random
+    numbers of before, or begins with some that nobody chose."""
+
+    def __init__(self, game: Game) -> None:
+        world = game.environment
+        self.metadata = {"name": game.name, "render_modes": []}
+        self.possible_agents = [
+            AGENT_NAME,
+            *(f"opponent_{m}" for m in range(1, len(world.n_threats) + 1)),
+        ]
+        self.agents: list[str] = []
+        # in an episode here
+        self.moves = world.horizon * (game.episodes if world.continuing else 1)
+        self._world = world
+        self._generator = torch.Generator()
+        self._seeded = False
+        self._made = 0
+        self._s = world.reset(1, torch.Generator())
+        width = world.features(self._s).shape[1]
+        sizes = zip(self.possible_agents, (world.n_actions, *world.n_threats), strict=True)
+        self._acts: dict[str, Discrete] = {agent: Discrete(n) for agent, n in sizes}
+        self._sees = {
+            agent: Box(-np.inf, np.inf, (width,), np.float64) for agent in self.possible_agents
+        }
+
+    def observation_space(self, agent: str) -> Box:
+        return self._sees[agent]
+
+    def action_space(self, agent: str) -> Discrete:
+        return self._acts[agent]
+
+    def _observe(self) -> Observations:
+        features = self._world.features(self._s)[0].double().numpy()
+        return {agent: features.copy() for agent in self.agents}
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, dict[str, Any]]]:
+        """Begins an episode; there are no ``options``."""
+        if seed is not None:
+            self._generator.manual_seed(seed)
+        elif not self._seeded:
+            self._generator.seed()
+        self._seeded = True
+        self._made, self.agents = 0, list(self.possible_agents)
+        self._s = self._world.reset(1, self._generator)
+        return self._observe(), {agent: {} for agent in self.agents}
+
+    def step(
+        self, actions: dict[str, int]
+    ) -> tuple[
+        Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
+    ]:
+        """One move of all players.
+
+        Raises:
+            ValueError: before ``reset`` or after the end, or an action is missing or not in its space."""
+        if not self.agents:
+            raise ValueError("the episode is over, or none has begun: call reset()")
+        for agent in self.agents:
+            if not self._acts[agent].contains(actions.get(agent)):
+                raise ValueError(
+                    f"{agent}: {actions.get(agent)!r} is no action of {self._acts[agent]}"
+                )
+        a, *b = (int(actions[agent]) for agent in self.agents)
+        rules = self._world
+        if isinstance(rules, ChangingEnvironment):
+            rules = rules.at(self._made // rules.horizon if rules.continuing else 0)
+        outcome = rules.step(self._s, torch.tensor([a]), torch.tensor([b]), self._generator)
+        self._s, self._made = outcome.s_next, self._made + 1
+        over = outcome.done is not None and bool(outcome.done)
+        cut = not over and self._made >= self.moves
+        agents = self.agents
+        gains = [float(outcome.r_a), *map(float, outcome.r_b[0])]
+        observations = self._observe()
+        if over or cut:
+            self.agents = []
+        return (
+            observations,
+            dict(zip(agents, gains, strict=True)),
+            dict.fromkeys(agents, over),
+            dict.fromkeys(agents, cut),
+            {agent: {} for agent in agents},
+        )
+
+
+def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
+    """The game of a dataset, with the defaults of its YAML but for some keys, as a parallel
+    environment.
+
+    Raises:
+        ConfigError: there is no game of that name, or what is wrong with a key."""
+    games = [
+        name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"
+    ]
+    file = conf_folders.find("dataset", game)
+    if game not in games or file is None:
+        raise ConfigError(f"{game}: no such game{nearest(game, games)}")
+    with reading(file):
+        check_file(file)
+        defaults: Any = OmegaConf.to_container(OmegaConf.load(file))
+    dataset: Any = build_component(
+        "dataset", expand_component("dataset", defaults | keys, "dataset"), "dataset"
+    )
+    return GameAsParallelEnv(
+        dataset.load(
+            Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
+        )
+    )

@@ -1,0 +1,338 @@
+"""``runner compare``: what differs between recorded runs, and their results side by side, from the
+records on disk."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.metrics.names import better
+from runner.errors import ConfigError
+from runner.record.checks import failed_checks, verdict
+from runner.record.code import has_changes
+from runner.record.facts import UnreadableRecordError, load_facts, read_config
+from runner.record.lines import readable_lines
+from runner.record.outcomes import McNemar, compare_outcomes
+from runner.record.record import find
+from runner.statistics.standard_error import mean_se
+from runner.terminal.arguments import Parser
+from runner.terminal.streams import is_terminal
+from runner.terminal.tables import print_table
+
+ABSENT = "—"
+Row = list[str]
+
+
+@dataclass(frozen=True)
+class ComparedRecord:
+    """A record as it is compared: facts, flat config, and one value per replicate of every
+    metric."""
+
+    folder: Path
+    facts: dict[str, Any]
+    config: dict[str, str]
+    result: dict[str, list[float]]
+    step: int | None  # last evaluation of a run that is not done; None: the result is final
+
+    @property
+    def label(self) -> str:
+        return self.facts["signature"][:8]
+
+
+def flat(values: Any, prefix: str = "") -> dict[str, str]:
+    """Dotted keys and values as YAML writes them."""
+    out: dict[str, str] = {}
+    for key, value in values.items() if isinstance(values, dict) else []:
+        if isinstance(value, dict) and value:
+            out |= flat(value, f"{prefix}{key}.")
+        else:
+            out[f"{prefix}{key}"] = (
+                "null"
+                if value is None
+                else str(value).lower()
+                if isinstance(value, bool)
+                else str(value)
+            )
+    return out
+
+
+def last_evaluation(folder: Path) -> tuple[dict[str, list[float]], int | None]:
+    """Metrics of each replicate's last evaluation, and the step of the newest one."""
+    lines = [line for line in readable_lines(folder) if line["phase"] != "train"]
+    newest = {line["replicate"]: line for line in lines}
+    result: dict[str, list[float]] = {}
+    for _, line in sorted(newest.items()):
+        for name, value in line["metrics"].items():
+            result.setdefault(name, []).extend(value if isinstance(value, list) else [value])
+    return result, lines[-1]["step"] if lines else None
+
+
+def load(folder: Path) -> ComparedRecord:
+    """A run's record.
+
+    Raises:
+        ConfigError: its run.json or config.yaml is damaged; an ``UnreadableRecordError``: this user may not read them.
+    """
+    hint = "; give the run's own command again"
+    try:
+        facts = load_facts(folder)
+        config = read_config(folder)
+    except PermissionError as error:
+        raise UnreadableRecordError(folder, error) from None
+    except ConfigError as error:
+        raise ConfigError(f"{error}{hint}") from None
+    if facts is None:
+        raise ConfigError(f"{folder}: its run.json is damaged{hint}")
+    result, step = (facts["result"], None) if facts.get("result") else last_evaluation(folder)
+    return ComparedRecord(folder, facts, flat(config), result, step)
+
+
+# ---- what differs -----------------------------------------------------------------------------------------------------
+def _code(facts: dict[str, Any]) -> str:
+    git = facts.get("git") or {}
+    return git.get("sha", "")[:8] + (" + changes" if has_changes(git) else "")
+
+
+def _duration(facts: dict[str, Any]) -> str:
+    return f"{facts.get('seconds') or 0:.1f} s"
+
+
+FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "state": lambda f: f["state"],
+    "data": lambda f: str(f.get("data")),
+    "experiment": lambda f: str(f.get("experiment")),
+    "checks": lambda f: verdict(f) or ABSENT,
+    "ended": lambda f: str(f.get("ended") or ABSENT),
+    "took": _duration,
+    "code": _code,
+    "threads": lambda f: str(f.get("threads")),
+    "processor": lambda f: str(
+        (f.get("hardware") or {}).get("gpu") or (f.get("hardware") or {}).get("cpu") or ""
+    ),
+}
+ALWAYS_SHOWN_FACTS = ("state", "data", "took")
+
+
+def fact_rows(runs: list[ComparedRecord]) -> list[Row]:
+    """State, data and duration, and the other facts that differ."""
+    table = {name: [getter(run.facts) for run in runs] for name, getter in FACTS.items()}
+    versions = sorted({package for run in runs for package in run.facts.get("versions") or {}})
+    table |= {
+        p: [(run.facts.get("versions") or {}).get(p, ABSENT) for run in runs] for p in versions
+    }
+    return [
+        [name, *values]
+        for name, values in table.items()
+        if name in ALWAYS_SHOWN_FACTS or len(set(values)) > 1
+    ]
+
+
+def config_rows(runs: list[ComparedRecord], everything: bool) -> list[Row]:
+    """Keys with different values (or all keys), in the order of the first config with them."""
+    keys = dict.fromkeys(key for run in runs for key in run.config)
+    rows = [[key, *(run.config.get(key, ABSENT) for run in runs)] for key in keys]
+    return [row for row in rows if everything or len(set(row[1:])) > 1]
+
+
+# ---- results ----------------------------------------------------------------------------------------------------------
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else str(value)
+
+
+def _cell(values: list[float] | None) -> str:
+    if not values:
+        return ABSENT
+    mean, se = mean_se(values)
+    return (
+        f"{_number(mean)} ± {_number(se)} (n={len(values)})" if len(values) > 1 else _number(mean)
+    )
+
+
+def are_paired(a: ComparedRecord, b: ComparedRecord) -> bool:
+    """True if replicate r of both runs saw the same data and the same random streams."""
+    return (a.facts["seed"], a.facts["data"]) == (
+        b.facts["seed"],
+        b.facts["data"],
+    ) and None is a.step is b.step
+
+
+def difference(a: list[float], b: list[float], paired: bool) -> str:
+    """b − a: mean ± SE, over pairs where replicates are paired, otherwise √(SE_a² + SE_b²)."""
+    if paired and len(a) == len(b) > 1:
+        mean, se = mean_se([y - x for x, y in zip(a, b, strict=True)])
+        return f"{_number(mean)} ± {_number(se)} (paired)"
+    (mean_a, se_a), (mean_b, se_b) = mean_se(a), mean_se(b)
+    text = _number(mean_b - mean_a)
+    return text if len(a) == 1 or len(b) == 1 else f"{text} ± {_number(math.hypot(se_a, se_b))}"
+
+
+def rows_test(a: ComparedRecord, b: ComparedRecord, metric: str) -> McNemar | None:
+    """McNemar's test over test labels of two runs of one replicate each that are paired; None: they
+    do not keep them."""
+    is_unreplicated = all(len(run.result.get(metric) or ()) == 1 for run in (a, b))
+    return (
+        compare_outcomes(a.folder, b.folder, metric)
+        if is_unreplicated and are_paired(a, b)
+        else None
+    )
+
+
+def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
+    """All metrics that a run has, headline metrics first."""
+    return sorted(
+        dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name
+    )
+
+
+def directions(rows: list[Row]) -> list[Row]:
+    """The rows with the direction of each score next to its name, for display at a terminal."""
+    arrows = {"higher": " ↑", "lower": " ↓", None: ""}
+    return [[f"{name}{arrows[better(name)]}", *cells] for name, *cells in rows]
+
+
+def result_rows(runs: list[ComparedRecord]) -> list[Row]:
+    """Each metric's mean ± SE in every run."""
+    return [[name, *(_cell(run.result.get(name)) for run in runs)] for name in metrics_of(runs)]
+
+
+def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
+    """Each metric's difference of every run from the first; where replicates are paired and five or
+    more, p of the two-sided signed-rank test, and of several runs also p after Holm's correction
+    for their number; of single replicates p of McNemar's exact test, where the outcomes of test
+    labels are kept."""
+    from runner.statistics.paired_tests import compare, holm, scores_by_replicate
+
+    first = runs[0]
+    others = runs[1:]
+    rows = []
+    for name in metrics_of(runs):
+        row = [name]
+        tested = {}
+        for run in others:
+            a = first.result.get(name)
+            b = run.result.get(name)
+            if a and b and are_paired(first, run) and len(a) == len(b) > 1:
+                tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a), None)
+        corrected = holm(tested)
+        for run in others:
+            a = first.result.get(name)
+            b = run.result.get(name)
+            text = difference(a, b, are_paired(first, run)) if a and b else ABSENT
+            if exact := rows_test(first, run, name):
+                text += f", {exact}"
+            pair = corrected.get(run.label)
+            if pair is not None and not math.isnan(pair.p_worse):
+                after = f" (Holm {pair.p_holm:.2g})" if len(tested) > 1 else ""
+                text += f", p {pair.p_worse:.2g}{after}"
+            row.append(text)
+        rows.append(row)
+    return rows
+
+
+def warnings(runs: list[ComparedRecord]) -> list[str]:
+    """Warnings that the results are not directly comparable."""
+    messages = []
+    data = list(dict.fromkeys(run.facts["data"] for run in runs))
+    if len(data) > 1:
+        messages.append(f"different data ({', '.join(data)}): the results do not compare")
+    if len({bool(run.facts.get("smoke")) for run in runs}) > 1:
+        messages.append("some are smoke runs (tiny data, few steps): the results do not compare")
+    for run in runs:
+        if names := failed_checks(run.facts):
+            messages.append(
+                f"{run.label} failed checks ({'; '.join(names)}): its results are not to be trusted as they are"
+            )
+        if run.facts["state"] != "done":
+            description = "shown is its result" if run.result else "it has no evaluation yet"
+            description = (
+                description if run.step is None else f"shown is its evaluation at step {run.step}"
+            )
+            messages.append(f"{run.label} is {run.facts['state']}: {description}")
+    return messages
+
+
+def main(argv: list[str]) -> int:
+    """Compares the runs named; exit code 0, or 2 when one cannot be found or read."""
+    parser = Parser(
+        prog="runner compare",
+        description="Shows what differs between recorded runs (configuration, data, code, versions) and their results "
+        "side by side: mean ± standard error over replicates (on a terminal ↑ marks scores that are better the higher, ↓ the "
+        "lower), and the difference of each from the first, with p of "
+        "the two-sided signed-rank test where replicates are paired (the same seed and data) and five or more, "
+        "corrected for their number (Holm) where several runs are compared. Of runs of one replicate under attack, p of "
+        "McNemar's exact test over the test labels that one alone predicts rightly.",
+        epilog="Reads the records on disk, needs no MLflow. Not on a terminal, rows are tab-separated: "
+        "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
+    )
+    parser.add_argument(
+        "run", nargs="+", help="folder of a run, or the beginning of its signature; two or more"
+    )
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="show every key of the configurations, not the differences",
+    )
+    arguments = parser.parse_args(argv[1:])
+    if len(arguments.run) < 2:
+        raise ConfigError(f"compare: give two runs or more, not {len(arguments.run)}")
+    runs = _readable(arguments.run, Path(arguments.output_dir))
+    labels = [run.label for run in runs]
+    config = config_rows(runs, arguments.all)
+    _section("run", "", labels, fact_rows(runs))
+    _section("config", "no difference" if not config else "", labels, config)
+    results = result_rows(runs)
+    apart = difference_rows(runs)
+    if is_terminal(sys.stdout):
+        results = directions(results)
+        apart = directions(apart)
+    if len(runs) == 2:  # one column more
+        _section(
+            "result",
+            "none has a result yet",
+            [*labels, "difference"],
+            _side_by_side(results, apart),
+        )
+    else:
+        _section("result", "none has a result yet", labels, results)
+        _section(f"less {labels[0]}", "none has a result yet", labels[1:], apart)
+    for line in warnings(runs):
+        print(f"note: {line}", file=sys.stderr)
+    return 0
+
+
+def _readable(names: list[str], output_dir: Path) -> list[ComparedRecord]:
+    """The runs that this user may read, the others named in a line.
+
+    Raises:
+        ConfigError: fewer than two are left, or one is damaged or not there."""
+    runs = []
+    for name in names:
+        try:
+            runs.append(load(find(name, output_dir)))
+        except UnreadableRecordError as error:
+            print(f"note: left out: {error}", file=sys.stderr)
+    if len(runs) < 2:
+        raise ConfigError(
+            f"compare: {len(runs)} of {len(names)} runs can be read; give two or more that can"
+        )
+    return runs
+
+
+def _side_by_side(results: list[Row], apart: list[Row]) -> list[Row]:
+    return [[*result, *difference[1:]] for result, difference in zip(results, apart, strict=True)]
+
+
+def _section(name: str, empty: str, labels: list[str], rows: list[Row]) -> None:
+    if sys.stdout.isatty() and not rows:
+        print(f"{name}: {empty}")
+        return
+    print_table(
+        name, ("", *labels), rows if sys.stdout.isatty() else [[name, *row] for row in rows]
+    )

@@ -1,0 +1,1 @@
+"""Standard errors, paired tests, comparison with published numbers."""

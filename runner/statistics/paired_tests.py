@@ -1,0 +1,208 @@
+"""Mean and standard error over replicates, paired comparisons, and verdicts.
+
+A verdict judges a published number.
+
+Replicates are paired if they share seed and index: they then saw the same training rows
+and the same random streams.  Rows of a column that are tested together are corrected
+for their number by Holm (1979): each p is given with its corrected value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from components.metrics.names import ScoreDirection
+from runner.statistics.published import PublishedNumber
+from runner.statistics.standard_error import mean_se
+
+Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
+LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
+MIN_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing could be told apart
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean and SE over the finite replicates; ``lost`` counts the others."""
+
+    mean: float
+    se: float | None  # None: one replicate has no SE
+    n: int
+    lost: int = 0
+    low: float = math.nan  # the least and the largest
+    high: float = math.nan
+
+
+def summarise(values: Iterable[float]) -> Summary:
+    """Summary of the finite values."""
+    all_values = list(values)
+    finite = [float(v) for v in all_values if math.isfinite(v)]
+    if not finite:
+        return Summary(math.nan, None, 0, len(all_values))
+    mean, se = mean_se(finite)
+    return Summary(
+        mean,
+        se if len(finite) > 1 else None,
+        len(finite),
+        len(all_values) - len(finite),
+        min(finite),
+        max(finite),
+    )
+
+
+def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
+    """Median and interquartile range of the finite values.
+
+    NaN if there are no values; no range for a single one.
+    """
+    finite = [float(v) for v in values if math.isfinite(v)]
+    if len(finite) < 2:
+        return (finite[0] if finite else math.nan), None
+    low, median, high = np.quantile(finite, [0.25, 0.5, 0.75])
+    return float(median), float(high - low)
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided
+    Wilcoxon), or, where neither side is the better one, of "a differs" (two-sided)."""
+
+    difference: float
+    se: float | None
+    n: int
+    p_worse: float  # NaN with fewer than 5 pairs
+    # corrected for all that it was tested with; NaN as above, or not corrected yet
+    p_holm: float = math.nan
+
+    @property
+    def in_se(self) -> float:
+        """The difference in its own standard errors."""
+        if self.se is None:
+            return math.nan
+        if self.se == 0.0:
+            return 0.0 if self.difference == 0.0 else math.copysign(math.inf, self.difference)
+        return self.difference / self.se
+
+
+def scores_by_replicate(values: Iterable[float]) -> dict[tuple[int, int], float]:
+    """Scores by replicate where all are of one seed."""
+    return {(0, r): value for r, value in enumerate(values)}
+
+
+def compare(a: Values, b: Values, better: ScoreDirection | None) -> PairedDifference:
+    """Differences a − b over the replicates that both have.
+
+    ``better`` None: neither side is, and the test has two sides.
+
+    The signed-rank statistic is Wilcoxon's (1945), exact for samples as small as ours;
+    pairs that are equal carry no sign and are left out.
+    """
+    keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
+    d = np.array([a[k] - b[k] for k in keys])
+    summary = summarise(d)
+    p = math.nan
+    if d.size >= MIN_PAIRS:
+        worse = "two-sided" if better is None else "greater" if better == "lower" else "less"
+        p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0], alternative=worse).pvalue)
+    return PairedDifference(summary.mean, summary.se, summary.n, p)
+
+
+def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
+    """The same comparisons with p corrected for how many they are, those that have a p: the i-th
+    smallest of m, i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
+
+    Source: Holm (1979)."""
+    tested = sorted(
+        (pair.p_worse, name) for name, pair in pairs.items() if not math.isnan(pair.p_worse)
+    )
+    corrected = dict(pairs)
+    largest = 0.0
+    for i, (p, name) in enumerate(tested):
+        largest = max(largest, min(1.0, p * (len(tested) - i)))
+        corrected[name] = replace(pairs[name], p_holm=largest)
+    return corrected
+
+
+def best(
+    rows: Mapping[str, Values], better: ScoreDirection | None, level: float = LEVEL
+) -> set[str]:
+    """The row with the best mean and every row not significantly worse than it: what the papers
+    print in bold.
+
+    The tests of a column are corrected for their number (Holm): of m rows none is told from the
+    best by chance in more than ``level`` of all columns.  Rows of fewer than 5 replicates, which
+    nothing can be told apart from, stay out of it. Empty where neither side is better, when fewer
+    than two rows are left, when one of them shares too few replicates with the best, and when none
+    has enough for so many tests (n pairs have no p below 2⁻ⁿ: five can tell one row from the best,
+    not two)."""
+    summaries = {name: summarise(v.values()) for name, v in rows.items()}
+    means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS}
+    if len(means) < 2 or better is None:
+        return set()
+    top = (min if better == "lower" else max)(means, key=lambda name: means[name])
+    against = holm({name: compare(rows[name], rows[top], better) for name in means if name != top})
+    if any(math.isnan(pair.p_worse) for pair in against.values()):
+        return set()
+    if all(len(against) * 0.5**pair.n > level for pair in against.values()):
+        return set()
+    return {top} | {name for name, pair in against.items() if pair.p_holm > level}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Ours against the published value: a word, the difference in SE, and why where the word needs
+    it."""
+
+    word: Literal[
+        "agrees", "better", "worse", "differs", "not comparable", "not run", "not published"
+    ]
+    in_se: float | None = None  # (ours − published)/√(SE² + SE²)
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.why})" if self.why else self.word
+
+
+def judge(
+    published: PublishedNumber | None,
+    ours: Summary | None,
+    better: ScoreDirection | None,
+    reason: str = "",
+) -> Verdict:
+    """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason``
+    is why the two cannot be compared (or why ours is missing).
+
+    A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A
+    number of a single run agrees where it lies among ours, however they are spread: of n + 1 alike
+    it is the least or the largest with probability 2/(n + 1).  Where the table says ``within``, it
+    also agrees if our mean is as near as that."""
+    if ours is None:
+        return Verdict("not run", why=reason)
+    if published is None:
+        return Verdict("not published", why=reason)
+    if ours.n == 0:
+        return Verdict("not comparable", why=reason or "no replicate gave a finite score")
+    if ours.se is None:
+        return Verdict("not comparable", why=reason or "one replicate has no standard error")
+    # one of ours has this standard deviation
+    of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0
+    combined = math.hypot(max(published.uncertainty, of_a_run), ours.se)
+    in_se = (ours.mean - published.mean) / combined
+    if reason:
+        return Verdict("not comparable", in_se, reason)
+    note = (
+        f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
+    )
+    among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
+    if published.within is not None and abs(ours.mean - published.mean) <= published.within:
+        among = True
+    if among if published.one_run else abs(in_se) <= 2.0:
+        return Verdict("agrees", in_se, note)
+    if better is None:
+        return Verdict("differs", in_se, note)
+    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, note)

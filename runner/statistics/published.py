@@ -1,0 +1,237 @@
+"""Numbers printed in papers: ``conf/published/*.yaml``.
+
+Each table has its place in the paper, its data and its protocol.
+
+Parentheses after a mean contain a standard error, a standard deviation or an
+interquartile range over runs, as the table's ``spread`` says; verdicts take the
+standard error that follows from it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from components.metrics.names import ScoreDirection
+from runner.disk import conf_folders
+from runner.disk.read_yaml import reading
+from runner.disk.yaml_limits import read_yaml
+from runner.errors import ConfigError, display_path, nearest
+
+_PRINTED_NUMBER_PATTERN = re.compile(r"^(-?\d+(?:\.(\d+))?)(?:\((\d+(?:\.\d+)?)\))?$")
+Spread = Literal["se", "sd", "iqr"]
+SPREADS: dict[Spread, str] = {
+    "se": "standard errors",
+    "sd": "standard deviations",
+    "iqr": "interquartile ranges",
+}
+IQR_IN_SD = 2 * NormalDist().inv_cdf(0.75)  # 1.349 standard deviations, of a Gaussian
+
+
+@dataclass(frozen=True)
+class PublishedNumber:
+    """``0.15(0.1)`` as printed: mean, spread over runs (None where none is printed), half a unit of
+    the last digit."""
+
+    text: str
+    mean: float
+    spread: float | None
+    rounding: float
+    in_se: float = 1.0  # standard errors in a unit of the spread
+    one_run: bool = False  # it is to be laid beside each of ours, not beside their mean
+    # of one run: how near to it our mean agrees, wherever the others lie
+    within: float | None = None
+
+    @classmethod
+    def parse(
+        cls, text: str, in_se: float = 1.0, one_run: bool = False, within: float | None = None
+    ) -> PublishedNumber:
+        """Reads ``mean`` or ``mean(spread)``.
+
+        Raises:
+            ValueError: the text is neither.
+        """
+        match = _PRINTED_NUMBER_PATTERN.match(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not a number printed as mean(spread)")
+        mean = match.group(1)
+        decimals = len(match.group(2) or "")
+        spread = match.group(3)
+        return cls(
+            text,
+            float(mean),
+            None if spread is None else float(spread),
+            0.5 * 10.0**-decimals,
+            in_se,
+            one_run,
+            within,
+        )
+
+    @property
+    def se(self) -> float | None:
+        """The standard error of the mean; None where no spread is printed."""
+        return None if self.spread is None else self.spread * self.in_se
+
+    @property
+    def uncertainty(self) -> float:
+        """The SE, or half a unit of the mean's last digit where that is larger: ``0.89(0.00)`` is
+        not known exactly."""
+        return max(self.se or 0.0, self.rounding)
+
+
+class Published(BaseModel):
+    """One printed table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str
+    source: str
+    where: str
+    caption: str
+    metric: str
+    # of scores that have no direction of their own (components.metrics.names)
+    better: ScoreDirection | None = None
+    # a result on data of another name is shown beside, never compared; several: a column each
+    data: str | list[str]
+    runs: PositiveInt | None  # that the means and the spreads are over; null: not said
+    spread: Spread | None  # what stands in parentheses; null: nothing does
+    rows: str = "model"  # what a row is of a run: a role, or a dotted key of the config
+    # the same for a column; or {column as printed: metric of one run}
+    columns: str | dict[str, str]
+    protocol: str
+    bold: str | None = None
+    note: str | None = None
+    within: PositiveFloat | None = (
+        None  # of numbers of one run: a difference of our mean that is none, in the metric's units
+    )
+    not_comparable: str | None = None  # why no result of ours can be compared, whatever its data
+    values: dict[str, dict[str, PublishedNumber]]  # row -> column -> number
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _parse_values(
+        cls, values: dict[str, dict[Any, Any]], info: ValidationInfo
+    ) -> dict[str, dict[str, PublishedNumber]]:
+        spread = info.data.get("spread")
+        runs = info.data.get("runs")
+        in_se = 1.0
+        if spread in ("sd", "iqr") and runs:
+            in_se = (1 if spread == "sd" else 1 / IQR_IN_SD) / math.sqrt(runs)
+        one = runs == 1
+        return {
+            m: {
+                str(c): PublishedNumber.parse(str(v), in_se, one, info.data.get("within"))
+                for c, v in row.items()
+            }
+            for m, row in values.items()
+        }
+
+    @model_validator(mode="after")
+    def _check_references(self) -> Published:
+        if self.within is not None and self.runs != 1:
+            raise ValueError(
+                f"within: {self.within} is of numbers of one run; write runs: 1, or leave it out"
+            )
+        printed = {n.spread is not None for row in self.values.values() for n in row.values()}
+        if self.spread in ("sd", "iqr") and self.runs is None:
+            raise ValueError(
+                f"spread: {self.spread} is of one run; say with runs of how many, for a standard error"
+            )
+        if printed == {True} and self.spread is None:
+            raise ValueError("spread: something is printed in parentheses; say se, sd or iqr")
+        if printed == {False} and self.spread is not None:
+            raise ValueError(
+                f"spread: {self.spread}, but nothing is printed in parentheses; write null"
+            )
+        return self
+
+    @property
+    def parentheses(self) -> str:
+        """Meaning of the number in parentheses, in words; empty if there are no parentheses."""
+        if self.spread is None:
+            return ""
+        over = f" of {self.runs} runs" if self.runs else ""
+        verdict_note = (
+            ""
+            if self.spread == "se"
+            else ", from which verdicts take the standard error of the mean"
+        )
+        return f"{SPREADS[self.spread]}{over}{verdict_note}"
+
+    @property
+    def data_label(self) -> str:
+        """Its data in words."""
+        return self.data if isinstance(self.data, str) else " and ".join(self.data)
+
+    def is_comparable_on(self, data: str) -> bool:
+        """True if a result on data of this name can be compared with the table."""
+        return data == self.data if isinstance(self.data, str) else data in self.data
+
+    def number(self, row: object, column: object) -> PublishedNumber | None:
+        """Printed number in a row and a column (None: no number)."""
+        return self.values.get(str(row), {}).get(str(column))
+
+    def beside(self, config: dict[str, Any]) -> dict[str, str]:
+        """Printed numbers for one run, by metric, given the run's resolved config."""
+        row = _config_value(config, self.rows)
+        if isinstance(self.columns, dict):
+            numbers = {metric: self.number(row, column) for column, metric in self.columns.items()}
+        else:
+            numbers = {self.metric: self.number(row, _config_value(config, self.columns))}
+        return {metric: number.text for metric, number in numbers.items() if number is not None}
+
+
+def _config_value(config: dict[str, Any], key: str) -> Any:
+    """The value of a dotted key, the name where the key is a role; None: the config has no such
+    key."""
+    value: Any = config
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value.get("name") if isinstance(value, dict) else value
+
+
+def load_published(name: str) -> Published:
+    """The table ``conf/published/<name>.yaml``.
+
+    Raises:
+        ConfigError: the file does not exist, or it is not a valid table.
+    """
+    path = conf_folders.find("published", name)
+    if path is None:
+        raise ConfigError(
+            f"published={name}: no such table{nearest(name, conf_folders.names('published'))}"
+        )
+    try:
+        with reading(path):
+            return Published(**read_yaml(path))
+    except ValidationError as errors:
+        first = errors.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            f"{display_path(path)}: {where}: {first['msg'].removeprefix('Value error, ')}"
+        ) from None
+    except (TypeError, AttributeError):
+        raise ConfigError(f"{display_path(path)}: must hold keys and their values") from None
+
+
+def format_mean(mean: float, se: float | None, decimals: int = 2) -> str:
+    """``0.31(0.02)``, as the papers print it; more decimals of the SE where it would round to
+    nothing."""
+    if not math.isfinite(mean):
+        return "not finite"
+    if se is None or not math.isfinite(se):
+        return f"{mean:.{decimals}f}"
+    return f"{mean:.{decimals}f}({se:.{decimals}f})"

@@ -1,0 +1,116 @@
+"""The console, numbers as text, and panels for messages."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.segment import Segment
+from rich.text import Text
+
+from runner.errors import RunnerWarning
+from runner.statistics.standard_error import mean_se
+from runner.terminal.plain import plain
+from runner.terminal.streams import is_terminal
+
+if TYPE_CHECKING:
+    pass
+
+# columns of what is piped: it has no width of its own, and a line of it is never folded
+WIDEST = 10_000
+
+
+class PlainConsole(Console):
+    """Rich's console, for which words are words: no markup, no :emoji:, no escape sequence but its
+    own."""
+
+    def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None):
+        super().__init__(
+            stderr=stderr,
+            soft_wrap=soft_wrap,
+            width=width,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(plain(text), **how)  # before it is measured
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+
+out = PlainConsole(width=None if is_terminal(sys.stdout) else WIDEST)
+
+
+err = PlainConsole(stderr=True, soft_wrap=True)
+
+
+WIDE = 8  # columns that can be read beside each other
+
+
+def number(value: float) -> str:
+    """Four significant digits, without exponents for ordinary sizes."""
+    if not math.isfinite(value):
+        return str(value)
+    if 1e4 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 or value == 0 else f"{value:.3e}"
+
+
+def mean_and_se(values: Sequence[float]) -> str:
+    """Mean ± standard error; a single value has no standard error."""
+    mean, se = mean_se(values)
+    return f"{number(mean)} ± {number(se)}" if len(values) > 1 else number(mean)
+
+
+def complain(message: str) -> None:
+    """A user's mistake or a run's failure: plain lines on stderr."""
+    for line in message.splitlines():
+        err.print(line, style="bold red" if err.is_terminal else None)
+
+
+@contextmanager
+def suppress_output() -> Iterator[None]:
+    """Nothing is shown in here; what must not be overlooked is a warning of Python's."""
+    before = out.quiet
+    out.quiet = True
+    try:
+        yield
+    finally:
+        out.quiet = before
+
+
+def headline(title: str) -> None:
+    """A rule across the page, with words; whole where it is not read on a terminal."""
+    if not out.is_terminal:
+        out.print(f"{title} ───")
+        return
+    out.print(Rule(Text(title), align="left"), width=min(out.width, 100))
+
+
+def announce(title: str, message: str | Text, style: str = "yellow") -> None:
+    """Something that must not be overlooked, in a panel."""
+    if out.quiet:
+        warnings.warn(plain(f"{title}: {message}"), RunnerWarning, stacklevel=2)
+        return
+    out.print(Panel(message, title=Text(title), border_style=style, expand=False))
+
+
+def note(message: str) -> None:
+    """One line that must not be overlooked."""
+    if out.quiet:
+        warnings.warn(message, RunnerWarning, stacklevel=2)
+        return
+    out.print(Text(f"note     {message}", "yellow"))

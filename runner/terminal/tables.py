@@ -1,0 +1,54 @@
+"""Tables of words: drawn by rich on a terminal, tab-separated lines everywhere else (rich is
+imported only to draw)."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from runner.terminal.streams import is_terminal
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table with the first column in bold and unbroken; piped, one line per row without title and
+    header."""
+    if not is_terminal(sys.stdout):
+        for row in rows:
+            print("\t".join(row))
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from runner.terminal.printer import out
+
+    table = Table(
+        title=Text(title) if title else None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for i, column in enumerate(header):
+        table.add_column(column, style="bold" if i == 0 else None, overflow="fold", no_wrap=i == 0)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    out.print(table)
+
+
+def print_json(rows: Iterable[Mapping[str, object]]) -> None:
+    """Print the rows for ``--json``: one object per line.
+
+    Values with no JSON form (a path, a time) are text, NaN is null.
+    """
+    for row in rows:
+        print(json.dumps(_plain(row), ensure_ascii=False, default=str))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

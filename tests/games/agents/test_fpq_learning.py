@@ -1,0 +1,141 @@
+import pytest
+import torch
+from configured import component
+from scipy import integrate
+from small_games import (
+    Stationary,
+    draws,
+    friend_or_foe,
+    greedy,
+    invert,
+    mean_and_se,
+    play,
+    three_states,
+)
+from torch.nn.functional import one_hot
+
+from components.games.agents.fictitious_play import count, expected_values, mean_forecast
+
+
+@pytest.mark.parametrize("forget", [1.0, 0.8])
+def test_updates_are_equations_4_2_and_4_3_and_algorithm_4_4(forget):
+    game = three_states(replicates=3, episodes=60)
+    state, posterior = play(game, component("inference", "fpq_learning", forget=forget))
+    uniforms, threats = draws(game)
+    alpha, gamma, epsilon = 0.1, 0.8, 0.1
+    for i in range(3):
+        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]
+        counts = [[1.0] * 3 for _ in range(3)]
+
+        def psi(s, q=q, counts=counts):  # eq. (4.3)
+            return [
+                sum(q[s][a][b] * counts[s][b] / sum(counts[s]) for b in range(3)) for a in range(2)
+            ]
+
+        s = 0
+        for t in range(60):
+            a, b = invert(greedy(psi(s), epsilon), uniforms[t][i]), threats[t][i]
+            r, s_next = (
+                float(game.environment.reward_a[s, a, b]),
+                int(game.environment.transition[s, a, b]),
+            )
+            counts[s] = [forget * c for c in counts[s]]  # Algorithm 4.4, line 3
+            counts[s][b] += 1  # line 5
+            # eq. (4.2)
+            q[s][a][b] = (1 - alpha) * q[s][a][b] + alpha * (r + gamma * max(psi(s_next)))
+            s = s_next
+        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+        torch.testing.assert_close(state.mind.counts[i], torch.tensor(counts, dtype=torch.float64))
+        torch.testing.assert_close(posterior.values[i], torch.tensor(psi(s), dtype=torch.float64))
+
+
+def test_without_forgetting_the_forecast_is_the_mean_of_the_conjugate_posterior():
+    """Dirichlet(2, 3) prior and 7 observed threats against ∫ p · p^h (1 − p)^(n − h) Dir(p) dp, by
+    quadrature."""
+    counts, s = torch.tensor([[[2.0, 3.0]]], dtype=torch.float64), torch.zeros(1, dtype=torch.long)
+    seen = [0, 1, 1, 0, 0, 0, 1]
+    for b in seen:
+        count(counts, s, one_hot(torch.tensor([b]), 2).double(), forget=1.0)
+
+    def unnormalised(p):
+        value = p ** (2 - 1) * (1 - p) ** (3 - 1)
+        for b in seen:
+            value *= p if b == 0 else 1 - p
+        return value
+
+    mean = (
+        integrate.quad(lambda p: p * unnormalised(p), 0, 1)[0]
+        / integrate.quad(unnormalised, 0, 1)[0]
+    )
+    assert float(mean_forecast(counts, s)[0, 0]) == pytest.approx(mean, abs=1e-9)
+
+
+def test_forgetting_weighs_an_observation_by_lambda_to_its_age():
+    generator = torch.Generator().manual_seed(0)
+    seen = torch.randint(0, 3, (40,), generator=generator)
+    counts, s, forget = (
+        torch.ones(1, 1, 3, dtype=torch.float64),
+        torch.zeros(1, dtype=torch.long),
+        0.8,
+    )
+    for b in seen:
+        count(counts, s, one_hot(b[None], 3).double(), forget)
+    expected = [
+        forget**40 + sum(forget ** (39 - t) for t in range(40) if seen[t] == b) for b in range(3)
+    ]
+    torch.testing.assert_close(counts[0, 0], torch.tensor(expected, dtype=torch.float64))
+    assert float(counts.sum()) == pytest.approx(
+        1 / (1 - forget), rel=1e-3
+    )  # "just the last 1/(1 − λ) opponent actions"
+
+
+def test_only_the_visited_state_forgets():
+    counts = torch.ones(1, 2, 2, dtype=torch.float64)
+    count(counts, torch.tensor([1]), one_hot(torch.tensor([0]), 2).double(), forget=0.5)
+    assert counts.tolist() == [[[1.0, 1.0], [1.5, 0.5]]]
+
+
+def test_expected_values_are_a_sum_over_threats():
+    q, forecast = torch.randn(5, 2, 3, dtype=torch.float64), torch.rand(5, 3, dtype=torch.float64)
+    torch.testing.assert_close(
+        expected_values(q, forecast), torch.einsum("rab,rb->ra", q, forecast)
+    )
+
+
+def test_a_stationary_opponent_is_best_responded():
+    """He hides the reward in box 1 with probability 0.8: she ends with box 1, up to ε, and knows
+    his probabilities."""
+    game = friend_or_foe(replicates=40, episodes=1500)
+    game.attacker = Stationary(p=[0.8, 0.2])
+    _, posterior = play(game, component("inference", "fpq_learning", forget=1.0))
+    mean, se = mean_and_se(game.score(posterior, None)["reward"])
+    best = 0.95 * (0.8 * 50 - 0.2 * 50) + 0.05 * (0.2 * 50 - 0.8 * 50)
+    assert abs(mean - best) < 4 * se
+    assert bool((posterior.values.argmax(1) == 0).all())
+    assert abs(float(posterior.forecast[:, 0].mean()) - 0.8) < 4 * (0.16 / 1500 / 40) ** 0.5
+
+
+def test_without_future_the_table_learns_the_payoffs():
+    game = three_states(replicates=4, episodes=400)
+    state, _ = play(game, component("inference", "fpq_learning", alpha=1.0, gamma=0.0, epsilon=1.0))
+    visited = state.mind.q.values != 0
+    assert bool(visited.any())
+    torch.testing.assert_close(
+        state.mind.q.values[visited], game.environment.reward_a.expand(4, -1, -1, -1)[visited]
+    )
+
+
+def test_forgetting_reaches_the_stationary_value_and_counting_everything_does_not():
+    """Gallego 4.4.1: the level-1 defender with forget learns to get 0 from the adaptive
+    adversary."""
+    game = friend_or_foe(replicates=50, episodes=2000)
+    with_forget, without = (
+        mean_and_se(
+            game.score(play(game, component("inference", "fpq_learning", forget=f))[1], None)[
+                "reward"
+            ]
+        )
+        for f in (0.8, 1.0)
+    )
+    assert abs(with_forget[0]) < 2
+    assert without[0] + 4 * without[1] < -4

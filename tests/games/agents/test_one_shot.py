@@ -1,0 +1,179 @@
+"""One-shot equilibria against deviations tried one by one, and against what the appendices say,
+where they are right."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from small_games import play
+
+from components.contracts.roles import Setting
+from components.errors import ConfigMismatchError
+from components.games.agents.one_shot import OneShot, OneShotState
+from components.games.equilibria.matrix_games import equilibria
+from runner.execution.rng import Streams
+
+
+def one_shot(**changes) -> OneShot:
+    return component("inference", "one_shot", **changes)
+
+
+def market(replicates: int = 1, attacker=None, **changes):
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    game = component("dataset", "data_sharing", memory=0, **changes).load(Streams(0), setting)
+    game.attacker = attacker
+    return game
+
+
+def solved(tax: float = 0.0, **changes) -> dict[str, float]:
+    game = market(**changes)
+    values = component("model", "q_table").build(game, Streams(0))
+    mind: OneShotState = one_shot(tax=tax).sit(values, game.seat(None, values), Streams(0))
+    return {name.split("/")[1]: float(score[0]) for name, score in mind.scores.items()}
+
+
+def by_deviation(r_a: np.ndarray, r_b: np.ndarray) -> list[tuple[float, float]]:
+    """P(first action) of both in every equilibrium of a 2 × 2 game: each pair tried, and who is
+    indifferent to what."""
+    found = []
+    for a, b in itertools.product(range(2), repeat=2):
+        if r_a[a, b] >= r_a[1 - a, b] and r_b[a, b] >= r_b[a, 1 - b]:
+            found.append((1.0 - a, 1.0 - b))
+    his = r_b[0, 0] - r_b[0, 1] - r_b[1, 0] + r_b[1, 1]
+    hers = r_a[0, 0] - r_a[0, 1] - r_a[1, 0] + r_a[1, 1]
+    x, y = (r_b[1, 1] - r_b[1, 0]) / his, (r_a[1, 1] - r_a[0, 1]) / hers
+    return [*found, (x, y)] if 0 < x < 1 and 0 < y < 1 else found
+
+
+def games(n: int, seed: int = 0):
+    """T, R, P, S, x, I of random data sharing games, T > R > P > S ≥ 0."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        S, P, R, T = np.sort(rng.uniform(0, 6, size=4))
+        yield T, R, P, S, rng.uniform(0, 1), rng.uniform(0, 2)
+
+
+def paid(T, R, P, S, x, incentive, on) -> np.ndarray:
+    """Her rewards after the tax, written out: section 4.5.4 and 4.C (all), 4.B (defectors); his are
+    the transpose."""
+
+    def after(a, b):
+        hers, his = {(0, 0): (R + incentive,) * 2, (0, 1): (S, T), (1, 0): (T, S), (1, 1): (P, P)}[
+            a, b
+        ]
+        taxes = [x * r if on == "all" or defects else 0.0 for r, defects in ((hers, a), (his, b))]
+        return hers - taxes[0] + sum(taxes) / 2
+
+    return np.array([[after(a, b) for b in range(2)] for a in range(2)])
+
+
+def check(n: int, on: str) -> None:
+    """The enumeration of supports finds what trying deviations does, and 4.C's condition says when
+    (C, C) is among them."""
+    for T, R, P, S, x, incentive in games(n):
+        hers = paid(T, R, P, S, x, incentive, on)
+        found = sorted((float(e.x[0]), float(e.y[0])) for e in equilibria(hers, hers.T))
+        assert len(found) == len(by_deviation(hers, hers.T))
+        assert np.allclose(found, sorted(by_deviation(hers, hers.T)))
+        if on == "all":
+            assert ((1.0, 1.0) in found) == (incentive > T - R - x * (T - S) / 2)
+
+
+@pytest.mark.parametrize("on", ["all", "defectors"])
+def test_equilibria_are_what_no_deviation_beats(on):
+    check(300, on)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["all", "defectors"])
+def test_equilibria_are_what_no_deviation_beats_in_ten_thousand_games(on):
+    check(10_000, on)
+
+
+@pytest.mark.parametrize("on", ["all", "defectors"])
+def test_the_rules_of_the_market_are_what_is_solved(on):
+    for T, R, P, S, x, incentive in games(8, seed=1):
+        keys = {"T": T, "R": R, "P": P, "S": S, "incentive": incentive, "tax_on": on}
+        scores = solved(x, **keys)
+        hers = paid(*(keys[k] for k in "TRPS"), x, incentive, on)
+        expected = by_deviation(hers, hers.T)
+        assert scores["number"] == len(expected)
+        assert scores["both_first"] == ((1, 1) in expected)
+        assert scores["both_last"] == ((0, 0) in expected)
+        assert scores["apart"] == ((1, 0) in expected) + ((0, 1) in expected)
+        assert scores["mixed"] == sum(0 < p < 1 for p, _ in expected)
+        assert scores["temptation"] == pytest.approx(hers[1, 0] - hers[0, 0])
+        if scores["mixed"]:
+            assert scores["mixed_first"] == pytest.approx(next(p for p, _ in expected if 0 < p < 1))
+
+
+@pytest.mark.parametrize("on", ["all", "defectors"])
+@pytest.mark.parametrize("payoffs", [(6, 5, 1, 0), (6, 5.5, 2, 0), (6, 4, 1, 0), (5, 4, 1.5, 0)])
+def test_thresholds_of_the_appendices(on, payoffs):
+    T, R, P, S = payoffs
+    scores = solved(T=float(T), R=float(R), P=float(P), S=float(S), tax_on=on)
+    assert scores["tax_both_first"] == pytest.approx(2 * (1 - R / T))
+    assert scores["tax_both_last"] == pytest.approx(2 * (P - S) / T)
+
+
+def test_the_stag_hunt_that_4_b_leaves_out():
+    """2(1 − R/T) = 1/6 < x < 2(P − S)/T = 2/3: three equilibria; a dilemma below, one equilibrium
+    of cooperation above."""
+    keys = {"R": 5.5, "P": 2.0, "tax_on": "defectors"}
+    below, between, above = (solved(x, **keys) for x in (0.1, 0.4, 0.7))
+    kinds = ("number", "both_first", "both_last", "mixed")
+    assert [[scores[kind] for kind in kinds] for scores in (below, between, above)] == [
+        [1, 0, 1, 0],
+        [3, 1, 1, 1],
+        [1, 1, 0, 0],
+    ]
+
+
+def opposite(**changes):
+    return component("attacker", "learner", agent=one_shot(**changes))
+
+
+@pytest.mark.parametrize(("plays", "reward"), [("best", 5.5), ("worst", 2.0)])
+def test_both_play_their_side_of_one_equilibrium(plays, reward):
+    taxed = component(
+        "attacker",
+        "regulator",
+        policy="constant",
+        rate=0.4,
+        regulates=opposite(tax=0.4, plays=plays),
+    )
+    game = market(3, taxed, R=5.5, P=2.0, episodes=5)
+    _, posterior = play(game, one_shot(tax=0.4, plays=plays))
+    assert posterior.rewards.tolist() == [[reward] * 5] * 3
+
+
+def test_where_they_must_differ_they_agree_who():
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 2)
+    chicken = component(
+        "dataset", "iterated_matrix", payoffs="chicken", P=0.0, S=1.0, memory=0, episodes=4
+    )
+    game = chicken.load(Streams(0), setting)
+    game.attacker = opposite()
+    _, posterior = play(game, one_shot())
+    assert (posterior.rewards + posterior.beside[0] == 7).all()  # T + S, never a crash
+    assert "equilibria/tax_both_first" not in posterior.beliefs
+
+
+def test_games_that_it_does_not_solve():
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 2)
+    for name in ("friend_or_foe_grid", "blotto"):
+        game = component("dataset", name).load(Streams(0), setting)
+        game.attacker = component("attacker", "fixed_policy", plays="random")
+        with pytest.raises(
+            ConfigMismatchError, match="games in tables of two players and one move"
+        ):
+            play(game, one_shot())
+    game = component("dataset", "iterated_matrix", memory=0).load(Streams(0), setting)
+    game.attacker = component("attacker", "fixed_policy", plays="random")
+    with pytest.raises(ConfigMismatchError, match=r"inference.tax=0.2 .*no taxes"):
+        play(game, one_shot(tax=0.2))

@@ -1,0 +1,159 @@
+"""What can be known of the data sharing game exactly: its one-shot equilibria under taxes and
+incentives (Gallego 4.B and 4.C), where a citizen turns from cooperation against one who forgives,
+and what welfare is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from small_games import play
+
+from components.contracts.roles import Setting
+from components.games.equilibria.matrix_games import equilibria
+from runner.execution.rng import Streams
+
+C, D = 0, 1
+CC, CD, DC, DD = ("C", "C"), ("C", "D"), ("D", "C"), ("D", "D")
+
+
+def market(replicates=4, **keys):
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    return component("dataset", "data_sharing", memory=0, **keys).load(Streams(0), setting)
+
+
+def bimatrix(rate, **keys):
+    """Both players' payoffs [2, 2] after tax and with the incentive, from the environment
+    itself."""
+    environment = market(**keys).environment
+    a, b = torch.tensor([C, C, D, D]), torch.tensor([[C], [D], [C], [D]])
+    outcome = environment.step(torch.zeros(4).long(), a, b, torch.Generator())
+    outcome = environment.after_tax(outcome, a, b, torch.full((4,), rate, dtype=torch.float64))
+    return outcome.r_a.view(2, 2).numpy(), outcome.r_b.view(2, 2).numpy()
+
+
+def solved(rate, **keys):
+    """Pure equilibria, and the number of mixed ones."""
+    found = equilibria(*bimatrix(rate, **keys))
+    pure = {("CD"[e.x.argmax()], "CD"[e.y.argmax()]) for e in found if e.pure}
+    return pure, sum(not e.pure for e in found)
+
+
+def by_section_4b(x, T, R, P, S):
+    """Defectors alone pay x: the printed intervals, and the one that the section leaves out."""
+    temptation, fear = (
+        2 * (1 - R / T),
+        2 * (P - S) / T,
+    )  # where D loses its edge over one who cooperates, over one who defects
+    if x < min(temptation, fear):
+        return {DD}, 0
+    if x > max(temptation, fear):
+        return {CC}, 0
+    # stag hunt, not printed | coordination
+    return ({CC, DD}, 1) if x > temptation else ({CD, DC}, 1)
+
+
+def payoffs(rng):
+    """T > R > P > S >= 0 and 2R > T + S."""
+    while True:
+        S, P, R, T = np.sort(rng.uniform(0, 8, 4))
+        if 2 * R > T + S:
+            return {"T": float(T), "R": float(R), "P": float(P), "S": float(S)}
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_shot_equilibria_under_a_tax_on_defectors():
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(150):
+        pays, x = payoffs(rng), float(rng.uniform(0, 1))
+        expected = by_section_4b(x, **pays)
+        assert solved(x, tax_on="defectors", **pays) == expected, (pays, x)
+        seen.add(frozenset(expected[0]))
+    assert seen == {frozenset({DD}), frozenset({CC}), frozenset({CC, DD}), frozenset({CD, DC})}
+    # What is printed, x < 2(P − S)/T is a prisoner's dilemma, is wrong where temptation has gone before fear has.
+    pays = {"T": 6.0, "R": 5.5, "P": 3.0, "S": 1.0}
+    assert 2 * (1 - 5.5 / 6) < 0.4 < 2 * (3 - 1) / 6
+    assert solved(0.4, tax_on="defectors", **pays) == ({CC, DD}, 1)
+
+
+def test_one_shot_equilibria_under_a_tax_on_all_with_incentives():
+    """Both cooperate in an equilibrium iff I > T − R − x(T − S)/2, whether or not the first
+    condition of 4.C holds."""
+    rng, without_the_first = np.random.default_rng(1), 0
+    for _ in range(150):
+        pays, x, given = payoffs(rng), float(rng.uniform(0, 1)), float(rng.uniform(0, 2))
+        pure, _ = solved(x, tax_on="all", incentive=given, incentive_until=1, **pays)
+        T, R, P, S = (pays[name] for name in "TRPS")
+        assert (CC in pure) == (given > T - R - x * (T - S) / 2)
+        without_the_first += CC in pure and x <= 2 * (P - S) / (T - S)
+    assert without_the_first > 10
+
+
+@pytest.mark.parametrize("payers", ["all", "defectors"])
+def test_cooperation_pays_from_a_tax_of_a_third(payers):
+    """r̃(C, b) − r̃(D, b) = 3x − 1 whatever b is, with T 6, R 5, P 1, S 0: both thresholds are a
+    third."""
+    for x in (0.0, 0.2, 1 / 3, 0.366, 0.5):
+        hers, his = bimatrix(x, tax_on=payers)
+        assert hers[C] - hers[D] == pytest.approx([3 * x - 1] * 2)
+        assert his[:, C] - his[:, D] == pytest.approx([3 * x - 1] * 2)
+
+
+def advantage_of_cooperation(gamma, forgives):
+    """Q*(s, C) − Q*(s, D) against a forgiving tit for tat in each state, by value iteration on the
+    game's own tables [S]."""
+    environment = component("dataset", "data_sharing").load(
+        Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1)
+    ).environment  # fmt: skip
+    her_last = torch.tensor([C, C, D, D, C])  # in CC, CD, DC, DD, and at the start
+    cooperates = forgives + (1 - forgives) * (her_last == C).double()
+    p = torch.stack([cooperates, 1 - cooperates], -1)  # p(b|s) [S, B]
+    v = torch.zeros(5, dtype=torch.float64)
+    for _ in range(600):
+        q = torch.einsum("sab,sb->sa", environment.reward_a + gamma * v[environment.transition], p)
+        v = q.amax(-1)
+    return q[:, C] - q[:, D]
+
+
+def test_a_citizen_turns_where_the_future_is_worth_less_than_the_temptation():
+    """Cooperation is better by γ(1 − p)·5 − 1 in every state: γ = 0.8 turns at p = 0.75, γ = 0.96
+    at 0.792."""
+    for gamma in (0.15, 0.7, 0.8, 0.96):
+        for p in (0.0, 0.3, 0.7, 0.74, 0.76, 0.8, 1.0):
+            found = advantage_of_cooperation(gamma, p)
+            assert found.tolist() == pytest.approx([gamma * (1 - p) * 5 - 1] * 5, abs=1e-9)
+
+
+@pytest.mark.parametrize("forgives", [0.4, 0.85])
+def test_a_learner_finds_out_on_which_side_she_is(forgives):
+    """Her values, after exploration alone, have the advantage of value iteration."""
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 20)
+    game = component("dataset", "data_sharing", episodes=800).load(Streams(0), setting)
+    game.attacker = component("attacker", "tit_for_tat", forgives=forgives)
+    her = component("inference", "fpq_learning", alpha=1.0, gamma=0.8, epsilon=1.0, forget=1.0)
+    _, posterior = play(game, her)
+    values = torch.stack([posterior.think(torch.full((20,), s)) for s in range(4)])  # [S, R, A]
+    found = (values[..., C] - values[..., D]).mean(1)
+    assert found.tolist() == pytest.approx([0.8 * (1 - forgives) * 5 - 1] * 4, abs=0.2)
+
+
+@pytest.mark.parametrize("incentive", [0.0, 1.0])
+def test_welfare_is_made_of_cooperation_alone(incentive):
+    """SU = 1 + 2(c + d), whatever is taxed and given: shares of rounds in which she, and he,
+    cooperates."""
+    game = market(20, episodes=60, incentive=incentive, incentive_until=40)
+    members = [
+        component("attacker", "fixed_policy", plays=[0.3, 0.7]),
+        component("attacker", "regulator", policy="constant", rate=0.4),
+    ]
+    game.attacker = component("attacker", "together", members=members)
+    _, posterior = play(game, component("inference", "q_learning", epsilon=0.5))
+    c, d = posterior.firsts
+    torch.testing.assert_close(posterior.beside[-1], 1 + 2 * (c + d))
+    both = ((c + d) == 2).double()
+    both[:, 40:] = 0
+    mean = (posterior.rewards + posterior.beside[0]) / 2
+    torch.testing.assert_close(mean - posterior.beside[-1], incentive * both)

@@ -1,0 +1,237 @@
+"""The spatial friend-or-foe game against its rules in plain Python, and level-k tables against
+value iteration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component, load
+from small_games import Stationary, play
+
+from components.contracts.roles import Setting
+from components.games.agents.decision_maker import DecisionMaker
+from components.games.environments.game import Game
+from components.games.environments.transition import Transition
+from runner.execution.rng import Streams
+
+
+class Room:
+    """Gallego 4.4.1 in plain Python: one replicate, one move at a time."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.row, self.column, self.moves = 3, 1, 0
+
+    def move(self, a: str, hidden: str):
+        """(her reward, his, the target she stepped on, whether a target ends the episode, whether
+        the moves are used up)."""
+        if a == "up":
+            self.row = max(self.row - 1, 0)
+        elif a == "right":
+            self.column = min(self.column + 1, 2)
+        elif a == "down":
+            self.row = min(self.row + 1, 3)
+        else:
+            self.column = max(self.column - 1, 0)
+        self.moves += 1
+        target = {(0, 0): "left", (0, 2): "right"}.get((self.row, self.column))
+        if target is None:
+            return -1.0, 0.0, None, False, self.moves == 50
+        gain = 50.0 if target == hidden else -50.0
+        return gain - 1.0, -gain, target, True, self.moves == 50
+
+
+def walk(environment, steps: int = 3000, replicates: int = 4) -> None:
+    """Asserts that the environment and as many rooms agree, move by move."""
+    g = torch.Generator().manual_seed(0)
+    rooms = [Room() for _ in range(replicates)]
+    s = environment.reset(replicates, g)
+    for _ in range(steps):
+        a, b = (
+            torch.randint(0, 4, (replicates,), generator=g),
+            torch.randint(0, 2, (replicates, 1), generator=g),
+        )
+        shown, seen = environment.observe(s, a)
+        r_a, r_b, s, done, *_ = environment.step(s, a, b, g)
+        over = []
+        for i, room in enumerate(rooms):
+            word, hidden = (
+                ("up", "right", "down", "left")[int(a[i])],
+                ("left", "right")[int(b[i, 0])],
+            )
+            mine, his, target, ended, used_up = room.move(word, hidden)
+            assert (float(r_a[i]), float(r_b[i, 0]), bool(done[i])) == (mine, his, ended)
+            assert int(s[i]) == 3 * room.row + room.column
+            assert shown[i].tolist() == [float(target == "left"), float(target == "right")]
+            assert bool(seen[i]) == (target is not None)
+            over.append(ended or used_up)
+            if over[i]:
+                room.reset()
+        s = torch.where(torch.tensor(over), environment.reset(replicates, g), s)
+
+
+def grid(episodes: int = 5, replicates: int = 4, seed: int = 0, **keys) -> Game:
+    problem, _ = load("friend_or_foe_grid", seed, replicates, episodes=episodes, **keys)
+    problem.attacker = component("attacker", "exponential_smoother")
+    return problem
+
+
+def test_the_environment_is_its_rules():
+    walk(grid().environment)
+
+
+@pytest.mark.parametrize("broken", ["wall", "reward", "sight"])
+def test_a_broken_environment_is_caught(broken):
+    environment = grid().environment
+    if broken == "wall":
+        environment.transition[0, 0] = 9  # through the ceiling
+        environment.transition[5, 1] = 3
+    elif broken == "reward":
+        environment.reward_a[3, 0, 1] += 1
+    else:
+        environment.touches[3, 0] = environment.touches[3, 0].flip(0)
+    with pytest.raises(AssertionError):
+        walk(environment)
+
+
+def test_an_episode_ends_at_the_first_target_or_after_fifty_moves():
+    """Up three times and left: 50 − 4 where the good reward is; walking into a wall for ever:
+    −50."""
+    for moves, reward, count in (("uuul", 46.0, 4), ("uuur", -54.0, 4), ("d" * 60, -50.0, 50)):
+        game = grid(episodes=1, replicates=3)
+        game.attacker = Stationary(p=[1.0, 0.0])
+        rng, done = Streams(0), []
+        standing = game.opening(rng)
+        _, episode = next(iter(game.batches("episode", rng, 0, 1)))
+
+        def choose(s, moves=moves, done=done):
+            p = torch.zeros(3, 4, dtype=torch.float64)
+            p[:, "urdl".index(moves[len(done)])] = 1
+            return p
+
+        total = episode.play(standing, rng, choose, done.append)["reward"]
+        assert total.tolist() == [reward] * 3
+        assert len(done) == count
+        assert torch.equal(standing.rewards_so_far, total[:, None])
+        assert standing.s.tolist() == [10, 10, 10]  # back where she starts
+
+
+def test_replicates_that_have_arrived_are_left_alone():
+    """Replicate 0 walks straight to a target, replicate 1 dawdles: 0 learns and earns nothing more,
+    and he sees nothing."""
+    game = grid(episodes=1, replicates=2)
+    rng, seen = Streams(0), []
+    standing = game.opening(rng)
+    _, episode = next(iter(game.batches("episode", rng, 0, 1)))
+
+    def choose(s):
+        p = torch.zeros(2, 4, dtype=torch.float64)
+        p[0, 0 if len(seen) < 3 else 3] = 1
+        p[1, 2 if len(seen) < 6 else 0 if len(seen) < 9 else 1] = 1
+        return p
+
+    memories = []
+
+    def learn(move: Transition):
+        seen.append(move)
+        memories.append(standing.adversary.clone())
+
+    total = episode.play(standing, rng, choose, learn)["reward"]
+    assert len(seen) == 10
+    assert all(move.live is None for move in seen[:1])
+    assert [move.live.tolist() for move in seen[1:4]] == [[True, True]] * 3
+    assert [move.live.tolist() for move in seen[4:]] == [[False, True]] * 6
+    assert torch.equal(seen[5].rate(0.3), torch.tensor([0.0, 0.3], dtype=torch.float64))
+    assert abs(float(total[0])) in (46.0, 54.0)
+    assert all(torch.equal(memory[0], memories[3][0]) for memory in memories[3:])
+    assert not torch.equal(memories[9][1], memories[8][1])
+
+
+def values(environment, p: float, gamma: float, through_ends: bool = False) -> torch.Tensor:
+    """Q(s, a, b) = r(s, a, b) + γ max_a' Σ_b' p(b') Q(s', a', b'), nothing to come at a target, by
+    value iteration."""
+    q, forecast = (
+        torch.zeros(12, 4, 2, dtype=torch.float64),
+        torch.tensor([p, 1 - p], dtype=torch.float64),
+    )
+    for _ in range(500):
+        value = (q * forecast).sum(-1).amax(-1)  # [S]
+        if not through_ends:
+            value = torch.where(environment.ends, 0.0, value)
+        q = environment.reward_a + gamma * value[environment.transition]
+    return q
+
+
+def explored(inference: str, p: float, episodes: int = 150, horizon: int = 50, **keys):
+    """A table, begun at 10, of one who walks at random from the middle of the room, against one who
+    hides on the left with probability p; with α = 1 every visit is an exact backup."""
+    game = grid(episodes, replicates=1, horizon=horizon)
+    game.environment, game.attacker = replace(game.environment, start=4), Stationary(p=[p, 1 - p])
+    component_ = component("inference", inference, alpha=1.0, epsilon=1.0, gamma=0.5, **keys)
+    table = component("model", "q_table", initial=10.0).build(game, Streams(0))
+    return game, *play(game, component_, model=table)
+
+
+@pytest.mark.parametrize(("episodes", "horizon"), [(150, 50), (500, 10)])
+def test_level_k_is_value_iteration_against_a_fixed_known_policy(episodes, horizon):
+    """He hides at random and she believes it (ε = 1 in her model of him).  Running out of moves is
+    no end: how many there are does not matter; a target is one, and what the table holds there is
+    never asked."""
+    game, state, posterior = explored("level_k", 0.5, episodes, horizon, epsilon_opponent=1.0)
+    walked, exact = ~game.environment.ends, values(game.environment, 0.5, 0.5)
+    torch.testing.assert_close(state.mind.q[-1].values[0, walked], exact[walked], atol=1e-4, rtol=0)
+    assert (exact - values(game.environment, 0.5, 0.5, through_ends=True))[walked].abs().max() > 0.3
+    assert torch.equal(posterior.forecast, torch.full((1, 2), 0.5, dtype=torch.float64))
+
+
+def test_bootstrapping_through_the_end_is_caught(monkeypatch):
+    monkeypatch.setattr(DecisionMaker, "ahead", lambda self, seen, value: self.gamma * value)
+    game, state, _ = explored("level_k", 0.5, 40, epsilon_opponent=1.0)
+    walked = ~game.environment.ends
+    assert (
+        state.mind.q[-1].values[0, walked] - values(game.environment, 0.5, 0.5)[walked]
+    ).abs().max() > 1
+
+
+def test_fictitious_play_learns_where_he_hides():
+    game, state, posterior = explored("fpq_learning", 0.9, forget=1.0)
+    psi = torch.stack([posterior.values_at(torch.tensor([s])) for s in range(12)], 1)  # [R, S, A]
+    assert psi[0, [1, 3]].argmax(-1).tolist() == [3, 0]  # to the left target from beside it
+    gaps = (state.mind.q.values[0] - values(game.environment, 0.9, 0.5))[~game.environment.ends]
+    # of 100 between the rewards: her forecasts are frequencies of few visits
+    assert gaps.abs().max() < 5
+
+
+@pytest.mark.slow
+def test_level_2_exploits_the_smoother_and_the_unaware_learner_is_exploited():
+    """Gallego Fig 4.7 (a): positive rewards against negative ones."""
+    decay = {"start": 0.99, "factor": 0.9, "every": 10}
+    means = {}
+    for name, keys in (("level_k", {"epsilon_opponent": decay}), ("q_learning", {})):
+        game = grid(episodes=900, replicates=30)
+        _, posterior = play(game, component("inference", name, epsilon=decay, alpha=0.1, **keys))
+        means[name] = float(game.score(posterior, None)["reward"].mean())
+    assert means["level_k"] > 20 > 0 > means["q_learning"]
+
+
+def test_figures_show_rewards_and_what_she_would_do():
+    game = grid(episodes=3, replicates=2)
+    _, posterior = play(game, component("inference", "q_learning"))
+    assert set(game.draw(posterior, None)) == {"rewards", "grid_policy"}
+    assert game.describe()["moves in an episode"] == "at most 50"
+
+
+def test_the_tables_are_made_in_the_precision_asked_for():
+    setting = Setting(Path(), torch.device("cpu"), torch.float32, 1)
+    environment = component("dataset", "friend_or_foe_grid").environment(setting)
+    assert (
+        environment.reward_a.dtype
+        == environment.reward_b.dtype
+        == environment.touches.dtype
+        == torch.float32
+    )

@@ -1,0 +1,115 @@
+"""Friends and foes: minimax-Q and joint Q-learning at the ends, both at once in between,
+literally."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from configured import component
+from small_games import draws, invert, play, programme, seated, three_states
+
+from components.contracts.games import Seat
+from components.errors import ConfigMismatchError
+from components.games.environments.game import Game
+from components.games.environments.table_environment import TableEnvironment
+from runner.execution.rng import Streams
+
+
+def test_of_foes_alone_it_is_minimax_q():
+    found = []
+    for method in (
+        component("inference", "minimax_q"),
+        component("inference", "friend_or_foe_q", opponents="foe"),
+    ):
+        game = three_states(4, 60)
+        game.attacker = seated(method.name)
+        state, posterior = play(game, method)
+        found.append((state.mind.q.values, posterior.rewards, posterior.values))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_of_friends_alone_it_is_q_learning_over_joint_actions():
+    game = three_states(replicates=3, episodes=60)
+    state, _ = play(game, component("inference", "friend_or_foe_q", opponents="friend"))
+    uniforms, threats = draws(game)
+    for i in range(3):
+        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]
+        s = 0
+        for t in range(60):
+            best = max(max(row) for row in q[s])
+            count = [sum(value == best for value in row) for row in q[s]]
+            a, b = (
+                invert([0.9 * n / sum(count) + 0.05 for n in count], uniforms[t][i]),
+                threats[t][i],
+            )
+            r, s_next = (
+                float(game.environment.reward_a[s, a, b]),
+                int(game.environment.transition[s, a, b]),
+            )
+            q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * max(max(row) for row in q[s_next]))
+            s = s_next
+        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+
+
+def two_opponents(reward, episodes=1, replicates=2):
+    """One state, 2 actions of hers, 2 and 3 of theirs; all get what she gets."""
+    tables = TableEnvironment(
+        reward_a=reward.view(1, 2, 6),
+        reward_b=reward.view(1, 2, 6, 1).expand(1, 2, 6, 2).contiguous(),
+        transition=torch.zeros(1, 2, 6, dtype=torch.long),
+        n_threats=(2, 3),
+        touches=torch.zeros(1, 2, 1, dtype=torch.float64),
+    )
+    both = component("attacker", "together", members=[seated("random"), seated("random")])
+    return Game("two-opponents", tables, episodes, 0.2, 10, replicates=replicates, attacker=both)
+
+
+@pytest.mark.parametrize("sides", [["friend", "foe"], ["foe", "friend"]])
+def test_a_friend_and_a_foe(sides):
+    """V = max over mixtures of (a, f) of the least over o; she plays her share of the mixture."""
+    reward = torch.randn(2, 2, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    method = component(
+        "inference", "friend_or_foe_q", opponents=sides, alpha=1.0, gamma=0.5, epsilon=1.0
+    )
+    state, _ = play(two_opponents(reward, episodes=300), method)
+    n = {"friend": (2, 3)[sides.index("friend")], "foe": (2, 3)[sides.index("foe")]}
+
+    def worth(a, f, o):
+        return float(reward[a, f, o] if sides == ["friend", "foe"] else reward[a, o, f])
+
+    rows = list(itertools.product(range(2), range(n["friend"])))
+    value, x = programme([[worth(a, f, o) for o in range(n["foe"])] for a, f in rows])
+    torch.testing.assert_close(
+        state.mind.q.values[0, 0], reward.view(2, 6) + 0.5 * value / 0.5, atol=1e-4, rtol=0
+    )
+    share = [sum(p for (a, _), p in zip(rows, x, strict=True) if a == own) for own in range(2)]
+    assert method.mixture(state.mind, state.standing.s)[1].tolist() == pytest.approx(
+        share, abs=1e-3
+    )
+
+
+def test_a_friend_is_helped_where_a_foe_is_feared():
+    """Both get 10 where they meet and she gets 1 for sure elsewhere: friends meet, foes do not."""
+    pays = torch.tensor([[[10.0, 0.0], [1.0, 1.0]]]).double()
+    for side, policy in (("friend", [1.0, 0.0]), ("foe", [0.0, 1.0])):
+        method = component("inference", "friend_or_foe_q", opponents=side)
+        seat = Seat(1, 2, (2,), 0, 1, torch.device("cpu"), torch.float64, None)
+        game = method.arrange_payoffs(pays, seat)
+        assert game.shape == ((1, 4, 1) if side == "friend" else (1, 2, 2))
+        mind = method.sit(
+            component("model", "q_table").build(three_states(1, 1), Streams(0)), seat, Streams(0)
+        )
+        mind.q.values[:, 0] = pays
+        assert method.mixture(mind, torch.zeros(1, dtype=torch.long))[0].tolist() == policy
+
+
+def test_each_must_be_declared():
+    with pytest.raises(
+        ConfigMismatchError, match=r"inference\.opponents: 1 declared, here there are 2"
+    ):
+        play(
+            two_opponents(torch.zeros(2, 2, 3).double()),
+            component("inference", "friend_or_foe_q", opponents=["foe"]),
+        )

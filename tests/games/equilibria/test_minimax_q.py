@@ -1,0 +1,146 @@
+"""Minimax-Q literally, by a linear programme each move; values of matrix games and of Markov
+games."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from small_games import draws, invert, matrix_game, play, programme, seated, three_states
+
+from components.contracts.roles import Setting
+from components.games.environments.game import Game
+from components.games.environments.table_environment import TableEnvironment
+from components.games.equilibria.solved import StageGameSolutions
+from runner.execution.rng import Streams
+
+PENNIES = [[1.0, -1.0], [-1.0, 1.0]]
+ROCK = [[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]]
+RANDOM = torch.randn(3, 3, generator=torch.Generator().manual_seed(8), dtype=torch.float64).tolist()
+
+
+def safest(table):
+    """V and π of one state, pure where that is as safe."""
+    worst = [min(row) for row in table]
+    value, x = programme(table)
+    if max(worst) > value - 1e-9:
+        best = [w == max(worst) for w in worst]
+        return max(worst), [b / sum(best) for b in best]
+    return value, x.tolist()
+
+
+def test_update_is_littmans():
+    game = three_states(replicates=2, episodes=30)
+    state, posterior = play(game, component("inference", "minimax_q"))
+    uniforms, threats = draws(game)
+    for i in range(2):
+        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q(s, a, b)
+        s = 0
+        for t in range(30):
+            _, pi = safest(q[s])
+            a, b = invert([0.9 * p + 0.1 / 2 for p in pi], uniforms[t][i]), threats[t][i]
+            r, s_next = (
+                float(game.environment.reward_a[s, a, b]),
+                int(game.environment.transition[s, a, b]),
+            )
+            assert float(posterior.rewards[i, t]) == r
+            q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * safest(q[s_next])[0])
+            s = s_next
+        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("payoff", [PENNIES, ROCK, RANDOM], ids=["pennies", "rock", "random"])
+def test_it_finds_the_value_and_the_safest_mixture(payoff):
+    """Q(a, b) = r(a, b) + γ V and V = v/(1 − γ), whoever plays."""
+    method = component("inference", "minimax_q", alpha=1.0, gamma=0.5, epsilon=1.0)
+    state, posterior = play(matrix_game(payoff, replicates=2, episodes=300), method)
+    value, x = programme(payoff)
+    for r in range(2):
+        exact = torch.tensor(payoff, dtype=torch.float64) + 0.5 * value / 0.5
+        torch.testing.assert_close(state.mind.q.values[r, 0], exact, atol=1e-4, rtol=0)
+        assert method.mixture(state.mind, state.standing.s)[r].tolist() == pytest.approx(
+            x.tolist(), abs=1e-3
+        )
+        # ψ is what her actions are worth against the mixture that holds her down: V where she plays them, less elsewhere.
+        assert float(posterior.values[r].max()) == pytest.approx(value / 0.5, abs=1e-3)
+
+
+def test_the_worst_that_can_happen_to_her_is_near_the_value():
+    """Against one who learns, and exploitability beside Q-learning's, which ends pure."""
+    lost = {}
+    for name in ("minimax_q", "q_learning"):
+        game = matrix_game(ROCK, replicates=20, episodes=400, opponent="q_learning")
+        _, posterior = play(game, component("inference", name, epsilon=0.1))
+        lost[name] = game.score(posterior, None)["exploitability"]
+    assert float(lost["minimax_q"].mean()) < 0.1
+    assert float(lost["q_learning"].min()) > 0.8
+
+
+def shapley(game, gamma):
+    """V(s) := value of r(s, ·, ·) + γ V(s′), again and again (Shapley 1953)."""
+    v = [0.0, 0.0]
+    for _ in range(40):
+        v = [
+            programme(
+                [
+                    [
+                        float(game.reward_a[s, a, b]) + gamma * v[int(game.transition[s, a, b])]
+                        for b in range(2)
+                    ]
+                    for a in range(2)
+                ]
+            )[0]
+            for s in range(2)
+        ]
+    return v
+
+
+def test_values_of_a_markov_game_are_shapleys():
+    g = torch.Generator().manual_seed(1)
+    reward = torch.randn(2, 2, 2, generator=g, dtype=torch.float64)
+    tables = TableEnvironment(
+        reward_a=reward,
+        reward_b=-reward.unsqueeze(-1),
+        transition=torch.tensor([[[0, 1], [1, 0]], [[1, 0], [0, 0]]]),
+        n_threats=(2,),
+        touches=torch.zeros(2, 2, 1, dtype=torch.float64),
+    )
+    game = Game("two-states", tables, 500, 0.2, 10, replicates=2, attacker=seated("random"))
+    method = component("inference", "minimax_q", alpha=1.0, gamma=0.6, epsilon=1.0)
+    state, _ = play(game, method)
+    exact = shapley(tables, 0.6)
+    for s in range(2):
+        found = method._solution(state.mind, torch.full((2,), s))[:, 0]
+        assert found.tolist() == pytest.approx([exact[s]] * 2, abs=1e-5)
+
+
+def test_two_attackers_are_taken_for_one():
+    loaded = component("dataset", "blotto", episodes=30).load(
+        Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 2)
+    )
+    loaded.attacker = seated("random")
+    method = component("inference", "minimax_q")
+    state, _ = play(loaded, method)
+    assert state.mind.q.values.shape == (2, 1, 6, 9)
+    for r in range(2):
+        value, _ = programme(state.mind.q.values[r, 0].numpy())
+        assert float(method._solution(state.mind, state.standing.s)[r, 0]) == pytest.approx(value)
+
+
+def test_only_what_has_changed_is_solved():
+    told = []
+
+    def solve(games):
+        told.append(len(games))
+        return games.sum(1, keepdim=True)
+
+    solved = StageGameSolutions(torch.full((3, 2, 2), torch.nan), torch.zeros(3, 2, 1))
+    rows, games = torch.tensor([0, 1, 0]), torch.arange(6.0).view(3, 2)
+    for _ in range(2):
+        assert solved.at(rows, games, solve).tolist() == [[1], [5], [9]]
+    games[1] += 1
+    assert solved.at(rows, games, solve).tolist() == [[1], [7], [9]]
+    assert solved.at(1 - rows, games, solve).tolist() == [[1], [7], [9]]  # other states
+    assert told == [3, 1, 3]

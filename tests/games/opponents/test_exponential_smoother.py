@@ -1,0 +1,111 @@
+import pytest
+import torch
+from configured import component
+from pydantic import ValidationError
+from torch.nn.functional import one_hot
+
+from components.contracts.games import Move, Seat
+from components.errors import ConfigMismatchError
+from components.games.opponents.exponential_smoother import ExponentialSmoother
+from runner.execution.rng import Streams
+
+
+def smoother(**overrides) -> ExponentialSmoother:
+    return component("attacker", "exponential_smoother", **overrides)
+
+
+def seat(replicates: int, own: int = 2, targets: int = 2) -> Seat:
+    return Seat(
+        replicates, own, (4,), targets, 1, torch.device("cpu"), torch.float64, environment=None
+    )
+
+
+def took(a: torch.Tensor, targets: int = 2, seen: torch.Tensor | None = None) -> Move:
+    """The move of taking target a [R]; nothing is shown where it was not ``seen``."""
+    nothing = torch.zeros(len(a))
+    return Move(
+        0,
+        nothing,
+        a,
+        one_hot(a, targets).double(),
+        seen,
+        nothing.long(),
+        nothing,
+        nothing,
+        nothing,
+        None,
+        None,
+        False,
+    )
+
+
+def test_update_is_the_printed_one():
+    attacker, beta = smoother(beta=0.7), 0.7
+    state = attacker.reset(seat(2), Streams(0))
+    choices = torch.randint(0, 2, (30, 2), generator=torch.Generator().manual_seed(0))
+    p = [[0.5, 0.5], [0.5, 0.5]]
+    for a in choices:
+        state = attacker.observe(state, took(a))
+        for r in range(2):
+            p[r] = [beta * p[r][i] + (1 - beta) * (i == int(a[r])) for i in range(2)]
+    torch.testing.assert_close(state, torch.tensor(p, dtype=torch.float64))
+    torch.testing.assert_close(state.sum(1), torch.ones(2, dtype=torch.float64))
+
+
+def test_the_reward_goes_where_she_is_least_expected():
+    state = torch.tensor([[0.6, 0.1, 0.3], [0.2, 0.7, 0.1]], dtype=torch.float64)
+    for seed in range(5):
+        assert smoother().act(state, None, Streams(seed)).tolist() == [1, 2]
+
+
+def test_ties_are_broken_evenly():
+    n = 20_000
+    state = torch.tensor([0.4, 0.3, 0.3], dtype=torch.float64).expand(n, 3)
+    b = smoother().act(state, None, Streams(0))
+    assert not bool((b == 0).any())
+    share = float((b == 1).double().mean())
+    assert abs(share - 0.5) < 4 * (0.25 / n) ** 0.5
+
+
+def test_the_first_of_equal_estimates_is_taken_on_request():
+    state = torch.tensor([[0.4, 0.3, 0.3], [0.2, 0.5, 0.2]], dtype=torch.float64)
+    for seed in range(5):
+        assert smoother(ties="first").act(state, None, Streams(seed)).tolist() == [1, 0]
+
+
+def test_he_draws_from_the_attack_stream_alone():
+    rng, untouched = Streams(0), Streams(0)
+    smoother().act(torch.full((4, 2), 0.5), None, rng)
+    assert torch.equal(rng.noise.get_state(), untouched.noise.get_state())
+    assert not torch.equal(rng.attack.get_state(), untouched.attack.get_state())
+
+
+def test_below_one_half_he_mirrors_her_last_action():
+    attacker = smoother(beta=0.45)
+    state = attacker.reset(seat(50), Streams(0))
+    rng, generator = Streams(0), torch.Generator().manual_seed(1)
+    for _ in range(20):
+        a = torch.randint(0, 2, (50,), generator=generator)
+        state = attacker.observe(state, took(a))
+        assert torch.equal(attacker.act(state, None, rng), 1 - a)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, -0.1])
+def test_beta_outside_the_open_unit_interval_is_refused(beta):
+    with pytest.raises(ValidationError):
+        smoother(beta=beta)
+
+
+def test_a_move_that_takes_no_target_tells_him_nothing():
+    attacker = smoother(beta=0.6)
+    before = attacker.observe(attacker.reset(seat(3), Streams(0)), took(torch.tensor([0, 1, 1])))
+    after = attacker.observe(
+        before, took(torch.tensor([0, 0, 0]), seen=torch.tensor([True, False, False]))
+    )
+    assert torch.equal(after[1:], before[1:])
+    assert float(after[0, 0]) == pytest.approx(0.6 * float(before[0, 0]) + 0.4)
+
+
+def test_he_needs_as_many_actions_as_she_has_targets():
+    with pytest.raises(ConfigMismatchError, match="here he has 2 actions for 3 targets"):
+        smoother().reset(seat(1, own=2, targets=3), Streams(0))

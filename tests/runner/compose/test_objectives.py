@@ -1,0 +1,109 @@
+"""What a sweep optimises: how it is written, and what a job hands back."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.compose.objectives import OBJECTIVES_VARIABLE, Objective, several, single, values
+from runner.compose.overrides import compose_in_full
+from runner.errors import ConfigError
+from runner.sweep.goal import SearchProperties, describe_objectives, search_facts
+
+TWO = [{"metric": "accuracy", "direction": "maximize"}, {"metric": "nlpp", "direction": "minimize"}]
+
+
+def test_several_are_listed_with_their_directions():
+    assert several(TWO, None) == [Objective("accuracy", "maximize"), Objective("nlpp", "minimize")]
+    assert several([{"metric": one["metric"]} for one in TWO], None) == several(TWO, None)
+    with pytest.raises(
+        ConfigError, match="objectives: entropy: neither a higher nor a lower entropy is better"
+    ):
+        several([TWO[0], {"metric": "entropy"}], None)
+    assert several(None, "accuracy") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ["accuracy"],
+            r"hydra.sweeper.objectives=\['accuracy'\]: write \[\{metric: accuracy, direction: maximize\}",
+        ),
+        ([TWO[0] | {"direction": "up"}, TWO[1]], "direction: up: not one of minimize | maximize"),
+        ([TWO[0]], "at least two different metrics; of one, write objective=accuracy"),
+        ([TWO[0], TWO[0]], "at least two different metrics"),
+    ],
+)
+def test_mistakes(given, message):
+    with pytest.raises(ConfigError, match=message):
+        several(given, None)
+
+
+def test_a_job_hands_back_means_over_replicates(monkeypatch):
+    result = {"nlpp": [1.0, 2.0], "accuracy": [0.5, 0.75]}
+    monkeypatch.delenv(OBJECTIVES_VARIABLE, raising=False)
+    assert values(result, None) == 1.5
+    assert values(result, "accuracy") == 0.625
+    with pytest.raises(
+        ConfigError, match="objective=accurcy: no such metric, did you mean accuracy"
+    ):
+        values(result, "accurcy")
+    monkeypatch.setenv(OBJECTIVES_VARIABLE, "accuracy|nlpp")
+    assert values(result, None) == [0.625, 1.5]
+    monkeypatch.setenv(OBJECTIVES_VARIABLE, "accuracy|nlp")
+    with pytest.raises(ConfigError, match=r"hydra.sweeper.objectives: nlp: no such metric"):
+        values(result, None)
+
+
+@pytest.mark.parametrize(
+    ("score", "direction"),
+    [
+        ("accuracy", "maximize"), ("mean_robust_accuracy", "maximize"), ("robust_accuracy/eps=0.1", "maximize"),
+        ("robust_accuracy/fgsm/eps=0.10", "maximize"), ("attack_success/eps=0.3", "minimize"), ("nlpp/a", "minimize"),
+        ("log_likelihood/0.5", "maximize"), ("one_ahead/mape", "minimize"), ("one_ahead/log_score", "maximize"),
+    ],
+)  # fmt: skip
+def test_the_direction_of_a_score_follows_from_its_name(score, direction):
+    assert single(score, None) == Objective(score, direction)
+    assert single(score, None).contradiction is None
+    other = "minimize" if direction == "maximize" else "maximize"
+    assert single(score, other).direction == other  # the user has the last word, and is told
+    assert "and the search is told to" in single(score, other).contradiction
+
+
+def composed(*words: str) -> SearchProperties:
+    return search_facts(compose_in_full(list(words)), words)
+
+
+@pytest.mark.parametrize(
+    ("words", "objective", "line"),
+    [
+        (["+experiment=digits_fgsm"], "accuracy",
+         "accuracy: maximize (no objective= is given: the default of supervised problems); scored on the TEST rows, which no "
+         "search should look at: validation=0.2 searches on training rows held out instead"),
+        (["+experiment=digits_fgsm", "validation=0.25"], "accuracy", "; scored on 0.25 of the training rows, held out"),
+        (["+experiment=multitask_toy"], "nlpp", "nlpp: minimize"),
+        (["+experiment=friend_or_foe"], "reward", "reward: maximize (no objective= is given: the default of game problems)"),
+        (["+experiment=mog"], "ksd", "ksd: minimize (no objective= is given: the default of density problems)"),
+        (["+experiment=wiener_velocity"], "nmse", "nmse: minimize (no objective= is given: the default of sequence problems)"),
+        (["+experiment=structural_co2"], "log_score", "scored on the times put aside for testing"),
+    ],
+)  # fmt: skip
+def test_the_first_line_says_what_is_searched_and_on_which_rows(words, objective, line):
+    of = composed(*words)
+    assert of.default_objective == objective
+    assert line in describe_objectives([single(objective, None)], True, of)[0]
+
+
+def test_a_score_that_no_run_has_is_refused_before_the_first_trial():
+    of = composed("+experiment=digits_fgsm")
+    of.check([single("robust_accuracy/eps=0.1", None)])
+    with pytest.raises(ConfigError, match="objective=reward: no score of a supervised problem"):
+        of.check([single("reward", None)])
+
+
+def test_a_trial_that_is_a_mistake_says_which():
+    with pytest.raises(ConfigError, match=r"dataset.batch_size=20.5: must be an integer"):
+        composed(
+            "dataset=digits", "model=mlp", "inference=map", "steps=3", "dataset.batch_size=20.5"
+        )

@@ -1,0 +1,130 @@
+"""The table of results: metrics beside each other while they fit, below each other where they do
+not."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from runner.execution.screen import progress
+from runner.execution.screen import show_run as console
+from runner.execution.screen.progress import Live
+from runner.terminal import printer
+
+JOB = SimpleNamespace(data="data", choice={"model": "a", "inference": "b"})
+
+
+@pytest.fixture
+def shown(capsys):
+    def show(result, **more) -> list[list[str]]:
+        """The words of each line of the table."""
+        console.show_result(JOB, result, **more)
+        lines = capsys.readouterr().out.splitlines()
+        return [
+            line.replace("┃", "│").strip("│ ").split("│")
+            for line in lines
+            if line.startswith(("│", "┃"))
+        ]
+
+    return show
+
+
+def words(line: list[str]) -> list[str]:
+    return [cell.strip() for cell in line]
+
+
+def test_few_metrics_stand_beside_each_other_with_what_is_printed_below(shown):
+    result = {
+        "auc": [0.5, 0.7],
+        "auc/run 1": [0.4, 0.6],
+        "auc/run 2": [0.6, 0.8],
+        "nlpp": [1.0, 3.0],
+    }
+    table = shown(result, printed={"auc": "0.78(0.02)", "auc/run 2": "0.81(0.02)"})
+    assert [line[0].strip() for line in table[1:]] == [
+        "all",
+        "run 1",
+        "run 2",
+        "published",
+        "run 2, published",
+    ]
+    assert words(table[1]) == ["all", "0.6 ± 0.1", "2 ± 1"]
+    assert words(table[5])[:2] == ["run 2, published", "0.81(0.02)"]
+
+
+def test_many_metrics_stand_below_each_other(shown):
+    result = {f"metric{k}": [float(k)] for k in range(12)} | {"metric3/theta[x]": [7.0]}
+    table = shown(result, printed={"metric3": "3.1"})
+    assert words(table[0]) == ["all", "theta[x]", "published"]  # a name in brackets is no markup
+    assert [line[0].strip() for line in table[1:]] == [f"metric{k}" for k in range(12)]
+    assert words(table[4]) == ["metric3", "3", "7", "3.1"]
+
+
+def test_parameters_left_out_are_said(shown, capsys):
+    result = {"ess": [1.0]} | {f"ess/theta[{j}]": [float(j)] for j in range(25)}
+    console.show_result(JOB, result)
+    assert "5 more in run.json: theta[20], theta[21], theta[22], …" in capsys.readouterr().out
+
+
+def test_every_check_of_a_security_evaluation_is_one_line_of_the_terminal(
+    tmp_path, capsys, monkeypatch
+):
+    file = tmp_path / "attack_checks.csv"
+    check, detail = "the worst case is no weaker than any member, " * 3, "0.1 against [0.2], " * 9
+    file.write_text(f'check,passed,detail\nfirst,True,"0.5, 0.4"\n"{check}",False,"{detail}"\n')
+    monkeypatch.setattr(printer.out, "width", 80)
+    console.show_attack_checks(file, replicates=3)
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[0] == "checks of the security evaluation, first of 3 replicates: 1 of 2 failed"
+    assert [words(line.split("  "))[0] for line in lines[1:]] == ["passed", "FAILED"]
+    assert lines[1].split("  ")[1].strip() == "first"
+    assert "0.5, 0.4" in lines[1]
+    assert lines[2].count("…") == 2
+    assert max(len(line.rstrip()) for line in lines[1:]) <= 80
+    console.show_attack_checks(tmp_path / "none.csv", 1)
+    assert capsys.readouterr().out == ""
+
+
+def test_what_was_not_checked_is_neither_passed_nor_failed(capsys):
+    rows = [
+        {"check": name, "passed": passed, "detail": "d"}
+        for name, passed in (("one", True), ("two", None))
+    ]
+    console.show_checks("checks of the run", rows)
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[0] == "checks of the run: 1 passed, 1 not checked"
+    assert [" ".join(line.split()) for line in lines[1:]] == ["passed one d", "not checked two d"]
+
+
+def test_a_long_evaluation_says_every_half_a_minute_what_it_is_at(monkeypatch, capsys):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    live = Live(10, 1)
+    for seconds, part in ((0, 0), (10, 1), (25, 2), (10, 3)):
+        clock[0] += seconds
+        live.evaluating("pgd, ε = 0.1", part, 4)
+    assert capsys.readouterr().out == "evaluating: pgd, ε = 0.1, 2/4 (35 s)\n"
+
+
+def test_of_several_posteriors_the_line_of_an_evaluation_has_the_first_score_of_each(capsys):
+    live = Live(10, 1)
+    live.show_evaluation(10, 0, {"nlpp/0.5": 1.0, "nlpp/1": 2.0, "rmse/0.5": 3.0})
+    assert "step 10/10  nlpp/0.5 1  nlpp/1 2  (" in capsys.readouterr().out
+    live.show_evaluation(10, 0, {"nlpp": 1.5, "nlpp/left": 1.0})
+    assert "step 10/10  nlpp 1.5  (" in capsys.readouterr().out
+
+
+def test_on_a_terminal_the_bar_counts_the_parts_of_the_evaluation(monkeypatch):
+    from rich.console import Console
+
+    monkeypatch.setattr(console, "out", Console(force_terminal=True, file=io.StringIO()))
+    live = Live(10, 2)
+    live.update(10, 0, {"loss": 1.0})
+    live.evaluating("pgd, ε = 0.1", 1, 4)
+    task = live.progress.tasks[live.task]
+    assert (task.description, task.completed, task.total) == ("pgd, ε = 0.1", 1, 4)
+    live.restart(1)
+    assert (task.description, task.completed, task.total) == ("replicate 2/2", 0, 10)
+    live.stop()

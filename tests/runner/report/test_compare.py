@@ -1,0 +1,234 @@
+"""``runner compare`` on records written by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runner.errors import ConfigError
+from runner.report.compare import (
+    config_rows,
+    difference,
+    difference_rows,
+    directions,
+    load,
+    main,
+    result_rows,
+    warnings,
+)
+
+
+def record(
+    outputs: Path, signature: str, config: dict | None = None, lines: list | None = None, **facts
+) -> Path:
+    folder = outputs / "toy" / signature
+    folder.mkdir(parents=True)
+    written = {
+        "state": "done",
+        "experiment": "toy",
+        "signature": signature,
+        "data": "toy-data",
+        "choice": {"dataset": "toy", "model": "m", "inference": "i", "attacker": None},
+        "seed": 0,
+        "replicates": 3,
+        "smoke": False,
+        "ended": "2024-01-01T00:00:00+00:00",
+        "seconds": 12.3,
+        "git": {"sha": "0123456789abcdef", "diff": ""},
+        "versions": {"python": "3.11.0", "torch": "2.13.0"},
+        "hardware": {"cpu": "one"},
+        "threads": 1,
+        "finished": {"0": {"rmse": 1.0}, "1": {"rmse": 2.0}, "2": {"rmse": 3.0}},
+        "result": {"rmse": [1.0, 2.0, 3.0]},
+        "error": None,
+    } | facts
+    (folder / "run.json").write_text(json.dumps(written))
+    base = {
+        "seed": 0,
+        "smoke": False,
+        "model": {"name": "m", "width": 5},
+        "inference": {"name": "i", "lr": 0.1},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(base | (config or {})))
+    if lines is not None:
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_only_what_differs_is_shown_and_absent_keys_are_marked(tmp_path):
+    a = load(record(tmp_path, "aaaa"))
+    b = load(
+        record(tmp_path, "bbbb", config={"model": {"name": "m", "depth": None}, "smoke": True})
+    )
+    assert config_rows([a, b], everything=False) == [
+        ["model.width", "5", "—"],
+        ["smoke", "false", "true"],
+        ["model.depth", "—", "null"],
+    ]
+    assert ["inference.lr", "0.1", "0.1"] in config_rows([a, b], everything=True)
+
+
+def checked(*passed: bool | None) -> list[dict]:
+    return [
+        {"about": "run", "check": f"check {i}", "passed": p, "detail": "d"}
+        for i, p in enumerate(passed)
+    ]
+
+
+def test_failed_checks_are_said_of_each_run(tmp_path, capsys):
+    record(tmp_path, "aaaa", checks={"0": checked(True, True), "1": checked(True, False)})
+    record(tmp_path, "bbbb", checks={"0": checked(True, None)})
+    record(tmp_path, "cccc")  # of before
+    assert main(["compare", "aaaa", "bbbb", "cccc", "--output-dir", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "run\tchecks\t1 of 2 failed: check 1\t1 passed, 1 not checked\t—" in shown.out
+    assert (
+        "note: aaaa failed checks (check 1): its results are not to be trusted as they are"
+        in shown.err
+    )
+    assert "bbbb failed" not in shown.err
+
+
+def test_results_are_mean_and_standard_error_with_their_paired_difference(tmp_path):
+    a = load(
+        record(
+            tmp_path, "aaaa", result={"rmse/joint 1": [5.0], "rmse": [1.0, 2.0, 6.0], "nlpp": [0.5]}
+        )
+    )
+    b = load(record(tmp_path, "bbbb", result={"rmse": [2.0, 2.5, 8.0], "accuracy": [1.0]}))
+    rows = {
+        row[0]: row[1:] + apart[1:]
+        for row, apart in zip(result_rows([a, b]), difference_rows([a, b]), strict=True)
+    }
+    assert list(rows) == ["rmse", "nlpp", "accuracy", "rmse/joint 1"]
+    se = statistics.stdev([1.0, 2.0, 6.0]) / 3**0.5
+    assert rows["rmse"][0] == f"3 ± {se:.4g} (n=3)"
+    change = [1.0, 0.5, 2.0]
+    assert (
+        rows["rmse"][2]
+        == f"{statistics.mean(change):.4g} ± {statistics.stdev(change) / 3**0.5:.4g} (paired)"
+    )
+    assert rows["nlpp"] == ["0.5", "—", "—"]
+
+
+def test_without_common_seed_the_difference_is_not_paired():
+    a, b = [1.0, 2.0, 6.0], [2.0, 2.5, 8.0]
+    se = math.hypot(statistics.stdev(a) / 3**0.5, statistics.stdev(b) / 3**0.5)
+    assert difference(a, b, paired=False) == f"{statistics.mean(b) - 3:.4g} ± {se:.4g}"
+    assert difference([1.0], [2.5], paired=True) == "1.5"
+
+
+def test_every_run_is_tested_against_the_first_with_p_corrected_for_their_number(tmp_path, capsys):
+    base = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    results = {
+        "aaaa": base,
+        "bbbb": [v + 0.1 * (i + 1) for i, v in enumerate(base)],
+        "cccc": base[::-1],
+        "dddd": base[:4],
+    }
+    runs = [
+        load(record(tmp_path, name, result={"rmse": values})) for name, values in results.items()
+    ]
+    assert [len(row) for row in result_rows(runs)] == [5]
+    ((name, *apart),) = difference_rows(runs)
+    assert (name, len(apart)) == ("rmse", 3)
+    # all six signs alike: 2/2⁶; of two tested
+    assert apart[0] == "0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)"
+    assert apart[1].endswith("(paired), p 1 (Holm 1)")
+    assert apart[2] == f"-1 ± {math.hypot(se(base), se(base[:4])):.4g}", (
+        "of other length: not paired"
+    )
+    assert main(["compare", *results, "--output-dir", str(tmp_path)]) == 0
+    assert (
+        "less aaaa\trmse\t0.35 ± 0.07638 (paired), p 0.031 (Holm 0.062)" in capsys.readouterr().out
+    )
+
+
+def se(values):
+    return statistics.stdev(values) / len(values) ** 0.5
+
+
+def test_an_unfinished_run_shows_its_last_evaluation(tmp_path):
+    lines = [
+        {"step": 10, "replicate": 0, "time": 1, "phase": "evaluation", "metrics": {"rmse": 9.0}},
+        {"step": 20, "replicate": 0, "time": 2, "phase": "final", "metrics": {"rmse": 4.0}},
+        {"step": 10, "replicate": 1, "time": 3, "phase": "evaluation", "metrics": {"rmse": 5.0}},
+        {"step": 12, "replicate": 1, "time": 3, "phase": "train", "metrics": {"loss": 1.0}},
+    ]
+    run = load(record(tmp_path, "aaaa", state="interrupted", result={}, lines=lines))
+    assert (run.result, run.step) == ({"rmse": [4.0, 5.0]}, 10)
+    assert warnings([run]) == ["aaaa is interrupted: shown is its evaluation at step 10"]
+    together = [
+        {
+            "step": 10,
+            "replicate": 0,
+            "time": 1,
+            "phase": "evaluation",
+            "metrics": {"rmse": [1.0, 2.0]},
+        }
+    ]
+    assert load(record(tmp_path, "bbbb", state="running", result={}, lines=together)).result == {
+        "rmse": [1.0, 2.0]
+    }
+    nothing = load(record(tmp_path, "cccc", state="failed", result={}))
+    assert warnings([nothing]) == ["cccc is failed: it has no evaluation yet"]
+
+
+def test_other_data_and_smoke_runs_are_said_not_to_compare(tmp_path):
+    a = load(record(tmp_path, "aaaa"))
+    b = load(record(tmp_path, "bbbb", data="toy-sim", smoke=True))
+    first, second = warnings([a, b])
+    assert first == "different data (toy-data, toy-sim): the results do not compare"
+    assert "smoke" in second
+    assert "paired" not in result_rows([a, b])[0][-1]
+
+
+def test_the_command(tmp_path, capsys):
+    record(tmp_path, "aaaa1111")
+    folder = record(
+        tmp_path, "bbbb2222", config={"seed": 1}, seed=1, threads=2, versions={"torch": "2.14.0"}
+    )
+    assert main(["compare", "aaaa", str(folder), "--output-dir", str(tmp_path)]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert ["run", "state", "done", "done"] in lines
+    assert ["run", "threads", "1", "2"] in lines
+    assert ["run", "torch", "2.13.0", "2.14.0"] in lines
+    assert ["config", "seed", "0", "1"] in lines
+    assert not any(line[1] == "processor" for line in lines)
+
+
+def test_mistakes(tmp_path):
+    record(tmp_path, "aaaa1111")
+    damaged = record(tmp_path, "bbbb2222")
+    (damaged / "run.json").write_text('{"state"')
+    where = ["--output-dir", str(tmp_path)]
+    for names, message in (
+        (["aaaa"], "give two runs or more, not 1"),
+        (["aaaa", "zzzz"], "zzzz: no such run"),
+        (["aaaa", "bbbb"], "damaged"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            main(["compare", *names, *where])
+
+
+def test_it_needs_no_torch(tmp_path):
+    record(tmp_path, "aaaa")
+    record(tmp_path, "bbbb")
+    code = (
+        "import sys; from runner.report.compare import main; "
+        f"code = main(['compare', 'aaaa', 'bbbb', '--output-dir', {str(tmp_path)!r}]); "
+        "sys.exit(code or 'torch' in sys.modules or 'mlflow' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_scores_that_have_a_direction_say_so_on_a_terminal():
+    rows = directions([["accuracy", "0.9"], ["nlpp/a", "1"], ["clusters", "3"]])
+    assert rows == [["accuracy ↑", "0.9"], ["nlpp/a ↓", "1"], ["clusters", "3"]]

@@ -1,0 +1,182 @@
+"""The adversary against brute force, and held to his budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from small_filters import problem, spoofer, victim
+
+from components.series.attackers.shifts import random_signs, within
+from runner.execution.rng import Streams
+
+RNG = Streams(7)
+F64 = torch.float64
+
+
+class OnlyErrors:
+    """A victim that answers with its error and has no gradient to give."""
+
+    def __init__(self, of):
+        self.of, self.observations, self.is_observed, self.asked = (
+            of,
+            of.observations,
+            of.is_observed,
+            0,
+        )
+
+    def error(self, u):
+        self.asked += 1
+        return self.of.error(u)
+
+    def gradient(self, u):
+        raise AssertionError("a black box asked for the gradient")
+
+
+@pytest.mark.parametrize("error", ["rmse", "nmse"])
+def test_the_gradient_of_the_kalman_filters_error_is_its_finite_difference(error):
+    p = problem(6, 2)
+    v, g = victim(p, error=error), torch.Generator().manual_seed(0)
+    u, way = (torch.randn(p.observations.shape, generator=g, dtype=F64) for _ in range(2))
+    found, slope = v.gradient(u)
+    torch.testing.assert_close(found, v.error(u))
+    h = 1e-5
+    torch.testing.assert_close(
+        (slope * way).sum((1, 2)),
+        (v.error(u + h * way) - v.error(u - h * way)) / (2 * h),
+        rtol=1e-6,
+        atol=1e-9,
+    )
+
+
+def test_the_error_is_the_mean_square_over_times_and_states():
+    p = problem(8, 2)
+    mean = victim(p).filter(torch.zeros_like(p.observations)).mean
+    literal = ((p.states - mean) ** 2).mean((1, 2))
+    torch.testing.assert_close(victim(p).error(torch.zeros_like(p.observations)), literal)
+    square = (p.states**2).mean(1)
+    nmse = (((p.states - mean) ** 2).mean(1) / square).mean(1)
+    torch.testing.assert_close(
+        victim(p, error="nmse").error(torch.zeros_like(p.observations)), nmse
+    )
+
+
+def test_shifts_are_in_units_of_the_noise():
+    p = problem(4, 2)
+    v = victim(p)
+    u = torch.randn(p.observations.shape, generator=torch.Generator().manual_seed(2), dtype=F64)
+    delta = v.shift(u) - p.observations
+    length = torch.einsum("rti,ij,rtj->rt", delta, torch.linalg.inv(p.system.Sigma), delta).sqrt()
+    torch.testing.assert_close(length, u.norm(dim=-1))
+
+
+def test_a_single_shift_is_as_bad_as_the_worst_of_a_fine_grid():
+    p = problem(5, 2)
+    v, struck = victim(p), torch.zeros(2, 5, dtype=torch.bool)
+    struck[:, 2] = True
+    attacker = spoofer(steps=15, step_size=1.0, restarts=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(attacker), "struck", lambda *_: struck)
+        found = v.error(attacker.shift(v, RNG, 3.0, None))
+    worst = torch.zeros(2, dtype=F64)
+    for angle in torch.linspace(0, 2 * math.pi, 241, dtype=F64)[:-1]:
+        u = torch.zeros_like(p.observations)
+        # convex in u: the worst is on the edge
+        u[:, 2] = 3.0 * torch.stack([angle.cos(), angle.sin()])
+        worst = torch.maximum(worst, v.error(u))
+    assert (found >= worst * (1 - 1e-3)).all()
+    assert (found <= worst * (1 + 1e-3)).all()
+
+
+@pytest.mark.parametrize("access", ["gradient", "queries", "nothing"])
+def test_he_keeps_to_his_budget_and_to_his_times(access):
+    p = problem(30, 4)
+    p.observations[1, 3:9] = math.nan
+    v, attacker = victim(p), spoofer(access=access, steps=4, queries=12, probability=0.3)
+    struck, found = attacker.struck(v, RNG), None
+    assert 0 < float(struck.double().mean()) < 0.6
+    for eps in (0.5, 2.0, 8.0):
+        found = attacker.shift(v, RNG, eps, found)
+        assert float(found.norm(dim=-1).max()) <= eps * (1 + 1e-12)
+        assert not found[~struck].any()
+        assert not found[p.missing].any()
+    assert torch.equal(v.shift(found).isnan(), p.observations.isnan())
+    assert torch.isfinite(v.error(found)).all()
+    assert not attacker.shift(v, RNG, 0.0, None).any()
+
+
+def test_more_knowledge_is_no_weaker():
+    p = problem(40, 6)
+    v = victim(p)
+    nothing, none = (
+        v.error(torch.zeros_like(p.observations)),
+        spoofer(access="nothing", probability=0.2),
+    )
+    signs = v.error(none.shift(v, RNG, 4.0, None))
+    black = v.error(spoofer(access="queries", queries=60, probability=0.2).shift(v, RNG, 4.0, None))
+    white = v.error(spoofer(steps=6, probability=0.2).shift(v, RNG, 4.0, None))
+    assert white.mean() > black.mean() > signs.mean()
+    assert (black >= torch.maximum(signs, nothing)).all()
+    assert (white > nothing).all()
+
+
+def test_a_black_box_asks_for_errors_alone_and_as_often_as_he_may():
+    p = problem(15, 2)
+    v = OnlyErrors(victim(p))
+    few = v.of.error(spoofer(access="queries", queries=5).shift(v, RNG, 2.0, None))
+    asked = v.asked
+    assert asked <= 5 + 2
+    many = v.of.error(spoofer(access="queries", queries=60).shift(v, RNG, 2.0, None))
+    assert (many >= few).all()
+
+
+def test_a_larger_budget_begins_with_what_a_smaller_one_found():
+    p = problem(30, 4)
+    v, attacker = victim(p), spoofer(steps=2, restarts=0)
+    small = spoofer(steps=8).shift(v, RNG, 2.0, None)
+    assert (v.error(attacker.shift(v, RNG, 2.5, small)) >= v.error(small)).all()
+
+
+def test_the_worst_times_are_those_of_the_steepest_gradient():
+    p = problem(20, 3)
+    v = victim(p)
+    struck = spoofer(times="worst", probability=0.25).struck(v, RNG)
+    assert struck.sum(1).tolist() == [5, 5, 5]
+    slope = v.gradient(torch.zeros_like(p.observations))[1].norm(dim=-1)
+    assert (
+        slope.masked_fill(~struck, math.inf).amin(1) >= slope.masked_fill(struck, 0).amax(1)
+    ).all()
+    with pytest.raises(
+        ValidationError, match="times=worst: the gradient says which they are; set access=gradient"
+    ):
+        spoofer(times="worst", access="queries")
+
+
+def test_random_signs_spend_the_whole_budget():
+    struck = torch.rand(5, 40, generator=torch.Generator().manual_seed(0)) < 0.5
+    u = random_signs(struck, 3, 2.0, torch.Generator().manual_seed(1), torch.zeros(1, dtype=F64))
+    torch.testing.assert_close(u.norm(dim=-1), 2.0 * struck.double())
+    assert abs(float(u.sign().sum()) / float(struck.sum() * 3)) < 0.2
+
+
+def test_projection_keeps_what_is_inside_and_shortens_what_is_not():
+    u = torch.tensor([[[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]], dtype=F64)
+    assert within(u, 1.0).tolist() == [[pytest.approx([0.6, 0.8]), [0.3, 0.4], [0.0, 0.0]]]
+
+
+def test_a_shorter_window_follows_errors_back_through_fewer_times():
+    p = problem(12, 2)
+    whole, parts = victim(p), victim(p, window=4)
+    u = torch.zeros_like(p.observations)
+    (error, slope), (same, cut) = whole.gradient(u), parts.gradient(u)
+    torch.testing.assert_close(error, same)
+    torch.testing.assert_close(slope[:, 8:], cut[:, 8:])  # the last window has nothing behind it
+    assert not torch.allclose(slope[:, :4], cut[:, :4])
+    ahead = dataclasses.replace(
+        whole,
+        problem=dataclasses.replace(p, states=p.states[:, :4], observations=p.observations[:, :4]),
+    )
+    torch.testing.assert_close(ahead.gradient(u[:, :4])[1] * 4 / 12, cut[:, :4])

@@ -1,0 +1,147 @@
+"""A budget planned for a problem: scores, figure and tables of a posterior that knows what inputs
+do, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from configured import defaults, load
+
+from components.contracts.posteriors import Affine, AffineInInputs
+from components.contracts.sequences import Series
+from components.errors import ConfigMismatchError, IncompleteResultWarning
+
+F64 = torch.float64
+
+
+@dataclass
+class Known:
+    """Draws of q about the truth, decay known: ``AffineInInputs``."""
+
+    effect: torch.Tensor  # [H, H, c]
+    spread: float
+    draws: int = 50
+
+    def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine:
+        factor = 1 + self.spread * torch.randn(
+            self.draws, 1, 1, self.effect.shape[-1], generator=generator, dtype=F64
+        )
+        effect = self.effect[:horizon, :horizon] * factor
+        mean = 180 + torch.randn(self.draws, horizon, generator=generator, dtype=F64)
+        return Affine(mean, 25 * torch.eye(horizon, dtype=F64).expand(self.draws, -1, -1), effect)
+
+
+def planned(spread=0.0, **budget):
+    problem, rng = load(
+        "retail_sim",
+        n_steps=60,
+        n_train=50,
+        budget=defaults("dataset", "retail_sim")["budget"] | budget,
+    )
+    posterior = Known(problem.system.effect(10), spread)
+    assert isinstance(posterior, AffineInInputs)
+    return problem, problem.plan_budget(posterior, rng)
+
+
+def test_who_knows_the_truth_plans_best():
+    _, found = planned(total=20.0, weekly_most={"ONLINE": 2.0})
+    scores = found.scores()
+    assert scores["plan_share"] == pytest.approx(1.0)
+    assert 0 < scores["equal_share"] < 0.7
+    u = found.plan.u.reshape(4, 5)
+    assert u.sum() == pytest.approx(20.0, abs=1e-8)
+    assert u[0, 2] == pytest.approx(2.0)  # the best channel, soonest, as far as it goes
+    assert u[3, 0] == pytest.approx(0.0, abs=1e-9)
+    # what the plan adds, by the recursion itself: Σ_h A_{T+h} with and without
+    truth = [1.0, 0.0, 3.0, 2.0, 0.0]
+    A, total = 0.0, 0.0
+    for week in u:
+        A = 0.5 * A + float(week @ truth)
+        total += A
+    equal, E = 0.0, 0.0
+    for _ in range(4):
+        E = 0.5 * E + sum(truth)
+        equal += E
+    assert scores["plan_gain"] == pytest.approx(total - equal, rel=1e-6)
+
+
+def test_a_bound_of_each_week():
+    _, found = planned(total=20.0, weekly=6.0)
+    u = found.plan.u.reshape(4, 5)
+    # the sooner the more weeks it works for
+    assert u.sum(1).tolist() == pytest.approx([6, 6, 6, 2])
+    assert found.budget.equal(found.channels).sum() == pytest.approx(20.0)
+
+
+def test_tables_and_figure():
+    keys = {
+        "total": 8.0,
+        "most": {"ONLINE": 3.0},
+        "limits": {"co2": {"weights": {"OOH": 1.0}, "most": 1.0}},
+    }
+    problem, found = planned(
+        0.3,
+        risk=11.5,
+        strategies={"posters": {"OOH": 4.0}, "web": {"ONLINE": 2.0, "SEARCH": 5.0}},
+        **keys,
+    )
+    tables = found.tables()
+    table = tables["budget"].set_index("choice")
+    assert list(table.index) == [
+        "the plan",
+        "posters",
+        "web",
+        "equal split",
+        "nothing",
+        "as it was",
+    ]
+    assert table.loc["posters", "verdict"] == "breaks limits.co2"
+    assert table.loc["equal split", "verdict"] in ("breaks limits.co2", "beaten by the plan")
+    assert table.loc["the plan", "verdict"] == "kept"
+    assert table.loc["the plan", "expected"] >= table.loc["web", "expected"]
+    assert table.loc["the plan", "sd"] <= 11.5 * (1 + 1e-9)
+    assert table.loc["nothing", "added by spending"] == 0
+    spent = torch.cat([problem.inputs[-1:], problem.beyond.u[:3]]).sum(0)
+    assert table.loc["as it was", problem.input_names].tolist() == pytest.approx(spent.tolist())
+    weeks = tables["budget_plan"]
+    assert weeks["week"].tolist() == list(problem.dates[49:53])
+    assert weeks[problem.input_names].sum().tolist() == pytest.approx(
+        table.loc["the plan", problem.input_names].tolist()
+    )
+    figure = found.figures()["budget"]
+    assert len(figure.axes) == 2
+    assert len(figure.axes[0].lines) == 7  # the frontier and six choices
+
+
+def test_a_risk_that_no_plan_meets_is_said_and_leaves_the_run_its_other_results():
+    _, found = planned(0.3, total=8.0, risk=1.0)
+    with pytest.warns(
+        IncompleteResultWarning,
+        match=r"no plan of dataset.budget: dataset.budget.risk=1: no plan has a standard deviation below",
+    ):
+        assert found.scores() == {}
+
+
+def test_nothing_is_planned_where_nobody_asks():
+    _, found = planned()
+    assert found is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ({"total": 5.0, "least": {"TV": 4.0, "OOH": 2.0}},
+         r"dataset.budget.total=5: minimum spends \(least.TV, least.OOH\) need 6; raise it, or lower them"),
+        ({"total": 5.0, "least": {"Tv": 4.0}}, "dataset.budget.least: Tv is no input of the series; there are OOH, TV"),
+        ({"total": 5.0, "strategies": {"a": {"x": 4.0}}}, "dataset.budget.strategies.a: x is no input"),
+        ({"total": 5.0, "weeks": 11}, "dataset.budget.weeks=11: 10 are to be forecast; plan no more"),
+        ({"total": 50.0, "least": {"TV": 9.0}, "weekly_most": {"TV": 2.0}},
+         "dataset.budget.least.TV: nothing satisfies it beside the other constraints"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_before_any_work(budget, said):
+    with pytest.raises(ConfigMismatchError, match=said) as told:
+        planned(**budget)
+    assert "\n" not in str(told.value)

@@ -1,0 +1,195 @@
+"""The best plan against an exhaustive grid, simulation and its own bound, and constraints that
+nothing satisfies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from components.errors import ConfigMismatchError
+from components.series.budget.budget import frontier
+from components.series.budget.choices import find_dominators, judge
+from components.series.budget.plan import TOLERANCE, best_plan, safest_plan
+from components.series.budget.spends import Spends
+from components.series.budget.sum_law import SumLaw
+
+
+def made(
+    k: int, c: int, seed: int = 0, draws: int = 150
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """base [S, k], response [S, k, k·c] and variance of the noises' sum of a goodwill whose decay
+    and channels are drawn."""
+    rng = np.random.default_rng(seed)
+    decay, q = rng.beta(20, 20, draws), np.abs(rng.normal(0.3, 0.15, (draws, c)))
+    response = np.zeros((draws, k, k, c))
+    for h in range(k):  # u_{t+j} moves y_{t+h+1}, h ≥ j
+        for j in range(h + 1):
+            response[:, h, j] = q * ((1 - decay) ** (h - j))[:, None]
+    base = rng.normal(50, 1, (draws, k)) - 2 * q[:, :1]
+    return (
+        torch.from_numpy(base),
+        torch.from_numpy(response.reshape(draws, k, -1)),
+        torch.full((draws,), 4.0 * k),
+    )
+
+
+def spends(
+    n: int,
+    total: float,
+    upper: float = np.inf,
+    extra: list[tuple[str, list[float], float]] | None = None,
+) -> Spends:
+    rows = [("total", [1.0] * n, total), *(extra or [])]
+    return Spends(
+        np.zeros(n),
+        np.full(n, upper),
+        np.array([r[1] for r in rows]),
+        np.array([r[2] for r in rows]),
+        [r[0] for r in rows],
+    )
+
+
+@pytest.mark.parametrize(("risk", "aversion"), [(None, 0.0), (2.95, 0.0), (None, 0.7), (2.95, 0.3)])
+def test_two_channels_as_an_exhaustive_grid_has_it(risk, aversion):
+    law, total = SumLaw.of_draws(*made(1, 2)), 10.0
+    found = best_plan(law, spends(2, total), risk, aversion)
+    grid = np.linspace(0, total, 101)
+    u = np.stack(np.meshgrid(grid, grid, indexing="ij"), -1).reshape(-1, 2)
+    u = u[u.sum(1) <= total + 1e-12]
+    each = law.a + u @ law.r.T  # [g, S]: the law of total variance, draw by draw
+    sd = np.sqrt(law.v.mean() + each.var(1))
+    value = np.where(np.inf if risk is None else risk, each.mean(1) - aversion * sd, 0)
+    if risk is not None:
+        value = np.where(sd <= risk, value, -np.inf)
+    best, step = int(value.argmax()), grid[1]
+    ours = found.mean - aversion * found.sd
+    assert ours >= value[best] - 1e-9  # the grid holds no better one
+    assert ours <= value[best] + 2 * step * np.abs(law.effect).sum()  # and one nearly as good
+    if risk is not None:
+        assert found.sd <= risk + 1e-9
+    assert not np.allclose(found.u, total / 2, atol=0.05)  # never the equal split: it is not best
+
+
+def test_mean_and_variance_of_a_plan_as_simulated():
+    base, response, noise = made(3, 2)
+    plan = best_plan(SumLaw.of_draws(base, response, noise), spends(6, 30.0, 8.0), aversion=0.5)
+    rng, n = np.random.default_rng(1), 200_000
+    draw = rng.integers(len(base), size=n)
+    weeks = base + response @ torch.from_numpy(plan.u)  # [S, k]
+    # Σ_h y_{t+h} week by week: the noises are independent, a k-th of the variance each
+    y = weeks.numpy()[draw] + rng.normal(size=(n, 3)) * np.sqrt(noise.numpy()[draw] / 3)[:, None]
+    total = y.sum(1)
+    assert abs(total.mean() - plan.mean) < 3 * total.std() / np.sqrt(n)
+    fourth = ((total - total.mean()) ** 4).mean()
+    assert abs(total.var() - plan.sd**2) < 3 * np.sqrt((fourth - total.var() ** 2) / n)
+
+
+def test_the_budget_is_spent_to_the_last_digit_where_it_binds():
+    law = SumLaw.of_draws(*made(4, 5))
+    for risk, aversion in (
+        (None, 0.0),
+        (safest_plan(law, spends(20, 40.0)).sd * 1.02, 0.0),
+        (None, 0.05),
+    ):
+        plan = best_plan(law, spends(20, 40.0, 3.0), risk, aversion)
+        assert plan.u.sum() == pytest.approx(40.0, abs=1e-8) or risk is not None
+        assert plan.u.min() >= 0
+        assert plan.u.max() <= 3.0
+        assert plan.gap <= TOLERANCE * (np.sqrt(law.base_variance) + abs(plan.mean))
+
+
+def test_equal_channels_are_worth_the_same_and_risk_splits_them():
+    """Two channels of one law, apart from each other: of all that spend the budget the equal split
+    has least variance."""
+    rng = np.random.default_rng(3)
+    q = rng.normal(1.0, 0.2, (4000, 2))
+    q = np.concatenate([q, q[:, ::-1]])  # exchangeable in the draws themselves
+    law = SumLaw(np.zeros(8000), q, np.ones(8000))
+    plan = best_plan(law, spends(2, 6.0), aversion=0.3)
+    assert plan.u == pytest.approx([3.0, 3.0], abs=1e-3)
+
+
+def test_side_constraints_bind():
+    law = SumLaw.of_draws(*made(2, 2))
+    order = np.argsort(-law.effect)
+    carbon = np.zeros(4)
+    carbon[order[0]] = 2.0
+    free = best_plan(law, spends(4, 10.0))
+    held = best_plan(law, spends(4, 10.0, extra=[("limits.co2", list(carbon), 3.0)]))
+    assert free.u[order[0]] == pytest.approx(10.0)
+    assert held.u[order[0]] == pytest.approx(1.5)
+    assert held.u[order[1]] == pytest.approx(8.5)
+    assert held.mean < free.mean
+
+
+def test_channels_that_do_harm_get_nothing():
+    law = SumLaw(np.zeros(2), np.array([[-1.0, 2.0], [-2.0, 1.0]]), np.ones(2))
+    assert best_plan(law, spends(2, 5.0)).u == pytest.approx([0.0, 5.0])
+    assert best_plan(SumLaw(law.a, -np.abs(law.r), law.v), spends(2, 5.0)).u == pytest.approx(
+        [0.0, 0.0]
+    )
+
+
+def test_the_frontier_rises_and_nothing_on_it_is_beaten():
+    law, within = SumLaw.of_draws(*made(3, 3)), spends(9, 20.0, 4.0)
+    plans = frontier(law, within, 6)
+    means, sds = [p.mean for p in plans], [p.sd for p in plans]
+    assert np.all(np.diff(means) > 0)
+    assert np.all(np.diff(sds) > 0)
+    assert np.all(np.diff(np.diff(means) / np.diff(sds)) < 1e-6)  # concave
+    assert find_dominators(means, sds) == [None] * 6
+    assert find_dominators([*means, means[2]], [*sds, sds[2] + 0.001])[-1] == 2
+    for p in plans:
+        assert within.broken(p.u) is None
+        rng = np.random.default_rng(0)
+        for _ in range(50):  # no plan at random has more at no more risk
+            u = rng.dirichlet(np.ones(9)) * 20 * rng.random()
+            if u.max() <= 4 and law.sd(u) <= p.sd:
+                assert law.mean(u) <= p.mean + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("extra", "risk", "said"),
+    [
+        ([("least.tv", [-1.0, 0.0], -7.0), ("least.ooh", [0.0, -1.0], -4.0)], None,
+         r"dataset.budget.total=10: minimum spends \(least.tv, least.ooh\) need 11; raise it, or lower them"),
+        ([("least.tv", [-1.0, 0.0], -7.0), ("limits.co2", [2.0, 0.0], 10.0)], None,
+         r"dataset.budget.(least.tv|limits.co2): nothing satisfies it beside the other constraints"),
+        ([], 0.5, r"dataset.budget.risk=0.5: no plan has a standard deviation below 2.\d+; raise it"),
+    ],
+)  # fmt: skip
+def test_what_nothing_satisfies_is_named(extra, risk, said):
+    law = SumLaw.of_draws(*made(1, 2))
+    with pytest.raises(ConfigMismatchError, match=said) as told:
+        best_plan(law, spends(2, 10.0, extra=extra), risk)
+    assert "\n" not in str(told.value)
+
+
+def test_strategies_are_filtered_by_name():
+    within = spends(2, 10.0, extra=[("limits.co2", [2.0, 0.0], 6.0)])
+    assert within.broken(np.array([3.0, 7.0])) is None
+    assert within.broken(np.array([3.0, 8.0])) == "total"
+    assert within.broken(np.array([5.0, 1.0])) == "limits.co2"
+    assert within.broken(np.array([-1.0, 1.0])) == "bounds of a week"
+
+
+def test_a_strategy_is_kept_beaten_or_out():
+    law = SumLaw(np.zeros(2), np.array([[1.0, 1.2], [1.0, 2.8]]), np.ones(2))
+    within = spends(2, 10.0, extra=[("limits.co2", [2.0, 0.0], 16.0)])
+    offered = {
+        "safe": [8.0, 0.0],
+        "bold": [0.0, 10.0],
+        "poor": [1.0, 6.0],
+        "dear": [8.0, 4.0],
+        "dirty": [9.0, 0.0],
+    }
+    found = judge(law, within, {name: np.array(u) for name, u in offered.items()}, None)
+    assert [choice.verdict for choice in found] == [
+        "kept", "kept", "kept", "breaks total", "breaks limits.co2"
+    ]  # fmt: skip
+    assert (
+        judge(law, within, {"a": np.array([4.0, 0.0]), "b": np.array([8.0, 0.0])}, None)[0].verdict
+        == "beaten by b"
+    )
+    assert judge(law, within, {"bold": np.array([0.0, 10.0])}, 5.0)[0].verdict == "breaks risk"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+from scipy import stats
+from small_sequences import run, sequence, system
+
+from components.contracts.sequences import Observation
+from components.series.filtering.student_t_filter import log_student_t
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from runner.execution.rng import Streams
+
+
+def drawn(s):
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 6, 3, dtype=torch.float64, generator=g)
+    return (
+        LinearGaussianModule(s),
+        x,
+        Observation(1, 4 * torch.randn(2, 2, dtype=torch.float64, generator=g)),
+    )
+
+
+@pytest.mark.parametrize("df", [1.0, 1.01, 7.0])
+def test_densities_are_scipys(df):
+    """One t for each coordinate of y where Σ is diagonal; the multivariate t; and a scale of its
+    own."""
+    diagonal = torch.diag(torch.tensor([4.0, 0.25], dtype=torch.float64))
+    for s in (replace(system(), Sigma=diagonal), system()):
+        model, x, batch = drawn(s)
+        gaps = batch.y[:, None] - x @ s.H.T
+        joint = stats.multivariate_t(shape=s.Sigma.numpy(), df=df).logpdf(gaps.numpy())
+        got = log_student_t(model, batch, x, df, joint=True, scale=None)
+        torch.testing.assert_close(got, torch.from_numpy(joint))
+        own = stats.t(df, scale=20.0).logpdf(gaps.numpy()).sum(-1)
+        torch.testing.assert_close(
+            log_student_t(model, batch, x, df, joint=False, scale=20.0), torch.from_numpy(own)
+        )
+    model, x, batch = drawn(replace(system(), Sigma=diagonal))
+    apart = (
+        stats.t(df, scale=[2.0, 0.5]).logpdf((batch.y[:, None] - x @ system().H.T).numpy()).sum(-1)
+    )
+    torch.testing.assert_close(
+        log_student_t(model, batch, x, df, joint=False, scale=None), torch.from_numpy(apart)
+    )
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_many_degrees_of_freedom_are_the_bootstrap_filter(joint):
+    problem = sequence(system(), 5, replicates=3)
+    problem.observations[1, 2] = float("nan")
+    model = LinearGaussianModule(problem.system)
+    exact = run(
+        component("inference", "bootstrap_filter", particles=50), model, problem, Streams(9)
+    )
+    near = component("inference", "student_t_filter", particles=50, df=1e9, joint=joint)
+    got = run(near, model, problem, Streams(9))
+    torch.testing.assert_close(got.mean, exact.mean, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(got.log_normaliser, exact.log_normaliser, rtol=1e-5, atol=1e-4)
+
+
+def test_posterior_of_one_step_is_that_of_quadrature():
+    one = torch.ones(1, 1, dtype=torch.float64)
+    s = replace(system(), A=one, Q=0.5 * one, H=1.5 * one, Sigma=0.4 * one, m0=one[0] * 0, P0=one)
+    problem = sequence(s, 1, replicates=80)
+    problem.observations[:] = 4.0
+    got = run(
+        component("inference", "student_t_filter", particles=2000),
+        LinearGaussianModule(s),
+        problem,
+        Streams(4),
+    )
+    x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
+    w = torch.exp(-0.5 * x**2 / 1.5) * torch.from_numpy(
+        stats.t(1, scale=0.4**0.5).pdf((4.0 - 1.5 * x).numpy())
+    )
+    w = w / w.sum()
+    assert z_score(got.mean[:, 0, 0], (w * x).sum()).abs() < 4
+    assert z_score(got.variance[:, 0, 0], (w * (x - (w * x).sum()) ** 2).sum()).abs() < 4.5
+
+
+def test_an_outlier_moves_it_less_than_the_bootstrap_filter():
+    problem, rng = load("wiener_velocity", replicates=8, n_steps=100)
+    problem = problem.attack(component("attacker", "gaussian_contamination"), rng)
+    model = component("model", "linear_gaussian_ssm").build(problem, rng)
+    nmse = {}
+    for name in ("bootstrap_filter", "student_t_filter"):
+        scores = problem.score(
+            run(component("inference", name, particles=300), model, problem, Streams(1)), rng
+        )
+        nmse[name] = scores["nmse"].median()
+    assert nmse["student_t_filter"] < 0.5 * nmse["bootstrap_filter"]

@@ -1,0 +1,200 @@
+"""Dynamic linear models against the dense Gaussian of the whole series."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from components.contracts.sequences import Series
+from components.errors import ConfigMismatchError
+from components.series.models import dlm
+from components.series.models.dlm import cycle, system
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
+from tests.configured import component
+from tests.dense_series import dense
+
+KINDS = [
+    ("linear", 12),
+    ("linear", None),
+    ("level", 4),
+    ("autoregressive", None),
+    ("autoregressive", 3),
+]
+T = 30
+
+
+def problem(y: torch.Tensor) -> Sequence:
+    return Sequence("drawn", None, y.view(1, -1, 1), None, ["x"])
+
+
+def built(trend, period, y=None, **keys):
+    y = series().y[0] if y is None else y
+    return component("model", "dlm", trend=trend, period=period, **keys).build(
+        problem(y), Streams(0)
+    )
+
+
+def series(*missing: int) -> Series:
+    g = torch.Generator().manual_seed(3)
+    y = torch.randn(T, generator=g, dtype=torch.float64).cumsum(0)
+    y[list(missing)] = math.nan
+    return Series(y.view(1, -1, 1))
+
+
+def exact(model, theta, seen, horizon=0):
+    """log p(x_seen) and the conditional moments of the ``horizon`` that follow, by conditioning the
+    dense Gaussian."""
+    r, q = model._variances(theta.unsqueeze(0))
+    joint = dense(model.system, q[0], r[0], T + horizon)
+    x = seen.y[0, :, 0]
+    there = torch.cat([~x.isnan(), torch.zeros(horizon, dtype=torch.bool)])
+    ahead = torch.arange(T + horizon) >= T
+    C, m = joint.covariance_matrix, joint.loc
+    own = torch.distributions.MultivariateNormal(m[there], C[there][:, there])
+    off = torch.linalg.solve(C[there][:, there], C[there][:, ahead]).T
+    mean = m[ahead] + off @ (x[~x.isnan()] - m[there])
+    variance = (C[ahead][:, ahead] - off @ C[there][:, ahead]).diagonal()
+    return own.log_prob(x[~x.isnan()]), mean, variance
+
+
+@pytest.mark.parametrize("missing", [(), (0,), (4, 5, 29)])
+@pytest.mark.parametrize(("trend", "period"), KINDS)
+def test_likelihood_and_forecast_are_those_of_the_dense_gaussian(trend, period, missing):
+    model, seen = built(trend, period), series(*missing)
+    theta = model.medians + 0.7 * torch.randn(
+        3, model.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
+    found, by_filter = model.log_likelihood(theta, seen), model._filter(theta, seen)[0]
+    ahead = model.forecast(theta, seen, 15)
+    assert found.shape == (3, 1)
+    assert ahead.mu.shape == (3, 15, 1)
+    for k in range(3):
+        value, mean, variance = exact(model, theta[k], seen, 15)
+        assert float(found[k, 0]) == pytest.approx(float(value), rel=1e-8)
+        assert float(by_filter[k]) == pytest.approx(float(value), rel=1e-8)
+        assert torch.allclose(ahead.mu[k, :, 0], mean, rtol=1e-6, atol=1e-7)
+        assert torch.allclose(ahead.v[k, :, 0], variance, rtol=1e-6)
+
+
+def test_season_has_the_order_that_is_printed():
+    """2.B.1: ones below the diagonal and in the upper right corner; twelve times around is once."""
+    G = cycle(12)
+    printed = torch.diag(torch.ones(11, dtype=torch.float64), -1)
+    printed[0, 11] = 1
+    assert torch.equal(G, printed)
+    assert torch.equal(torch.linalg.matrix_power(G, 12), torch.eye(12, dtype=torch.float64))
+    assert not any(
+        torch.equal(torch.linalg.matrix_power(G, k), torch.eye(12, dtype=torch.float64))
+        for k in range(1, 12)
+    )
+
+
+def test_trend_is_level_plus_slope():
+    made = system("linear", 12, 1.0)
+    assert made.G.shape == (14, 14)
+    assert made.G[:2, :2].tolist() == [[1, 1], [0, 1]]
+    assert made.F.tolist() == [1, 0, 1] + [0] * 11
+
+
+def test_a_season_that_repeats_is_forecast():
+    """An exact season of period 12 on a line, with hardly any noise, goes on; one of period 2 could
+    not."""
+    t = torch.arange(1, 73, dtype=torch.float64)
+    y = 0.1 * t + torch.sin(2 * math.pi * t / 12)
+    model = built("linear", 12, y[:60])
+    theta = torch.full((1, 4), math.log(1e-3), dtype=torch.float64)
+    found = model.forecast(theta, Series(y[:60].view(1, -1, 1)), 12).mu[0, :, 0]
+    assert (found - y[60:]).abs().max() < 0.05
+
+
+def test_known_first_state():
+    """s_0 = 0: z_0 = 0, so that x_1 of the autoregression is N(3 · 1 + ½, 9 σ²_tr + σ²_em)."""
+    model = built("autoregressive", None, torch.tensor([2.0], dtype=torch.float64), initial_sd=0.0)
+    theta = torch.tensor([[0.7, 0.4]], dtype=torch.float64).log()
+    exact = torch.distributions.Normal(3.5, math.sqrt(9 * 0.4**2 + 0.7**2)).log_prob(
+        torch.tensor(2.0)
+    )
+    found = model.log_likelihood(theta, Series(torch.tensor([[[2.0]]], dtype=torch.float64)))
+    assert float(found) == pytest.approx(float(exact), abs=1e-6)
+
+
+@pytest.mark.parametrize(("trend", "period"), [("linear", 12), ("autoregressive", None)])
+def test_gradient_by_differences(trend, period):
+    model, seen = built(trend, period), series(2, 3)
+    theta = model.sample_prior(2, torch.Generator().manual_seed(1)).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda t: model.log_likelihood(t, seen) + model.log_prior(t)[:, None], theta
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_covariance_and_filter_say_the_same_wherever_the_prior_leads(kind):
+    """Values and gradients at draws of a prior whose variances differ by up to 15 orders of
+    magnitude."""
+    model, seen = built(*kind), series(3, 4)
+    theta = model.sample_prior(60, torch.Generator().manual_seed(4)).requires_grad_()
+    found, exact = model.log_likelihood(theta, seen)[:, 0], model._filter(theta, seen)[0]
+    assert torch.allclose(found, exact, rtol=1e-8)
+    slopes = [torch.autograd.grad(value.sum(), theta)[0] for value in (found, exact)]
+    assert torch.allclose(*slopes, rtol=1e-5, atol=1e-6)
+
+
+def test_long_series_go_through_the_filter(monkeypatch):
+    model, seen = built("linear", 4), series()
+    theta = model.sample_prior(2, torch.Generator().manual_seed(1))
+    known = model.log_likelihood(theta, seen)
+    monkeypatch.setattr(dlm, "LONGEST", T - 1)
+    model._covariances.clear()
+    found = model.log_likelihood(theta, seen)
+    assert not model._covariances
+    assert torch.allclose(found, known, rtol=1e-8)
+    assert not torch.equal(found, known)
+
+
+def test_second_derivatives_by_differences():
+    """What refinement is differentiated through."""
+    model, seen = built("level", 3), series(5)
+    theta = model.medians.unsqueeze(0).clone().requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda t: model.log_likelihood(t, seen), theta)
+
+
+def test_in_single_precision_it_is_as_exact_as_its_parameters():
+    model, seen = built("linear", 12), series()
+    single = component("model", "dlm").build(problem(seen.y[0].float()), Streams(0))
+    theta = model.medians.unsqueeze(0)
+    found = single.log_likelihood(theta.float(), Series(seen.y.float()))
+    assert found.dtype == torch.float32
+    assert float(found) == pytest.approx(float(model.log_likelihood(theta, seen)), rel=1e-5)
+
+
+def test_prior_has_the_jacobian():
+    """log σ ~ N(log m, s²) is the density of θ = log σ itself."""
+    model = built("linear", 12)
+    theta = model.sample_prior(5, torch.Generator().manual_seed(2))
+    exact = torch.distributions.Normal(math.log(0.1), 2.0).log_prob(theta).sum(1)
+    assert torch.allclose(model.log_prior(theta), exact)
+    assert torch.allclose(model.constrain(theta), theta.exp())
+
+
+def test_starts_at_medians():
+    model = built("linear", 12, start="median")
+    start = model.sample_start(3, torch.Generator().manual_seed(0))
+    assert torch.allclose(start, torch.full((3, 4), math.log(0.1), dtype=torch.float64))
+    assert model.names == ["observation_sd", "level_sd", "slope_sd", "seasonal_sd"]
+
+
+def test_nothing_seen_has_no_likelihood():
+    model, seen = built("linear", 12), Series(torch.full((1, 4, 1), math.nan, dtype=torch.float64))
+    assert model.log_likelihood(
+        model.sample_prior(2, torch.Generator().manual_seed(0)), seen
+    ).tolist() == [[0], [0]]
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 1), (1, 5, 2)])
+def test_several_series_are_refused(shape):
+    odd = Sequence("odd", None, torch.zeros(shape), None, ["x"])
+    with pytest.raises(ConfigMismatchError, match="one series of one number at a time"):
+        component("model", "dlm").build(odd, Streams(0))

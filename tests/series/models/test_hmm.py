@@ -1,0 +1,154 @@
+"""The hidden Markov model against the sum over all paths."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from components.contracts.sequences import Series
+from components.errors import ConfigMismatchError
+from components.series.maths.dirichlet import log_dirichlet
+from components.series.models.hmm import HiddenMarkovModule
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
+from tests.configured import component
+
+S, C = 3, 4
+
+
+def model(a: float = 0.7, b: float = 1.3) -> HiddenMarkovModule:
+    return HiddenMarkovModule(S, C, a, b, torch.zeros(1, dtype=torch.float64))
+
+
+def thetas(n: int = 4) -> torch.Tensor:
+    return model().sample_prior(n, torch.Generator().manual_seed(0))
+
+
+def series(*x: float) -> Series:
+    return Series(torch.tensor(x, dtype=torch.float64).view(1, -1, 1))
+
+
+def by_paths(values: torch.Tensor, x: list[float]) -> float:
+    """Σ over all z of p(z_1) Π A Π B, as (2.14) has it; a missing x has no factor."""
+    A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
+    total = 0.0
+    for z in itertools.product(range(S), repeat=len(x)):
+        p = 1 / S
+        for t, state in enumerate(z):
+            if t > 0:
+                p *= float(A[z[t - 1], state])
+            if not math.isnan(x[t]):
+                p *= float(B[state, int(x[t])])
+        total += p
+    return total
+
+
+@pytest.mark.parametrize(
+    "x", [[2.0], [0.0, 3.0], [0, 1, 3, 3, 2.0], [1, math.nan, 0, 2, 2, 1.0], [math.nan, 1.0]]
+)
+def test_likelihood_is_the_sum_over_paths(x):
+    theta = thetas()
+    found = model().log_likelihood(theta, series(*x))
+    assert found.shape == (4, 1)
+    exact = [math.log(by_paths(values, x)) for values in model().constrain(theta)]
+    assert torch.allclose(found[:, 0], torch.tensor(exact, dtype=torch.float64), atol=1e-12)
+
+
+def test_forecast_is_a_ratio_of_sums_over_paths():
+    theta, x = thetas(), [0, 1, 3, 1.0]
+    found = model().forecast(theta, series(*x), 3).logits.exp()  # [K, 3, 1, C]
+    for k, values in enumerate(model().constrain(theta)):
+        for h in range(3):
+            for c in range(C):
+                exact = by_paths(values, [*x, *[math.nan] * h, float(c)]) / by_paths(values, x)
+                assert float(found[k, h, 0, c]) == pytest.approx(exact, rel=1e-10)
+
+
+def test_rows_are_probabilities_and_have_names():
+    values = model().constrain(thetas())
+    assert len(model().names) == values.shape[1] == S * S + S * C
+    assert torch.allclose(
+        values[:, : S * S].view(-1, S, S).sum(-1), torch.ones(4, S, dtype=torch.float64)
+    )
+    assert torch.allclose(
+        values[:, S * S :].view(-1, S, C).sum(-1), torch.ones(4, S, dtype=torch.float64)
+    )
+
+
+def test_prior_has_the_jacobian():
+    """log p(θ) = log p(rows) + log |det ∂(rows without their last)/∂θ|, the determinant by
+    automatic differentiation."""
+    m, theta = model(), thetas(2)
+
+    def free(t: torch.Tensor) -> torch.Tensor:
+        values = m.constrain(t.unsqueeze(0))[0]
+        A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
+        return torch.cat([A[:, :-1].flatten(), B[:, :-1].flatten()])
+
+    for t, found in zip(theta, m.log_prior(theta), strict=True):
+        values = m.constrain(t.unsqueeze(0))[0]
+        exact = torch.autograd.functional.jacobian(free, t).slogdet().logabsdet
+        A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
+        for row in A:
+            exact = exact + torch.distributions.Dirichlet(
+                torch.full((S,), 0.7, dtype=torch.float64)
+            ).log_prob(row)
+        for row in B:
+            exact = exact + torch.distributions.Dirichlet(
+                torch.full((C,), 1.3, dtype=torch.float64)
+            ).log_prob(row)
+        assert float(found) == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_draws_of_the_prior_are_dirichlet():
+    values = model().constrain(model().sample_prior(4000, torch.Generator().manual_seed(1)))
+    A = values[:, : S * S].reshape(-1, S)  # 12,000 rows of Dir(0.7)
+    variance = (1 / S) * (1 - 1 / S) / (S * 0.7 + 1)
+    assert torch.allclose(
+        A.mean(0),
+        torch.full((S,), 1 / S, dtype=torch.float64),
+        atol=4 * math.sqrt(variance / 12000),
+    )
+    assert torch.allclose(A.var(0), torch.full((S,), variance, dtype=torch.float64), rtol=0.05)
+
+
+def test_gradient_by_differences():
+    theta, seen = thetas(1).requires_grad_(), series(0, 1, 3, 3, 2, 0, 1)
+    assert torch.autograd.gradcheck(
+        lambda t: model().log_likelihood(t, seen) + model().log_prior(t), theta
+    )
+
+
+def test_long_series_neither_underflow_nor_differ_from_step_by_step():
+    theta = thetas(2)
+    x = torch.arange(700) % C
+    found = model().log_likelihood(theta, series(*x.double().tolist()))[:, 0]
+    for values, value in zip(model().constrain(theta), found, strict=True):
+        A, B = values[: S * S].view(S, S), values[S * S :].view(S, C)
+        alpha, total = torch.full((S,), 1 / S, dtype=torch.float64), 0.0
+        for t in range(700):
+            alpha = (alpha if t == 0 else alpha @ A) * B[:, x[t]]
+            total += math.log(float(alpha.sum()))
+            alpha = alpha / alpha.sum()
+        assert float(value) == pytest.approx(total, rel=1e-11)
+
+
+def test_log_dirichlet_in_the_corner():
+    log_x = torch.tensor([-800.0, 0.0], dtype=torch.float64)  # exp underflows
+    assert float(log_dirichlet(log_x, 2.0)) == pytest.approx(math.log(6) - 800)
+
+
+class Classes:
+    n_classes = 2
+
+
+@pytest.mark.parametrize(("y", "told"), [
+    ([[0.0, 2.0]], "class numbers 0 to 1"), ([[0.5, 1.0]], "class numbers"), ([[0.0], [1.0]], "one series at a time"),
+])  # fmt: skip
+def test_what_is_no_series_of_classes(y, told):
+    problem = Sequence("odd", None, torch.tensor(y).unsqueeze(-1), Classes(), ["z"])
+    with pytest.raises(ConfigMismatchError, match=told):
+        component("model", "hmm").build(problem, Streams(0))

@@ -1,0 +1,170 @@
+"""Linear Gaussian series and models of any matrices, and several models of them at once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+from small_sequences import run, sequence, system
+
+from components.errors import ConfigMismatchError
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from components.series.sequence import LinearGaussianSystem
+from runner.errors import ConfigError
+from runner.execution.rng import Streams
+
+SCALES = {
+    "observation_sd": {"law": "half_normal", "scale": 1.0},
+    "state_sd": {"law": "log_normal", "median": 0.4, "spread": 0.5},
+}
+
+
+def built(problem, **keys):
+    from components.series.models.lgssm import NoiseScales
+
+    unknown = NoiseScales(**({"observation_sd": None, "state_sd": None} | keys.pop("unknown", {})))
+    return component("model", "lgssm", unknown=unknown, **keys).build(problem, Streams(0))
+
+
+def test_series_have_the_moments_of_the_matrices():
+    problem, _ = load("lgssm", 1, 3000, n_steps=4)
+    keys = component("dataset", "lgssm").system()
+    states = problem.states[0]
+    off = problem.observations - states @ keys.H.T  # [R, T, 1], the same states for all replicates
+    assert z_score(off.flatten(), 0.0).abs() < 4
+    assert z_score(off.flatten().square(), 0.25).abs() < 4
+    # [S, 4]
+    first = torch.stack(
+        [load("lgssm", seed, 1, n_steps=2)[0].states[0].flatten() for seed in range(1500)]
+    )
+    prior = keys.A @ keys.P0 @ keys.A.T + keys.Q
+    second = keys.A @ prior @ keys.A.T + keys.Q
+    joint = torch.cat(
+        [torch.cat([prior, prior @ keys.A.T], 1), torch.cat([keys.A @ prior, second], 1)]
+    )
+    products = first.unsqueeze(2) * first.unsqueeze(1)
+    assert z_score(products.flatten(1), joint.flatten()).abs().max() < 4
+
+
+def test_the_states_do_not_depend_on_the_number_of_replicates():
+    one, many = load("lgssm", 4, 1)[0], load("lgssm", 4, 5)[0]
+    assert torch.equal(one.states, many.states)
+    assert torch.equal(one.means, one.states @ one.system.H.T)
+
+
+def test_matrices_of_ones_own_take_the_place_of_the_simulated_ones():
+    problem = sequence(system(), 6, 2)
+    same = run(component("inference", "kalman"), built(problem), problem, Streams(0))
+    own = {name: matrix.tolist() for name, matrix in vars(system()).items()}
+    problem.system = None
+    written = run(component("inference", "kalman"), built(problem, **own), problem, Streams(0))
+    assert torch.equal(same.log_normaliser, written.log_normaliser)
+    with pytest.raises(ConfigMismatchError, match="names none"):
+        built(problem)
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        (
+            "dataset.Q=[[1,0],[0,-1]]",
+            "dataset.Q: not positive definite; a covariance has eigenvalues > 0",
+        ),
+        ("dataset.P0=[[1,0.5],[0,1]]", "dataset.P0: not symmetric, a covariance is"),
+        (
+            "dataset.H=[[1,0,0]]",
+            "dataset.H: is 1 × 3, must be dy × dx = 1 × 2, for dx = 2 (columns of A) and dy = 1",
+        ),
+        ("dataset.m0=[0]", "dataset.m0: is 1, must be dx = 2, for dx = 2 (columns of A)"),
+        (
+            "dataset.A=[[1,0],[1]]",
+            "dataset.A: rows of different lengths; give each as many numbers as the others",
+        ),
+        ("dataset.A=[1]", "dataset.A.0=1: must be a list"),
+        ("model.unknown.state_sd={law: normal, mean: 0, sd: 1}", "model.unknown.state_sd"),
+        ("model.unknown.state_sd={law: half_normal, scale: -1.0}", "must be > 0"),
+    ],
+)
+def test_mistakes_are_told_in_a_line_that_names_the_key(make_job, override, told):
+    with pytest.raises(ConfigError) as wrong:
+        make_job("dataset=lgssm", "model=lgssm", "inference=kalman", override)
+    assert told in str(wrong.value)
+    assert len(str(wrong.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"Sigma": [[-1.0, 0.0], [0.0, 1.0]]}, "model.Sigma: not positive definite"),
+        ({"Q": [[1.0]]}, "model.Q: is 1 × 1, must be dx × dx = 3 × 3"),
+        (
+            {"H": [[1.0, 0.0, 0.0]], "Sigma": [[1.0]]},
+            "model.H: has 1 rows, dataset=test observes 2 numbers",
+        ),
+    ],
+)
+def test_matrices_that_do_not_fit_the_data_are_named(keys, told):
+    with pytest.raises(ConfigMismatchError, match=told):
+        built(sequence(system(), 3, 1), **keys)
+
+
+def several():
+    """Three models at once whose noises have scales of their own, and each of them alone."""
+    problem = sequence(system(), 5, 3)
+    module = built(problem, unknown=SCALES)
+    theta = torch.tensor([[-0.5, 0.2], [0.3, -0.4], [0.8, 0.9]], dtype=torch.float64)
+    alone = []
+    for sd in theta.exp():
+        s = system()
+        Sigma = s.Sigma * sd[0] ** 2 / s.Sigma.diagonal().mean()
+        Q = s.Q * sd[1] ** 2 / s.Q.diagonal().mean()
+        alone.append(LinearGaussianModule(LinearGaussianSystem(s.A, Q, s.H, Sigma, s.m0, s.P0)))
+    return problem, module, theta, alone
+
+
+def test_several_models_at_once_are_each_of_them_alone():
+    problem, module, theta, alone = several()
+    g = torch.Generator().manual_seed(0)
+    x, before = torch.randn(2, 3, 7, 3, generator=g, dtype=torch.float64)
+    y = problem.observations[:, 0]
+    together = module.at(theta)
+    for k, one in enumerate(alone):
+        rows = slice(k, k + 1)
+        for ask in (
+            lambda m, r: m.log_observation(y[r], x[r], 1),
+            lambda m, r: m.log_transition(x[r], before[r], 1),
+            lambda m, r: m.log_proposal(x[r], y[r], before[r], 1),
+            lambda m, r: m.log_predictive(y[r], before[r], 1),
+        ):
+            torch.testing.assert_close(ask(together, slice(None))[rows], ask(one, rows))
+        integral = together.log_power_integral(x, 1, 1.2).expand(3, 7)
+        torch.testing.assert_close(integral[k], one.log_power_integral(x, 1, 1.2).expand(7))
+        for draw in (
+            lambda m, g: m.transition(x, 1, g),
+            lambda m, g: m.propose(y, before, 1, g),
+        ):
+            drawn = [draw(m, torch.Generator().manual_seed(5)) for m in (together, one)]
+            torch.testing.assert_close(drawn[0][k], drawn[1][k])
+    bounds = [one.log_observation_bound(1) for one in alone]
+    assert together.log_observation_bound(1) == pytest.approx(max(bounds))
+
+
+def test_kalman_filters_of_several_models_at_once():
+    problem, module, theta, alone = several()
+    got = run(component("inference", "kalman"), module.at(theta), problem, Streams(0))
+    for k, one in enumerate(alone):
+        expected = run(component("inference", "kalman"), one, problem, Streams(0))
+        torch.testing.assert_close(got.log_normaliser[k], expected.log_normaliser[k])
+        torch.testing.assert_close(got.variance[k], expected.variance[k])
+
+
+def test_a_model_with_unknown_scales_stands_for_the_centres_of_its_priors():
+    problem, module, _, _ = several()
+    assert module.parameter_names == ["observation_sd", "state_sd"]
+    assert float(module.Sigma.diagonal().mean().sqrt()) == pytest.approx(0.67449, rel=1e-4)
+    assert float(module.Q.diagonal().mean().sqrt()) == pytest.approx(0.4)
+    torch.testing.assert_close(module.Q / module.Q[0, 0], system().Q / system().Q[0, 0])
+    assert "parameterised" not in component("model", "linear_gaussian_ssm").capabilities()
+    known = problem.system.parameters
+    assert known["observation_sd"] == pytest.approx(float(system().Sigma.diagonal().mean().sqrt()))

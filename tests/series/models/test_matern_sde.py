@@ -1,0 +1,166 @@
+"""Matérn processes as state-space models: the printed matrices, the kernel, the exact Gaussian
+process."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+from small_sequences import run
+
+from components.errors import ConfigMismatchError
+from components.series.maths.matern_state_space import transition
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
+
+SMOOTH = (0.5, 1.5, 2.5)
+
+
+def kernel(
+    tau: torch.Tensor, smoothness: float, lengthscale: float, variance: float
+) -> torch.Tensor:
+    """σ² times the Matérn correlation, Rasmussen and Williams (2006), eqs. (4.17) and (4.18); tau
+    [T] -> [T, T]."""
+    r = (tau[:, None] - tau[None, :]).abs() * math.sqrt(2 * smoothness) / lengthscale
+    polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[smoothness]
+    return variance * polynomial * torch.exp(-r)
+
+
+def literal(ell: float, s2: float):
+    """F and P∞ of D.3.6, −κ in both corners."""
+    lam = math.sqrt(5) / ell
+    kappa = s2 * lam**2 / 3
+    F = torch.tensor(
+        [[0, 1, 0], [0, 0, 1], [-(lam**3), -3 * lam**2, -3 * lam]], dtype=torch.float64
+    )
+    P = torch.tensor(
+        [[s2, 0, -kappa], [0, kappa, 0], [-kappa, 0, s2 * lam**4]], dtype=torch.float64
+    )
+    return F, P
+
+
+def test_matrices_are_those_of_d_3_6():
+    F, P = literal(0.03, 32.0)
+    A, Q, stationary = transition(2.5, 0.03, 32.0, 0.005)
+    scale = P.diagonal().sqrt()
+    expected = torch.linalg.matrix_exp(0.005 * F)
+    torch.testing.assert_close(
+        A * scale / scale[:, None], expected * scale / scale[:, None], rtol=1e-11, atol=1e-12
+    )
+    for got, printed in ((stationary, P), (Q, P - expected @ P @ expected.T)):
+        torch.testing.assert_close(
+            got / scale.outer(scale), printed / scale.outer(scale), rtol=0, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("smoothness", SMOOTH)
+@pytest.mark.parametrize("step", [1e-7, 0.004, 0.02, 0.5])
+def test_q_keeps_the_process_stationary_and_has_a_factor(smoothness, step):
+    A, Q, P = transition(smoothness, 0.03, 2.0, step)
+    scale = P.diagonal().sqrt()
+    torch.testing.assert_close(
+        (A @ P @ A.T + Q) / scale.outer(scale), P / scale.outer(scale), rtol=0, atol=1e-13
+    )
+    assert not torch.linalg.cholesky_ex(Q).info
+    assert not torch.linalg.cholesky_ex(Q.float()).info
+
+
+def test_two_short_steps_are_a_long_one():
+    A, Q, _ = transition(2.5, 0.03, 2.0, 0.005)  # the integral: λ Δτ < 1
+    long, wide, _ = transition(2.5, 0.03, 2.0, 0.02)  # the difference
+    for _ in range(2):
+        A, Q = A @ A, A @ Q @ A.T + Q
+    torch.testing.assert_close(A, long, rtol=1e-10, atol=0)
+    torch.testing.assert_close(Q, wide, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("smoothness", SMOOTH)
+def test_covariance_between_times_is_the_kernel(smoothness):
+    A, _, P = transition(smoothness, 0.3, 1.7, 0.1)
+    K = kernel(torch.arange(8, dtype=torch.float64) * 0.1, smoothness, 0.3, 1.7)
+    got = torch.stack([(torch.linalg.matrix_power(A, k) @ P)[0, 0] for k in range(8)])
+    torch.testing.assert_close(got, K[:, 0], rtol=1e-12, atol=1e-14)
+
+
+def exact(problem: Sequence, keys: dict, r: int):
+    """Log evidence of what replicate r has seen, and mean and variance of f at all times, by the
+    dense Gaussian process."""
+    y, there = problem.observations[r, :, 0], ~problem.missing[r]
+    tau = torch.arange(1, len(y) + 1, dtype=torch.float64) * keys["step"]
+    K = kernel(tau, keys["smoothness"], keys["lengthscale"], keys["variance"])
+    noisy = K[there][:, there] + keys["noise_variance"] * torch.eye(
+        int(there.sum()), dtype=torch.float64
+    )
+    gain = torch.linalg.solve(noisy, K[there]).T
+    law = torch.distributions.MultivariateNormal(
+        torch.zeros(len(noisy), dtype=torch.float64), noisy
+    )
+    return law.log_prob(y[there]), gain @ y[there], (K - gain @ K[there]).diagonal()
+
+
+def gp(smoothness: float, missing: float = 0.0):
+    keys = {
+        "smoothness": smoothness,
+        "lengthscale": 0.03,
+        "variance": 32.0,
+        "noise_variance": 1.0,
+        "step": 0.005,
+    }
+    problem, rng = load("matern_sde", seed=4, replicates=2, n_steps=60, missing=missing, **keys)
+    return problem, component("model", "matern_sde", **keys).build(problem, rng), keys
+
+
+@pytest.mark.parametrize("smoothness", SMOOTH)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_evidence_is_that_of_the_exact_gaussian_process(smoothness, missing):
+    problem, model, keys = gp(smoothness, missing)
+    found = run(component("inference", "kalman"), model, problem, Streams(0))
+    for r in range(2):
+        log_evidence, mean, variance = exact(problem, keys, r)
+        torch.testing.assert_close(found.log_normaliser[r], log_evidence, rtol=1e-10, atol=1e-8)
+        torch.testing.assert_close(found.mean[r, -1, 0], mean[-1], rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(found.variance[r, -1, 0], variance[-1], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("smoothness", SMOOTH)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_smoothed_process_is_the_exact_gaussian_process(smoothness, missing):
+    problem, model, keys = gp(smoothness, missing)
+    found = run(component("inference", "rts_smoother"), model, problem, Streams(0))
+    for r in range(2):
+        _, mean, variance = exact(problem, keys, r)
+        torch.testing.assert_close(found.mean[r, :, 0], mean, rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(found.variance[r, :, 0], variance, rtol=1e-8, atol=1e-8)
+
+
+def test_simulated_process_has_the_covariance_of_the_kernel():
+    # [S, T]
+    f = torch.stack([load("matern_sde", seed, n_steps=9)[0].states[0, :, 0] for seed in range(400)])
+    K = kernel(torch.arange(9, dtype=torch.float64) * 0.005, 2.5, 0.03, 32.0)
+    assert z_score(f.unsqueeze(2) * f.unsqueeze(1), K).abs().max() < 4.5
+
+
+def test_only_what_has_a_name_is_scored():
+    """A local level is one coordinate, the Matérn-5/2 state three: its first is held against the
+    truth."""
+    problem, rng = load("local_level", replicates=2, n_steps=30)
+    model = component("model", "matern_sde", lengthscale=0.1, variance=4.0).build(problem, rng)
+    found = run(component("inference", "kalman"), model, problem, rng)
+    assert found.mean.shape == (2, 30, 3)
+    scores = problem.score(found, rng)
+    expected = (problem.states - found.mean[..., :1]).square().sum(
+        (1, 2)
+    ) / problem.states.square().sum((1, 2))
+    torch.testing.assert_close(scores["nmse"], expected)
+    assert set(problem.draw(found, rng)) == {"states", "coverage"}
+
+
+def test_observations_of_several_coordinates_do_not_fit():
+    problem, rng = load("wiener_velocity", n_steps=5)
+    with pytest.raises(
+        ConfigMismatchError, match="model=matern_sde: the process has one coordinate"
+    ):
+        component("model", "matern_sde").build(problem, rng)

@@ -1,0 +1,129 @@
+"""Stochastic volatility against numerical integration."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+from small_sequences import run
+
+from components.series.models.stochastic_volatility import VolatilityModule
+from runner.execution.rng import Streams
+
+KEYS = {"mu": -0.5, "phi": 0.9, "sigma": 0.5}
+T, REPLICATES, PARTICLES = 6, 4000, 60
+
+
+def series():
+    """One series of returns, seen by every replicate."""
+    problem, rng = load("stochastic_volatility", seed=3, n_steps=T, **KEYS)
+    problem.observations[0, 2] = 4.0  # a return that the prior does not expect
+    problem.observations = problem.observations.expand(REPLICATES, -1, -1).contiguous()
+    problem.replicates = REPLICATES
+    return problem, component("model", "stochastic_volatility").build(problem, rng)
+
+
+def exact_log_evidence(y: list[float]) -> float:
+    """log ∫ p(x_0) ∏ p(x_t | x_{t−1}) p(y_t | x_t) dx on a grid of x over ten stationary standard
+    deviations either way."""
+    mu, phi, sigma = KEYS["mu"], KEYS["phi"], KEYS["sigma"]
+    sd = sigma / math.sqrt(1 - phi**2)
+    x = torch.linspace(mu - 10 * sd, mu + 10 * sd, 1501, dtype=torch.float64)
+    dx = x[1] - x[0]
+
+    def normal(value, mean, s):
+        return torch.exp(-0.5 * ((value - mean) / s) ** 2) / (s * math.sqrt(2 * math.pi))
+
+    move = normal(x[:, None], mu + phi * (x[None, :] - mu), sigma)  # [to, from]
+    density, log_evidence = normal(x, mu, sd), 0.0
+    for value in y:
+        density = (
+            (move @ density)
+            * dx
+            * normal(torch.tensor(value, dtype=torch.float64), 0.0, torch.exp(x / 2))
+        )
+        total = float(density.sum() * dx)
+        density, log_evidence = density / total, log_evidence + math.log(total)
+    return log_evidence
+
+
+def ratio(problem, model, resample_below: float) -> torch.Tensor:
+    """Evidence estimated by each replicate, over the exact one: its expectation is 1."""
+    inference = component(
+        "inference", "bootstrap_filter", particles=PARTICLES, resample_below=resample_below
+    )
+    got = run(inference, model, problem, Streams(7))
+    return (got.log_normaliser - exact_log_evidence(problem.observations[0, :, 0].tolist())).exp()
+
+
+@pytest.mark.parametrize("resample_below", [0.0, 0.5, 1.0])
+def test_evidence_is_unbiased(resample_below):
+    assert abs(z_score(ratio(*series(), resample_below), 1.0)) < 4
+
+
+class WithoutScale(VolatilityModule):
+    """A weight that forgets the −x/2 of the normal density with standard deviation exp(x/2)."""
+
+    def log_observation(self, y, x, t):
+        return super().log_observation(y, x, t) + 0.5 * x.squeeze(-1)
+
+
+class Squared(VolatilityModule):
+    """A weight that takes exp(x) for the standard deviation."""
+
+    def log_observation(self, y, x, t):
+        return super().log_observation(y, 2 * x, t)
+
+
+@pytest.mark.parametrize("broken", [WithoutScale, Squared])
+def test_a_broken_weight_is_biased(broken):
+    problem, _ = series()
+    model = broken(**KEYS, like=problem.observations)
+    assert abs(z_score(ratio(problem, model, 1.0), 1.0)) > 10
+
+
+def test_moves_are_drawn_from_the_density_that_is_evaluated():
+    _, model = series()
+    g = torch.Generator().manual_seed(0)
+    before = torch.full((1, 200_000, 1), 0.7, dtype=torch.float64)
+    after = model.transition(before, 1, g)
+    mean, sd = KEYS["mu"] + KEYS["phi"] * (0.7 - KEYS["mu"]), KEYS["sigma"]
+    assert abs(z_score(after.flatten(), mean)) < 4
+    assert float(after.std()) == pytest.approx(sd, rel=0.01)
+    literal = torch.distributions.Normal(mean, sd).log_prob(after).squeeze(-1)
+    torch.testing.assert_close(model.log_transition(after, before, 1), literal)
+    start = model.init((1, 200_000), g).flatten()
+    assert abs(z_score(start, KEYS["mu"])) < 4
+    assert float(start.std()) == pytest.approx(sd / math.sqrt(1 - KEYS["phi"] ** 2), rel=0.01)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.05, 1.5, 2.0])
+def test_power_integral_is_that_of_quadrature(power):
+    _, model = series()
+    x = torch.tensor([[[-1.0], [0.3], [1.2]]], dtype=torch.float64)
+    y = torch.linspace(-40, 40, 40_001, dtype=torch.float64)
+    # [y, 3]
+    density = model.log_observation(y.view(-1, 1), x.expand(len(y), -1, -1), 1).mul(power).exp()
+    torch.testing.assert_close(
+        model.log_power_integral(x, 1, power)[0].exp(),
+        density.sum(0) * (y[1] - y[0]),
+        rtol=1e-8,
+        atol=0,
+    )
+
+
+def test_scores_hold_the_evidence_of_likelihoods_alone():
+    problem, rng = load("stochastic_volatility", replicates=3, n_steps=10)
+    model = component("model", "stochastic_volatility").build(problem, rng)
+    for name, keys, there in [
+        ("bootstrap_filter", {}, True),
+        ("beta_bootstrap_filter", {"beta": 0.0}, True),
+        ("beta_bootstrap_filter", {"beta": 0.1}, False),
+    ]:
+        scores = problem.score(
+            run(component("inference", name, particles=50, **keys), model, problem, rng), rng
+        )
+        assert ("log_evidence" in scores) == there

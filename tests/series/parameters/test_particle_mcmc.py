@@ -1,0 +1,223 @@
+"""Particle marginal Metropolis–Hastings against exact posteriors by the Kalman filter on a grid,
+however few the particles."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+from known_targets import z_score
+from unknown_scales import exact, generalised, model, repeated, series
+
+from components.errors import NumericalError
+from components.evaluation.checks.inner_filters import inner_filter_checks
+from components.posteriors.draws import Draws
+from components.series.parameters.particle_mcmc import ParticleMCMC
+from components.series.parameters.passes import passing, trajectories
+from runner.errors import ConfigError
+from runner.execution.rng import Streams
+
+
+def method(
+    particles: int, chains: int, warmup: int, kind=ParticleMCMC, beta: float | None = None, **keys
+):
+    name, own = (
+        ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
+    )
+    part = component("inference", name, particles=particles, **own)
+    made = component(
+        "inference", "particle_mcmc", filter=part, chains=chains, warmup=warmup, **keys
+    )
+    return kind(**dict(made))
+
+
+def sampled(problem, inference, steps: int, built=None, seed: int = 2):
+    rng = Streams(seed)
+    state = inference.init(built or model(problem), problem, rng)
+    for _, batch in problem.batches("series", rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return inference.posterior(state)
+
+
+class MadeAnew(ParticleMCMC):
+    """Broken: Monte Carlo within Metropolis, which estimates the likelihood of where it is anew at
+    every step."""
+
+    def step(self, state, batch, rng):
+        state.value = self._evaluate_proposal(state.model, state.problem, state.theta, rng).value
+        return super().step(state, batch, rng)
+
+
+def off_by(problem, inference, steps: int) -> torch.Tensor:
+    """z of the means over chains of means and second moments of the parameters of each replicate;
+    chains are independent."""
+    found = sampled(problem, inference, steps).parameters
+    worst = []
+    for r in range(problem.replicates):
+        problem_r = series(problem.replicates)
+        problem_r.observations = problem.observations[r : r + 1]
+        mean, sd, _ = exact(problem_r)
+        values = found.select_replicate(r).values  # [C, N, 2]
+        worst.append(z_score(values.mean(1), mean))
+        worst.append(z_score((values - mean).square().mean(1), sd.square()))
+    return torch.stack(worst)
+
+
+@pytest.mark.parametrize(("kind", "right"), [(ParticleMCMC, True), (MadeAnew, False)])
+def test_posterior_is_exact_with_few_particles(kind, right):
+    """Four particles: the estimates of the likelihood are so noisy that a sampler that is only
+    nearly right is far off."""
+    problem = series(1)
+    z = off_by(problem, method(4, 150, 60, kind), 190 if right else 110)
+    assert (z.abs().max() < 4) if right else (z.abs().max() > 7), z
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("particles", "target"), [(4, 0.07), (20, 0.234), (200, 0.234)])
+def test_posterior_is_exact_whatever_the_number_of_particles(particles, target):
+    assert (
+        off_by(series(2), method(particles, 150, 200, target_acceptance=target), 1000).abs().max()
+        < 4
+    )
+
+
+def test_chains_of_a_replicate_learn_one_step_size():
+    """One for each: a chain that too high an estimate holds fast would make its own small, and the
+    answer wrong."""
+    problem, rng = series(2), Streams(0)
+    inference = method(4, 20, 30)
+    state = inference.init(model(problem), problem, rng)
+    for _, batch in problem.batches("series", rng, 0, 12):
+        state, _ = inference.step(state, batch, rng)
+    steps = state.proposal.log_step  # [R, C]
+    assert steps.shape == (2, 20)
+    assert torch.equal(steps, steps[:, :1].expand(2, 20))
+    assert steps[0, 0] != steps[1, 0]
+
+
+def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
+    problem = series(1, n_steps=8, missing=0.0, seed=5)
+    problem.observations[0, 3] += 8.0
+    mean, sd = generalised(problem, 0.3)
+    without, _ = generalised(problem, 0.3, integral=False)
+    assert abs(without - mean) > 0.2 * sd
+    found = sampled(
+        problem, method(8, 150, 50, beta=0.3), 160, model(problem, both=False)
+    ).parameters
+    chains = found.values[..., 0].mean(1)
+    assert abs(z_score(chains, mean)) < 4
+    assert abs(z_score(chains, without)) > 8
+    assert abs(z_score((found.values[..., 0] - mean).square().mean(1), sd**2)) < 4
+
+
+def test_trajectories_are_draws_of_the_smoothing_distribution():
+    """Of one θ for all: means and squares of x_t | y_1:T by the Rauch–Tung–Striebel recursions of
+    the Gibbs sampler's test."""
+    problem = series(1, n_steps=6)
+    many = repeated(problem, 3000)
+    built = model(problem)
+    of = built.at(torch.tensor([[0.1, -0.6]], dtype=torch.float64).expand(3000, -1))
+    rng = Streams(0)
+    passes = passing(component("inference", "bootstrap_filter", particles=150), of, many, 6, rng)
+    path = trajectories(of, [state.weighted for state in passes], rng.noise)[..., 0]
+    v, q = torch.tensor([0.1, -0.6]).mul(2).exp().tolist()
+    precision = torch.zeros(7, 7, dtype=torch.float64)  # of x_0 … x_6
+    precision[0, 0] = 1 / float(built.P0)
+    shift = torch.zeros(7, dtype=torch.float64)
+    for t in range(6):
+        precision[t : t + 2, t : t + 2] += (
+            torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64) / q
+        )
+        if not (y := problem.observations[0, t, 0]).isnan():
+            precision[t + 1, t + 1] += 1 / v
+            shift[t + 1] += y / v
+    covariance = precision.inverse()
+    mean = covariance @ shift
+    sd = covariance.diagonal().sqrt()
+    assert (
+        (path.mean(0) - mean[1:]) / sd[1:]
+    ).abs().max() < 0.08  # 150 particles are biased by some of their own variance
+    assert (path.std(0) / sd[1:] - 1).abs().max() < 0.06
+    lagged = ((path[:, :-1] - mean[1:-1]) * (path[:, 1:] - mean[2:])).mean(0)
+    torch.testing.assert_close(lagged, covariance.diagonal(1)[1:], rtol=0.12, atol=0.0)
+
+
+def test_a_step_in_which_a_filter_fails_is_rejected():
+    class Failing(ParticleMCMC):
+        def _evaluate_proposal(self, model, problem, theta, rng):
+            if torch.equal(theta, begun):
+                return super()._evaluate_proposal(model, problem, theta, rng)
+            raise NumericalError("weights", "mend")
+
+    problem, inference = series(2), method(5, 2, 0, Failing)
+    begun = model(problem).draw_prior(4, Streams(2).init)
+    found = sampled(problem, inference, 3)
+    assert torch.equal(found.parameters.draws, begun.unsqueeze(1).expand(-1, 3, -1))
+
+
+@pytest.mark.parametrize(("outlier", "passed"), [(0.0, True), (1e4, False)])
+def test_collapsed_filters_of_draws_fail_a_check(outlier, passed):
+    problem = series(2)
+    problem.observations[:, 2] += outlier
+    found = sampled(problem, method(50, 2, 0), 6).parameters
+    ess = found.stats["filter_ess"]
+    assert ess.shape == found.draws.shape[:2]
+    assert bool(((ess >= 1 - 1e-9) & (ess <= 50 + 1e-9)).all())
+    (check,) = inner_filter_checks(found)
+    assert check.passed is passed
+    assert inner_filter_checks(Draws(found.draws, found.start)) == []
+
+
+def test_draws_are_kept_after_warm_up_and_scored():
+    problem = series(3)
+    assert problem.score(sampled(problem, method(5, 2, 6), 6), Streams(0)) == {}
+    found = sampled(problem, method(5, 2, 6, thinning=2), 20)
+    assert found.parameters.draws.shape == (6, 7, 2)
+    assert found.parameters.stats["lp"].shape == (6, 7)
+    scores = problem.score(found, Streams(0))
+    assert {
+        "nmse",
+        "coverage90",
+        "ess",
+        "rhat",
+        "mean/state_sd",
+        "error/state_sd",
+        "coverage90/observation_sd",
+    } <= set(scores)
+    assert all(value.shape == (3,) for value in scores.values())
+    torch.testing.assert_close(scores["error/state_sd"], (scores["mean/state_sd"] - 0.4).abs())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (
+            ["inference.filter=kalman"],
+            "inference.filter: kalman is no particle filter; choose bootstrap_filter",
+        ),
+        (
+            ["model.unknown.observation_sd=null"],
+            "needs parameterised, which model=lgssm lacks as configured; set model.unknown",
+        ),
+        (
+            [
+                "inference.filter=beta_bootstrap_filter",
+                "dataset=nonlinear_growth",
+                "model=contaminated_ssm",
+            ],
+            "model=contaminated_ssm assumes linear_gaussian",
+        ),
+    ],
+)
+def test_mistakes_are_told_before_data_are_read(make_job, overrides, told):
+    prior = "model.unknown.observation_sd={law: half_normal, scale: 1.0}"
+    words = [
+        "dataset=lgssm",
+        "model=lgssm",
+        "inference=particle_mcmc",
+        "steps=5",
+        "inference.warmup=2",
+    ]
+    with pytest.raises(ConfigError) as wrong:
+        make_job(*words, *([] if "contaminated" in overrides[-1] else [prior]), *overrides)
+    assert told in str(wrong.value)

@@ -1,0 +1,265 @@
+"""SMC² against the evidence and the posterior that the Kalman filter gives on a grid of the
+parameters."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from known_targets import z_score
+from small_sequences import run
+from unknown_scales import exact, generalised, model, repeated, series
+
+from components.evaluation.checks.inner_filters import inner_filter_checks
+from components.series.parameters.smc2 import SMC2
+from runner.execution import blocks, checkpoint
+from runner.execution.rng import Streams
+
+
+def method(kind=SMC2, particles: int = 15, beta: float | None = None, **keys):
+    name, own = (
+        ("bootstrap_filter", {}) if beta is None else ("beta_bootstrap_filter", {"beta": beta})
+    )
+    part = component("inference", name, particles=particles, **own)
+    made = component(
+        "inference", "smc2", filter=part, **({"sets": 100, "most_particles": particles} | keys)
+    )
+    return kind(**dict(made))
+
+
+def moments(found, mean) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weighted means, and second moments about ``mean``, of each replicate [R, P]."""
+    draws = found.parameters
+    w = draws.log_weights.softmax(1).unsqueeze(2)
+    return (w * draws.values).sum(1), (w * (draws.values - mean).square()).sum(1)
+
+
+class WithoutThePrior(SMC2):
+    """Broken: moves that accept by the likelihoods alone."""
+
+    def _rejuvenate(self, state, replicates, t, rng):
+        class Flat(type(state.model)):
+            def log_prior(self, theta):
+                return theta.new_zeros(len(theta))
+
+        own, state.model.__class__ = type(state.model), Flat
+        try:
+            return super()._rejuvenate(state, replicates, t, rng)
+        finally:
+            state.model.__class__ = own
+
+
+class StaleFilters(SMC2):
+    """Broken: moved parameters go on with the filters of those before."""
+
+    def _rejuvenate(self, state, replicates, t, rng):
+        moved, share = super()._rejuvenate(state, replicates, t, rng)
+        moved.x = state.x
+        return moved, share
+
+
+def against_exact(kind, **keys) -> torch.Tensor:
+    """z of the evidence, the means and the second moments over replicates of one series."""
+    problem = series(1, n_steps=14)
+    mean, sd, log_evidence = exact(problem)
+    found = run(method(kind, **keys), model(problem), repeated(problem, 60), Streams(3))
+    first, second = moments(found, mean)
+    ratio = (found.log_normaliser - log_evidence).exp()
+    return torch.cat(
+        [z_score(ratio, 1.0).view(1), z_score(first, mean), z_score(second, sd.square())]
+    ).abs()
+
+
+def test_evidence_and_posterior_are_those_of_the_kalman_filter():
+    assert against_exact(SMC2, sets=200, rejuvenate_below=0.7).max() < 4
+
+
+@pytest.mark.parametrize("kind", [WithoutThePrior, StaleFilters])
+def test_mistakes_are_found(kind):
+    assert against_exact(kind, sets=200, rejuvenate_below=0.7, moves=2).max() > 4.5
+
+
+def weighed(rejuvenate_below: float = 0.0):
+    """A method that has seen six observations of two replicates and has not resampled, its state
+    and its streams."""
+    problem, rng = series(2), Streams(6)
+    inference = method(sets=40, rejuvenate_below=rejuvenate_below)
+    state = inference.init(model(problem), problem, rng)
+    for _, batch in problem.batches("observation", rng, 0, 6):
+        state, _ = inference.step(state, batch, rng)
+    return inference, state, rng
+
+
+def test_weights_and_evidence_are_those_of_the_filters_while_nothing_is_resampled():
+    _, state, _ = weighed()
+    log_z = state.log_z.view(2, 40)
+    torch.testing.assert_close(state.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
+    torch.testing.assert_close(state.log_w, log_z.log_softmax(1))
+
+
+def test_rejuvenated_sets_weigh_the_same_and_others_stay():
+    inference, state, rng = weighed()
+    before = {
+        name: value.clone()
+        for name, value in vars(state).items()
+        if isinstance(value, torch.Tensor)
+    }
+    after, share = inference._rejuvenate(state, torch.tensor([1]), 6, rng)
+    assert 0 < share < 1
+    torch.testing.assert_close(
+        after.log_w[1], torch.full((40,), -math.log(40), dtype=torch.float64)
+    )
+    assert torch.equal(after.log_w[0], before["log_w"][0])
+    for name in ("theta", "log_z", "x", "log_wx"):
+        assert torch.equal(vars(after)[name][:40], before[name][:40]), name
+    for m in range(40, 80):  # one that was not moved has the filter of its ancestor
+        (same,) = (before["theta"] == after.theta[m]).all(1).nonzero().T
+        if len(same):
+            assert torch.equal(after.x[m], before["x"][same[0]])
+            assert after.log_z[m] == before["log_z"][same[0]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("particles", "sets", "moves"), [(10, 800, 1), (50, 800, 3)])
+def test_evidence_and_posterior_with_many_parameter_sets(particles, sets, moves):
+    assert against_exact(SMC2, particles=particles, sets=sets, moves=moves).max() < 4
+
+
+def test_doubled_filters_weigh_as_if_they_had_been_there_from_the_start():
+    """W Ẑ^{2N}/Ẑ^N with W ∝ Ẑ^N: the weights, and the evidence, are those of Ẑ^{2N}."""
+    inference, state, rng = weighed()
+    before = state.log_z.clone()
+    after = inference._double_particles(state, 6, rng)
+    assert after.x.shape[1] == 2 * 15
+    log_z = after.log_z.view(2, 40)
+    assert not torch.isclose(log_z, before.view(2, 40)).any()
+    torch.testing.assert_close(after.log_w, log_z.log_softmax(1))
+    torch.testing.assert_close(after.filtered.log_normaliser, log_z.logsumexp(1) - math.log(40))
+
+
+def test_filters_are_doubled_and_all_stays_exact():
+    z = against_exact(
+        SMC2, particles=4, most_particles=16, least_acceptance=1.0, sets=150, rejuvenate_below=0.7
+    )
+    assert z.max() < 4
+    problem = series(2)
+    inference = method(
+        particles=4, most_particles=10, least_acceptance=1.0, rejuvenate_below=1.0, sets=20
+    )
+    rng = Streams(0)
+    state, numbers = inference.init(model(problem), problem, rng), []
+    for _, batch in problem.batches("observation", rng, 0, 6):
+        state, _ = inference.step(state, batch, rng)
+        numbers.append(state.particles)
+    assert state.x.shape == (40, 8, 1)
+    assert numbers[-1] == 8
+
+
+def test_generalised_posterior_keeps_the_integral_that_varies_with_the_scale():
+    problem = series(1, n_steps=8, missing=0.0, seed=5)
+    problem.observations[0, 3] += 8.0
+    mean, sd = generalised(problem, 0.3)
+    found = run(
+        method(beta=0.3, sets=200), model(problem, both=False), repeated(problem, 50), Streams(1)
+    )
+    first, second = moments(found, mean)
+    assert z_score(first, mean).abs() < 4
+    assert z_score(second, sd**2).abs() < 4
+    assert z_score(first, generalised(problem, 0.3, integral=False)[0]).abs() > 8
+    assert not found.evidence
+
+
+def test_states_are_those_of_the_mixture_over_parameters():
+    problem = series(1, n_steps=6)
+    found = run(method(sets=1500, particles=60), model(problem), problem, Streams(4))
+    points = [
+        torch.exp(torch.linspace(math.log(m) - 3.5 * s, math.log(m) + 3.5 * s, 40))
+        for m, s in ((0.8, 0.4), (0.6, 0.6))
+    ]
+    x = torch.cartesian_prod(*points).double()
+    built, many = model(problem), repeated(problem, len(x))
+    inference, rng = component("inference", "kalman"), Streams(0)
+    state, means, variances = inference.init(built.at(x.log()), many, rng), [], []
+    for _, batch in many.batches("observation", rng, 0, 6):
+        state, _ = inference.step(state, batch, rng)
+        w = (built.log_prior(x.log()) + state.filtered.log_normaliser).softmax(0)
+        mean = w @ state.m[:, 0]
+        means.append(mean)
+        variances.append(w @ (state.P[:, 0, 0] + (state.m[:, 0] - mean).square()))
+    sd = torch.stack(variances).sqrt()
+    assert ((found.mean[0, :, 0] - torch.stack(means)) / sd).abs().max() < 0.12
+    assert (found.variance[0, :, 0].sqrt() / sd - 1).abs().max() < 0.12
+    assert ((found.upper - found.lower)[0, :, 0] / sd).sub(2 * 1.645).abs().max() < 0.5
+
+
+def test_scores_hold_what_is_learnt_and_no_convergence_of_chains():
+    problem = series(3)
+    found = run(method(sets=30), model(problem), problem, Streams(0))
+    scores = problem.score(found, Streams(0))
+    assert {
+        "nmse",
+        "medae",
+        "mean/observation_sd",
+        "error/state_sd",
+        "coverage90/state_sd",
+        "weight_ess",
+    } <= set(scores)
+    assert not {"rhat", "ess"} & set(scores)
+    first, _ = moments(found, 0.0)
+    torch.testing.assert_close(scores["mean/observation_sd"], first[:, 0])
+    assert found.parameters.select_replicate(1).draws.shape == (1, 30, 2)
+
+
+@pytest.mark.parametrize(("outlier", "passed"), [(0.0, True), (1e4, False)])
+def test_collapsed_filters_of_sets_fail_a_check(outlier, passed):
+    problem = series(2)
+    problem.observations[:, 2] += outlier
+    found = run(method(sets=30), model(problem), problem, Streams(0)).parameters
+    assert found.stats["filter_ess"].shape == (2, 30)
+    assert bool((found.stats["filter_ess"] >= 1 - 1e-9).all())
+    (check,) = inner_filter_checks(found)
+    assert check.passed is passed
+
+
+@pytest.mark.parametrize("stopped", [3, 7])
+def test_resumed_is_bit_identical(tmp_path, monkeypatch, stopped):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)
+    keys = {
+        "sets": 20,
+        "rejuvenate_below": 0.9,
+        "particles": 4,
+        "most_particles": 8,
+        "least_acceptance": 0.9,
+    }
+
+    def fresh():
+        problem, rng = series(2), Streams(5)
+        inference = method(**keys)
+        return problem, rng, inference, inference.init(model(problem), problem, rng)
+
+    def go(problem, rng, inference, state, start, stop):
+        for _, batch in problem.batches("observation", rng, start, stop):
+            state, _ = inference.step(state, batch, rng)
+        return state
+
+    problem, rng, inference, state = fresh()
+    whole = inference.posterior(go(problem, rng, inference, state, 0, 10))
+    problem, rng, inference, state = fresh()
+    state = go(problem, rng, inference, state, 0, stopped)
+    checkpoint.save_checkpoint(
+        tmp_path,
+        checkpoint.snapshot(
+            state, rng.state(), {"step": stopped, "replicate": 0, "signature": "s"}
+        ),
+    )
+    problem, rng, inference, state = fresh()
+    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
+    state, streams = checkpoint.restore(facts, tensors, state)
+    rng.restore(streams)
+    resumed = inference.posterior(go(problem, rng, inference, state, stopped, 10))
+    for name in ("mean", "variance", "lower", "upper", "predicted", "log_normaliser"):
+        assert torch.equal(vars(whole)[name], vars(resumed)[name]), name
+    assert torch.equal(whole.parameters.draws, resumed.parameters.draws)
+    assert torch.equal(whole.parameters.log_weights, resumed.parameters.log_weights)

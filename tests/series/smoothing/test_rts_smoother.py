@@ -1,0 +1,116 @@
+"""The Rauch-Tung-Striebel smoothers against the dense joint posterior."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from configured import component, load
+from small_sequences import dense_posterior, gappy, run, sequence, system
+
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from runner.execution.rng import Streams
+
+T, DX = 7, 3
+
+
+@pytest.mark.parametrize("name", ["rts_smoother", "extended_rts_smoother"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_smoother_is_the_joint_gaussian_conditioned_on_all_that_was_seen(name, apart):
+    problem = gappy(T, 2, apart)
+    found = run(
+        component("inference", name), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
+    for r in range(2):
+        mean, covariance = dense_posterior(problem, r)
+        variance = covariance.diagonal().view(T, DX)
+        torch.testing.assert_close(found.mean[r], mean, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(found.variance[r], variance, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(
+            found.upper[r], mean + 1.6448536 * variance.sqrt(), rtol=1e-6, atol=1e-6
+        )
+
+
+def test_theorem_8_2_literally():
+    s = system()
+    problem, model = sequence(s, T, 1), LinearGaussianModule(s)
+    smoother = component("inference", "rts_smoother")
+    state = smoother.init(model, problem, Streams(0))
+    for _, batch in problem.batches("observation", Streams(0), 0, T):
+        state, _ = smoother.step(state, batch, Streams(0))
+    found, m, P = (
+        smoother.posterior(state),
+        state.filter.filtered.current_posterior().mean[0],
+        state.P.rows,
+    )
+    mean, covariance = m[-1], P[-1]
+    for k in range(T - 2, -1, -1):
+        prior_m, prior_P = s.A @ m[k], s.A @ P[k] @ s.A.T + s.Q
+        G = P[k] @ s.A.T @ torch.linalg.inv(prior_P)
+        mean, covariance = m[k] + G @ (mean - prior_m), P[k] + G @ (covariance - prior_P) @ G.T
+        torch.testing.assert_close(found.mean[0, k], mean, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(
+            found.variance[0, k], covariance.diagonal(), rtol=1e-10, atol=1e-12
+        )
+
+
+def test_a_posterior_on_the_way_is_given_what_was_seen_so_far():
+    problem = sequence(system(), T, 1)
+    smoother = component("inference", "rts_smoother")
+    state = smoother.init(LinearGaussianModule(problem.system), problem, Streams(0))
+    assert problem.score(smoother.posterior(state), Streams(0)) == {}
+    for t, batch in problem.batches("observation", Streams(0), 0, 4):
+        state, _ = smoother.step(state, batch, Streams(0))
+        assert smoother.posterior(state).mean.shape == (1, t, DX)
+    begun = sequence(problem.system, T, 1)
+    begun.observations = begun.observations[:, :4]
+    torch.testing.assert_close(smoother.posterior(state).mean[0], dense_posterior(begun, 0)[0])
+
+
+def test_it_is_the_same_bits_however_often_it_was_asked():
+    problem, model = gappy(T, 2, True), LinearGaussianModule(system())
+    smoother = component("inference", "rts_smoother")
+    state = smoother.init(model, problem, Streams(0))
+    for t, batch in problem.batches("observation", Streams(0), 0, T):
+        state, _ = smoother.step(state, batch, Streams(0))
+        if t == 3:
+            smoother.posterior(state)
+            state = copy.deepcopy(state)  # what a checkpoint brings back
+            state.filter.gain = None
+    whole = run(smoother, model, problem, Streams(0))
+    for name in ("mean", "variance", "lower", "upper"):
+        assert torch.equal(vars(smoother.posterior(state))[name], vars(whole)[name])
+
+
+def test_smoothing_lowers_the_error_of_filtering():
+    problem, rng = load("wiener_velocity", replicates=5, n_steps=80)
+    model = component("model", "linear_gaussian_ssm").build(problem, rng)
+    nmse = {
+        name: problem.score(run(component("inference", name), model, problem, rng), rng)["nmse"]
+        for name in ("kalman", "rts_smoother")
+    }
+    assert (nmse["rts_smoother"] < 0.8 * nmse["kalman"]).all()
+
+
+def test_extended_smoother_of_a_nonlinear_model_is_algorithm_9_1():
+    problem, rng = load("nonlinear_growth", replicates=2, n_steps=12)
+    model = component("model", "nonlinear_growth").build(problem, rng)
+    smoother = component("inference", "extended_rts_smoother")
+    state = smoother.init(model, problem, rng)
+    for _, batch in problem.batches("observation", rng, 0, 12):
+        state, _ = smoother.step(state, batch, rng)
+    found, m, P = (
+        smoother.posterior(state),
+        state.filter.filtered.current_posterior().mean[0, :, 0],
+        state.P.rows[:, 0, 0, 0],
+    )
+    mean, variance = m[-1], P[-1]
+    for k in range(10, -1, -1):
+        F = 0.5 + 25 * (1 - m[k] ** 2) / (1 + m[k] ** 2) ** 2  # of x/2 + 25x/(1 + x²)
+        prior = F * P[k] * F + model.Q[0, 0]
+        G = P[k] * F / prior
+        moved = model.transition_mean(m[k].view(1, 1, 1), k + 2)[0, 0, 0]
+        mean, variance = m[k] + G * (mean - moved), P[k] + G * (variance - prior) * G
+        torch.testing.assert_close(found.mean[0, k, 0], mean)
+        torch.testing.assert_close(found.variance[0, k, 0], variance)

@@ -1,0 +1,266 @@
+"""Gibbs sampling over a whole series against the Kalman smoother and numerical integration."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import z_score
+
+from components.contracts.sequences import Series
+from components.errors import NumericalError
+from components.series.structural.local_level import LocalLevelConditionals
+from runner.execution.rng import Streams
+
+FIXED = (0.8, 0.3)  # σ²_ε, σ²_η
+
+
+def smoother(
+    y: list[float], v: float, q: float, m0: float, p0: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean, variance and Cov(μ_t, μ_t+1) of μ_t | y_1:T, t = 0 … T, by the recursions of Rauch,
+    Tung and Striebel."""
+    m, p, ahead = [m0], [p0], []
+    for value in y:
+        prior = p[-1] + q
+        gain = 0.0 if math.isnan(value) else prior / (prior + v)
+        m.append(m[-1] + (0.0 if math.isnan(value) else gain * (value - m[-1])))
+        p.append((1 - gain) * prior)
+        ahead.append(prior)
+    mean, variance, lagged = list(m), list(p), [0.0] * len(y)
+    for t in range(len(y) - 1, -1, -1):
+        back = p[t] / ahead[t]
+        mean[t] = m[t] + back * (mean[t + 1] - m[t])
+        variance[t] = p[t] + back**2 * (variance[t + 1] - ahead[t])
+        lagged[t] = back * variance[t + 1]
+    return torch.tensor(mean), torch.tensor(variance), torch.tensor(lagged)
+
+
+def log_evidence(
+    y: list[float], v: torch.Tensor, q: torch.Tensor, m0: float, p0: float
+) -> torch.Tensor:
+    """log p(y_1:T | σ²_ε, σ²_η) by the Kalman filter, for any shape of the two."""
+    m, p, total = torch.full_like(v, m0), torch.full_like(v, p0), torch.zeros_like(v)
+    for value in y:
+        prior = p + q
+        if math.isnan(value):
+            p = prior
+            continue
+        s = prior + v
+        total = total - 0.5 * (torch.log(2 * math.pi * s) + (value - m) ** 2 / s)
+        m, p = m + prior / s * (value - m), prior * v / s
+    return total
+
+
+def problem_and_model(replicates: int = 2, n_steps: int = 12, seed: int = 1, **keys):
+    problem, rng = load("local_level", seed, replicates, n_steps=n_steps, missing=0.2)
+    return problem, component("model", "local_level", **keys).build(problem, rng)
+
+
+class Fixed:
+    """The conditionals of a model whose parameters are known."""
+
+    def __init__(self, model: LocalLevelConditionals):
+        self.model, self.parameter_names, self.state_dim = (
+            model,
+            model.parameter_names,
+            model.state_dim,
+        )
+
+    def start(self, series, chains, generator):
+        return series.y.new_tensor(FIXED).expand(len(series.y), chains, 2).clone()
+
+    def draw_states(self, series, theta, generator):
+        return self.model.draw_states(series, theta, generator)
+
+    def draw_parameters(self, series, states, theta, generator):
+        return theta
+
+
+class DrawnForwards(Fixed):
+    """Broken: each state from its filtering distribution, without a look ahead."""
+
+    def draw_states(self, series, theta, generator):
+        v, q = theta.unbind(-1)
+        m, p = (
+            torch.full_like(v, self.model.prior.initial_mean),
+            torch.full_like(v, self.model.prior.initial_sd**2),
+        )
+        drawn = []
+        for t in range(series.y.shape[1] + 1):
+            if t:
+                p = p + q
+                gone = (
+                    torch.zeros_like(v, dtype=torch.bool)
+                    if series.missing is None
+                    else series.missing[:, t - 1, None]
+                )
+                gain = torch.where(gone, 0.0, p / (p + v))
+                m = m + torch.where(gone, 0.0, gain * (series.y[:, t - 1] - m))
+                p = (1 - gain) * p
+            drawn.append(m + p.sqrt() * torch.randn(m.shape, generator=generator, dtype=m.dtype))
+        return torch.stack(drawn, -1).unsqueeze(-1)
+
+
+def swept(problem, conditionals, steps: int, chains: int, burn_in: int = 0, thinning: int = 1):
+    inference, rng = (
+        component("inference", "series_gibbs", chains=chains, burn_in=burn_in, thinning=thinning),
+        Streams(2),
+    )
+    state = inference.init(conditionals, problem, rng)
+    for _, series in problem.batches("series", rng, 0, steps):
+        state, _ = inference.step(state, series, rng)
+    return state, inference.posterior(state)
+
+
+def against_smoother(conditionals, problem, model) -> torch.Tensor:
+    """Largest |z| over replicates and times of means, squares and products of neighbours:
+    independent draws, θ fixed."""
+    state, _ = swept(problem, conditionals(model), steps=10, chains=400)
+    draws = state.kept_states.stack_rows(2).flatten(1, 2)[..., 0]  # [R, C·N, T]
+    worst = []
+    for r in range(problem.replicates):
+        y = problem.observations[r, :, 0].tolist()
+        mean, variance, lagged = smoother(
+            y, *FIXED, model.prior.initial_mean, model.prior.initial_sd**2
+        )
+        off = draws[r] - mean[1:]
+        worst += [z_score(draws[r], mean[1:]), z_score(off.square(), variance[1:])]
+        worst.append(z_score(off[:, :-1] * off[:, 1:], lagged[1:]))
+    return torch.cat(worst).abs().max()
+
+
+def test_states_have_the_moments_of_the_kalman_smoother():
+    problem, model = problem_and_model()
+    assert problem.missing.any()
+    assert against_smoother(Fixed, problem, model) < 4.5
+    assert against_smoother(DrawnForwards, problem, model) > 15
+
+
+def test_summaries_are_those_of_the_smoother():
+    problem, model = problem_and_model()
+    _, posterior = swept(problem, Fixed(model), steps=10, chains=400)
+    for r in range(2):
+        mean, variance, _ = smoother(
+            problem.observations[r, :, 0].tolist(),
+            *FIXED,
+            model.prior.initial_mean,
+            model.prior.initial_sd**2,
+        )
+        sd = variance[1:].sqrt()
+        torch.testing.assert_close(posterior.mean[r, :, 0].float(), mean[1:], atol=0.1, rtol=0)
+        torch.testing.assert_close(
+            posterior.variance[r, :, 0].sqrt().float(), sd, atol=0.05, rtol=0
+        )
+        torch.testing.assert_close(
+            posterior.upper[r, :, 0].float(), mean[1:] + 1.645 * sd, atol=0.12, rtol=0
+        )
+        torch.testing.assert_close(
+            posterior.lower[r, :, 0].float(), mean[1:] - 1.645 * sd, atol=0.12, rtol=0
+        )
+
+
+def test_variances_are_drawn_from_their_inverse_gammas():
+    problem, model = problem_and_model(
+        observation_shape=5.0, observation_scale=2.0, level_shape=6.0, level_scale=0.7
+    )
+    (_, series), g = (
+        next(iter(problem.batches("series", Streams(0), 0, 1))),
+        torch.Generator().manual_seed(0),
+    )
+    states = torch.randn(2, 1, 13, 1, generator=g, dtype=torch.float64).expand(-1, 40_000, -1, -1)
+    theta = torch.ones(2, 40_000, 2, dtype=torch.float64)
+    drawn = model.draw_parameters(series, states, theta, g)
+    for r in range(2):
+        level, there = states[r, 0, :, 0], ~problem.missing[r]
+        residuals = (problem.observations[r, :, 0] - level[1:])[there]
+        a = torch.tensor([5.0 + int(there.sum()) / 2, 6.0 + 12 / 2], dtype=torch.float64)
+        b = torch.tensor([2.0, 0.7], dtype=torch.float64)
+        b = b + torch.stack([residuals.square().sum(), level.diff().square().sum()]) / 2
+        assert z_score(drawn[r], b / (a - 1)).abs().max() < 4
+        assert z_score(1 / drawn[r], a / b).abs().max() < 4
+
+
+def exact_means(y: list[float], model: LocalLevelConditionals) -> torch.Tensor:
+    """E[log σ²_ε | y], E[log σ²_η | y] on a grid of the two logarithms."""
+    grid = torch.linspace(-6, 4, 301, dtype=torch.float64)
+    log_v, log_q = torch.meshgrid(grid, grid, indexing="ij")
+    log_p = log_evidence(
+        y, log_v.exp(), log_q.exp(), model.prior.initial_mean, model.prior.initial_sd**2
+    )
+    for log_s, shape, scale in zip((log_v, log_q), model.shape, model.scale, strict=True):
+        # density of log σ², of which dσ² = σ² d log σ²
+        log_p = log_p - shape * log_s - scale * torch.exp(-log_s)
+    w = (log_p - log_p.max()).exp()
+    return torch.stack([(w * log_v).sum(), (w * log_q).sum()]) / w.sum()
+
+
+class OneObservationTooMany(LocalLevelConditionals):
+    """Broken: what is missing counts as seen."""
+
+    def draw_parameters(self, series, states, theta, generator):
+        filled = torch.where(series.missing.unsqueeze(-1), states[:, 0, 1:], series.y)
+        return super().draw_parameters(Series(filled), states, theta, generator)
+
+
+@pytest.mark.parametrize(
+    ("conditionals", "right"), [(LocalLevelConditionals, True), (OneObservationTooMany, False)]
+)
+def test_the_whole_sampler_has_the_exact_posterior_of_the_variances(conditionals, right):
+    """2,000 independent chains after 60 sweeps, which forget where they began."""
+    problem, model = problem_and_model(replicates=2, n_steps=8, level_scale=0.5)
+    state, _ = swept(problem, conditionals(model.prior), steps=60, chains=2000, burn_in=59)
+    z = torch.stack(
+        [
+            z_score(
+                state.theta[r].log(), exact_means(problem.observations[r, :, 0].tolist(), model)
+            )
+            for r in range(problem.replicates)
+        ]
+    )
+    assert (z.abs().max() < 4) == right, z
+
+
+def test_draws_are_kept_after_burn_in_and_before_it_nothing_is_scored():
+    problem, model = problem_and_model(replicates=3)
+    _, early = swept(problem, model, steps=4, chains=2, burn_in=4)
+    assert problem.score(early, Streams(0)) == {}
+    assert problem.draw(early, Streams(0)) == {}
+    state, posterior = swept(problem, model, steps=20, chains=2, burn_in=4, thinning=3)
+    assert len(state.kept) == 5
+    scores = problem.score(posterior, Streams(0))
+    kept = state.kept.stack_rows(2)  # [R, C, N, P]
+    torch.testing.assert_close(scores["mean/level_variance"], kept[..., 1].mean((1, 2)))
+    assert {"nmse", "coverage90", "ess", "rhat", "missing", "nmse/level"} <= set(scores)
+    assert all(value.shape == (3,) for value in scores.values())
+    torch.testing.assert_close(posterior.parameters.select_replicate(1).values, kept[1])
+    assert set(problem.draw(posterior, Streams(0))) == {"states", "coverage"}
+
+
+def test_what_is_not_finite_is_named():
+    problem, model = problem_and_model()
+
+    class Lost(Fixed):
+        def draw_parameters(self, series, states, theta, generator):
+            return theta * math.inf
+
+    with pytest.raises(NumericalError, match="change the priors"):
+        swept(problem, Lost(model), steps=1, chains=2)
+
+
+def test_nothing_but_the_conditionals_is_asked_of_a_model():
+    """``Fixed`` has the members of the protocol and no more; the intervals of a known model cover
+    what they say."""
+    problem, rng = load(
+        "local_level",
+        5,
+        60,
+        n_steps=30,
+        observation_sd=math.sqrt(FIXED[0]),
+        level_sd=math.sqrt(FIXED[1]),
+    )
+    model = component("model", "local_level").build(problem, rng)
+    _, posterior = swept(problem, Fixed(model), steps=40, chains=4)
+    assert abs(z_score(problem.score(posterior, rng)["coverage90"], 0.9)) < 4

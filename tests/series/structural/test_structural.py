@@ -1,0 +1,213 @@
+"""Structural series: every block and sums of blocks against statsmodels and against the dense
+Gaussian."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from components.errors import ConfigMismatchError
+from components.maths.time_varying import filter_system
+from tests.structural_series import F64, TIMES, block, joint, model, problem, some_theta
+
+SUMS = {
+    "local_level": ["local_level"],
+    "local_linear_trend": ["local_linear_trend"],
+    "semilocal_trend": ["semilocal_trend"],
+    "seasonal": [block("seasonal", period=4)],
+    "trigonometric": [block("trigonometric", period=6.5, harmonics=2)],
+    "trigonometric_even": [block("trigonometric", period=4, harmonics=2)],
+    "autoregressive": [block("autoregressive", lags=2)],
+    "regression": ["regression_small"],
+    "dynamic_regression": ["dynamic_regression"],
+    "nerlove_arrow": ["nerlove_arrow"],
+    "koyck": ["koyck"],
+    "sum": [
+        "local_linear_trend",
+        block("seasonal", period=4),
+        block("autoregressive", lags=1),
+        "regression_small",
+    ],
+}
+MISSING = (3, 4, 17, TIMES - 1)
+
+
+def blocks(name: str) -> list:
+    small = block("regression", expected_size=1.0)
+    return [small if part == "regression_small" else part for part in SUMS[name]]
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_likelihood_is_that_of_the_dense_gaussian(name):
+    data = problem(missing=MISSING)
+    built = model(*blocks(name), of=data)
+    theta = some_theta(built)
+    design = built.design(data.series)
+    system = built.system(theta, design)
+
+    found = filter_system(system, design.y, design.seen.tolist()).log_density
+
+    for c in range(len(theta)):
+        whole, _, _ = joint(system, c)
+        seen = design.seen
+        own = torch.distributions.MultivariateNormal(
+            whole.loc[seen], whole.covariance_matrix[seen][:, seen]
+        )
+        assert float(found[c]) == pytest.approx(float(own.log_prob(design.y[seen])), rel=1e-10)
+
+
+PEERS = {  # as UnobservedComponents names them, and the order of its parameters here
+    "local_level": ({"level": "local level"}, ["sigma2.irregular", "sigma2.level"]),
+    "local_linear_trend": (
+        {"level": "local linear trend"},
+        ["sigma2.irregular", "sigma2.level", "sigma2.trend"],
+    ),
+    "seasonal": ({"irregular": True, "seasonal": 4}, ["sigma2.irregular", "sigma2.seasonal"]),
+    "trigonometric": (
+        {"irregular": True, "freq_seasonal": [{"period": 6.5, "harmonics": 2}]},
+        ["sigma2.irregular", "sigma2.freq_seasonal_6.5(2)"],
+    ),
+    "trigonometric_even": (
+        {"irregular": True, "freq_seasonal": [{"period": 4, "harmonics": 2}]},
+        ["sigma2.irregular", "sigma2.freq_seasonal_4(2)"],
+    ),
+    "autoregressive": (
+        {"irregular": True, "autoregressive": 2},
+        ["sigma2.irregular", "sigma2.ar", "ar.L1", "ar.L2"],
+    ),
+    "regression": ({"irregular": True}, ["sigma2.irregular", "beta.x1", "beta.x2"]),
+    "sum": (
+        {"level": "local linear trend", "seasonal": 4, "autoregressive": 1},
+        [
+            "sigma2.irregular",
+            "sigma2.level",
+            "sigma2.trend",
+            "sigma2.seasonal",
+            "sigma2.ar",
+            "ar.L1",
+            "beta.x1",
+            "beta.x2",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("missing", [(), MISSING], ids=["whole", "missing"])
+@pytest.mark.parametrize("name", PEERS)
+def test_likelihood_is_that_of_statsmodels(name, missing):
+    sm = pytest.importorskip(
+        "statsmodels.tsa.statespace.structural", reason="statsmodels is not installed"
+    )
+    data = problem(missing=missing)
+    built = model(*blocks(name), of=data)
+    theta = some_theta(built)
+    design = built.design(data.series)
+    keys, order = PEERS[name]
+    exog = design.X.numpy() if design.X.shape[1] else None
+    peer = sm.UnobservedComponents(design.y.numpy(), exog=exog, **keys)
+    structure = built.structure
+    peer.ssm.loglikelihood_burn = 0
+    size = peer.k_states
+    mean, sd = structure.mean, structure.sd
+    # its last wave has a state that y never sees, or a series without states one that stays 0
+    if size > len(mean):
+        mean, sd = (torch.cat([v, v.new_zeros(size - len(mean))]) for v in (mean, sd))
+    peer.ssm.initialize_known(mean.numpy(), torch.diag(sd.square()).numpy())
+
+    found = filter_system(built.system(theta, design), design.y, design.seen.tolist()).log_density
+
+    for c, row in enumerate(theta):
+        values = dict(zip(structure.names, row.tolist(), strict=True))
+        by_order = [
+            v**2 if n.startswith("sigma2") else v
+            for n, v in zip(order, values.values(), strict=True)
+        ]
+        named = dict(zip(order, by_order, strict=True))
+        expected = peer.loglike([named[n] for n in peer.param_names], transformed=True)
+        assert float(found[c]) == pytest.approx(expected, rel=1e-8)
+
+
+def test_stocks_are_the_goodwill_of_the_thesis():
+    """A_{t+1} = (1 − δ) A_t + Σ q_i u_it, time by time, is what q makes of the stocks; nothing
+    spent at t moves y_t."""
+    data = problem()
+    built = model("nerlove_arrow", of=data)
+    theta = some_theta(built, 1)
+    design = built.design(data.series)
+    kept, q = theta[0, 2], theta[0, 3:]
+    A, expected = torch.tensor(0.0, dtype=F64), []
+    assert data.inputs is not None
+    for u in data.inputs:  # eq. (1.4)
+        expected.append(A)
+        A = kept * A + (q * u).sum()
+
+    assert torch.allclose(built.system(theta, design).offset[0], torch.stack(expected), rtol=1e-12)
+
+
+def test_koyck_has_last_weeks_sales_and_spendings():
+    data = problem(missing=(7,))
+    design = model("koyck", of=data).design(data.series)
+
+    assert design.seen.nonzero().squeeze(1).tolist() == [
+        t for t in range(1, TIMES) if t not in (7, 8)
+    ]
+    assert torch.allclose(
+        design.X[5], torch.tensor([design.y[4] - design.y[0], *data.inputs[4].tolist()], dtype=F64)
+    )
+
+
+def test_priors_are_in_units_of_the_series_and_slabs_of_its_columns():
+    data = problem()
+    built = model(
+        "local_level",
+        block("regression", inclusion={"a": 1.0}, expected_size=0.25, standardise=False),
+        of=data,
+    )
+    s, y = built.structure, data.observations[0, :, 0]
+    X = data.regressors
+
+    assert s.scales[1].guess == pytest.approx(0.01 * float(y.std()))
+    assert s.scales[1].upper == pytest.approx(float(y.std()))
+    assert s.scales[0].guess == pytest.approx(math.sqrt(0.5) * float(y.std()))
+    assert s.scales[0].upper == pytest.approx(1.2 * float(y.std()))
+    assert s.inclusion.tolist() == [1.0, 0.25]
+    expected = 0.01 * (0.5 * X.T @ X + 0.5 * torch.diag((X.T @ X).diagonal())) / TIMES
+    assert torch.allclose(s.precision, expected)
+    assert built.structure.names == ("observation_sd", "level_sd", "a", "b")
+
+
+MISTAKES = [
+    ([block("seasonal", period=60)], r"model.blocks.0.period=60: longer than the 24 times that are seen"),
+    ([block("trigonometric", period=6, harmonics=4)], r"model.blocks.0.harmonics=4: a period of 6 has 3 at most"),
+    ([block("autoregressive", lags=24)], "model.blocks.0.lags=24: there are 24 times"),
+    ([block("regression", columns=["c"])], "model.blocks.0.columns=c: no such regressor; there are a, b"),
+    ([block("regression", expected_size=3.0)], r"model.blocks.0.expected_size=3: there are 2 columns to choose from"),
+    ([block("nerlove_arrow", inclusion={"radio": 1.0})], "model.blocks.0.inclusion.radio: no such column; there are tv, web"),
+    ([block("nerlove_arrow", inputs=["radio"])], "model.blocks.0.inputs=radio: no such input; there are tv, web"),
+    (["local_level", "local_linear_trend"], "two blocks have a parameter level_sd"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "message"), MISTAKES)
+def test_mistakes(parts, message):
+    with pytest.raises(ConfigMismatchError, match=message):
+        model(*parts)
+
+
+def test_more_mistakes():
+    data = problem()
+    data.observations[:] = math.nan
+    with pytest.raises(ConfigMismatchError, match="y is missing or constant"):
+        model("local_level", of=data)
+    data = problem()
+    data.beyond.x[2, 0] = math.nan
+    with pytest.raises(
+        ConfigMismatchError, match="a is not known at all of the times to be forecast"
+    ):
+        model(block("regression", expected_size=1.0), of=data)
+    data = problem()
+    data.regressors[:, 1] = 2.0
+    with pytest.raises(ConfigMismatchError, match="b is constant over the times seen"):
+        model(block("regression", expected_size=1.0), of=data)

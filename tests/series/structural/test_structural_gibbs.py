@@ -1,0 +1,159 @@
+"""The Gibbs sampler of structural series: compiled sweeps are those of the tensors, and it ends
+where it would have ended."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+
+from components.errors import NumericalError
+from components.maths.compiled import loops
+from components.posteriors.inference_data import write
+from components.series.structural.sweep import Sweep
+from runner.execution import blocks, checkpoint
+from runner.execution.rng import Streams
+from tests.structural_series import F64, block, model, problem
+
+REGRESSION = block("regression", expected_size=1.0)
+MODELS = {
+    "level and regression": (["local_level", REGRESSION], {}),
+    "trend and seasons": (["local_linear_trend", block("seasonal", period=4)], {}),
+    "regression alone": ([REGRESSION], {}),
+    "rows that change": (["local_level", "dynamic_regression"], {}),
+    "autoregression and returning slope": (
+        [block("autoregressive", lags=2), "semilocal_trend"],
+        {},
+    ),
+    "goodwill": (["local_level", "nerlove_arrow", REGRESSION], {}),
+    "goodwill, errors of Student's t": (["nerlove_arrow", REGRESSION], {"errors": "student_t"}),
+    "errors of Student's t, ν known": (
+        ["local_level", REGRESSION],
+        {"errors": "student_t", "nu": 4.0},
+    ),
+    "koyck": (["local_level", "koyck"], {}),
+}
+
+
+def setup(name, **keys):
+    parts, changes = MODELS[name]
+    data, rng = problem(missing=(3, 8)), Streams(1)
+    gibbs = component(
+        "inference", "structural_gibbs", **({"burn_in": 2, "thinning": 2, "chains": 3} | keys)
+    )
+    return data, rng, gibbs, gibbs.init(model(*parts, of=data, **changes), data, rng)
+
+
+def go(data, rng, gibbs, state, start, stop):
+    for _, batch in data.batches("series", rng, start, stop):
+        state, _ = gibbs.step(state, batch, rng)
+    return state
+
+
+@pytest.mark.skipif(not loops.available(), reason="numba is not installed")
+@pytest.mark.parametrize("name", MODELS)
+def test_compiled_sweeps_have_the_bits_of_the_tensors(name, monkeypatch):
+    data, rng, gibbs, state = setup(name)
+    quick = gibbs.posterior(go(data, rng, gibbs, state, 0, 10))
+    monkeypatch.setattr(loops, "serve", lambda x: False)
+    data, rng, gibbs, state = setup(name)
+    slow = gibbs.posterior(go(data, rng, gibbs, state, 0, 10))
+    assert torch.equal(quick.draws, slow.draws)
+    assert torch.equal(quick.contributions, slow.contributions)
+    assert quick.draws.shape == (3, 4, len(quick.names))
+
+
+@pytest.mark.skipif(not loops.available(), reason="numba is not installed")
+def test_many_sweeps_at_once_are_as_many_one_by_one():
+    _data, _, _, state = setup("level and regression")
+    sweeps, g = state.sweeps, torch.Generator().manual_seed(0)
+    drawn = sweeps.numbers(6, 3, g)
+    whole, alpha, kept = sweeps.together(state.place, drawn)
+    place = state.place
+    for k in range(6):
+        one = type(drawn)(*(x[k : k + 1] for x in vars(drawn).values()))
+        place, states, theta = sweeps.together(place, one)
+        assert torch.equal(theta[0], kept[k])
+    assert torch.equal(states, alpha)
+    assert torch.equal(place.gamma, whole.gamma)
+
+
+@pytest.mark.parametrize("name", ["level and regression", "goodwill, errors of Student's t"])
+def test_a_stopped_chain_goes_on_bit_by_bit(name, tmp_path, monkeypatch):
+    whole = setup(name)
+    expected = whole[2].posterior(go(*whole, 0, 12))
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)  # bytes: what is kept fills several
+    data, rng, gibbs, state = setup(name)
+    held = blocks.RowBlocks()
+    for start, stop in ((0, 5), (5, 7)):
+        state = go(data, rng, gibbs, state, start, stop)
+        checkpoint.save_checkpoint(
+            tmp_path,
+            checkpoint.snapshot(
+                state, rng.state(), {"step": stop, "replicate": 0, "signature": "s"}
+            ),
+            held,
+        )
+    data, rng, gibbs, state = setup(name)
+    facts, tensors, _ = checkpoint.load_newest(tmp_path, "s")
+    state, streams = checkpoint.restore(facts, tensors, state)
+    rng.restore(streams)
+    again = gibbs.posterior(go(data, rng, gibbs, state, 7, 12))
+    assert torch.equal(again.draws, expected.draws)
+    assert torch.equal(again.contributions, expected.contributions)
+
+
+def test_what_blocks_add_is_the_series_less_its_noise():
+    """Parts of a kept draw: states and columns by block; what is left has the size of the
+    observations' σ."""
+    data, rng, gibbs, state = setup("goodwill", burn_in=50, thinning=1)
+    posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 250))
+    assert posterior.contributions.shape == (3, 200, 24, 3)
+    seen = ~data.observations[0, :, 0].isnan()
+    left = (data.observations[0, :, 0] - posterior.contributions.sum(-1))[..., seen]
+    sigma = posterior.draws[..., 0]
+    assert float((left.square().mean(-1).sqrt() / sigma).mean()) == pytest.approx(1.0, abs=0.15)
+    assert posterior.labels == ["level", "goodwill", "regression"]
+
+
+def test_its_draws_open_in_arviz(tmp_path):
+    """Every parameter a variable of chains and draws under its own name."""
+    xarray = pytest.importorskip("xarray")
+    data, rng, gibbs, state = setup("goodwill", thinning=1)
+    posterior = gibbs.posterior(go(data, rng, gibbs, state, 0, 12))
+    (path,) = write(posterior, tmp_path)
+    with xarray.open_datatree(path, engine="h5netcdf") as tree:
+        found = tree["posterior"]
+        assert list(found.data_vars) == posterior.names
+        assert {name: tuple(found[name].dims) for name in posterior.names} == dict.fromkeys(
+            posterior.names, ("chain", "draw")
+        )
+        assert dict(found.sizes) == {"chain": 3, "draw": 10}
+        for j, name in enumerate(posterior.names):
+            assert (found[name].values == posterior.draws[..., j].numpy()).all()
+
+
+def test_chains_start_apart_and_within_their_limits():
+    _, _, _, state = setup("trend and seasons", chains=50)
+    assert torch.equal(state.begun[:, :4], state.place.sigma)
+    limits = torch.tensor([scale.upper for scale in state.model.structure.scales], dtype=F64)
+    assert bool((state.begun[:, :4] <= limits).all())
+    assert float(state.begun[:, 1].log().std()) == pytest.approx(1.0, abs=0.3)
+
+
+def test_certain_columns_are_always_in():
+    data, rng = problem(), Streams(0)
+    parts = ["local_level", block("regression", inclusion={"a": 1.0, "b": 0.0}, expected_size=None)]
+    gibbs = component("inference", "structural_gibbs", burn_in=1, chains=2)
+    state = go(data, rng, gibbs, gibbs.init(model(*parts, of=data), data, rng), 0, 20)
+    found = gibbs.posterior(state)
+    assert bool((found.draws[..., 2] != 0).all())
+    assert not bool((found.draws[..., 3] != 0).any())
+
+
+def test_what_is_not_finite_is_trouble(monkeypatch):
+    data, rng, gibbs, state = setup("level and regression")
+    wrong = (vars(state.place) | {"sigma": state.place.sigma * torch.nan}).values()
+    monkeypatch.setattr(Sweep, "sweep", lambda self, place, generator: (type(place)(*wrong), None))
+    with pytest.raises(NumericalError, match=r"model\.blocks"):
+        go(data, rng, gibbs, state, 0, 1)

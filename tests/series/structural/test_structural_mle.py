@@ -1,0 +1,150 @@
+"""Maximum likelihood of structural series against statsmodels, and against any other parameters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from components.errors import ConfigMismatchError
+from components.evaluation.stability import approximation_checks
+from components.maths.time_varying import filter_system, smooth_system
+from components.series.structural.structural_mle import Coordinates
+from runner.execution.rng import Streams
+from tests.configured import component
+from tests.structural_series import AHEAD, F64, block, model, problem
+
+STEPS = 40
+
+
+def fitted(built, data, steps=STEPS, **keys):
+    inference = component("inference", "structural_mle", **({"restarts": 1, "draws": 400} | keys))
+    state = inference.init(built, data, Streams(0))
+    for _ in range(steps):
+        state, info = inference.step(state, data.series, Streams(0))
+    return inference.posterior(state), info
+
+
+def test_no_worse_than_statsmodels():
+    """The same maximum, from the same law of the first state, with missing times and regressors."""
+    sm = pytest.importorskip(
+        "statsmodels.tsa.statespace.structural", reason="statsmodels is not installed"
+    )
+    data = problem(times=40, missing=(5, 6))
+    built = model("local_level", block("regression", expected_size=None), of=data)
+    posterior, info = fitted(built, data)
+    design = built.design(data.series)
+    peer = sm.UnobservedComponents(design.y.numpy(), "local level", exog=design.X.numpy())
+    peer.ssm.loglikelihood_burn = 0
+    peer.ssm.initialize_known(
+        built.structure.mean.numpy(), torch.diag(built.structure.sd.square()).numpy()
+    )
+
+    best = peer.fit(disp=False, maxiter=500, method="lbfgs", pgtol=1e-9)
+
+    assert float(info["log_likelihood"]) == pytest.approx(best.llf, abs=1e-4)
+    assert info["converged"] == 1.0
+    theta = dict(zip(posterior.names, posterior.draws[0, 0].tolist(), strict=True))
+    expected = dict(zip(best.model.param_names, best.params, strict=True))
+    assert theta["a"] == pytest.approx(expected["beta.x1"], rel=1e-3, abs=1e-4)
+    assert theta["level_sd"] ** 2 == pytest.approx(expected["sigma2.level"], rel=5e-3)
+
+
+def test_a_search_that_goes_on_fails_a_check():
+    data = problem(times=40)
+    inference = component("inference", "structural_mle", restarts=1)
+    state = inference.init(model("local_level", of=data), data, Streams(0))
+    verdicts = []
+    for _ in range(STEPS):
+        state, info = inference.step(state, data.series, Streams(0))
+        (check,) = approximation_checks(data, inference, state, Streams(0))
+        assert check.passed == (info["converged"] == 1.0)
+        verdicts.append(check.passed)
+    assert (verdicts[0], verdicts[-1]) == (False, True)
+
+
+def test_coordinates_keep_parameters_where_they_may_lie():
+    data = problem()
+    built = model(
+        "semilocal_trend",
+        block("autoregressive", lags=3),
+        block("nerlove_arrow", inclusion={"web": 0.0}),
+        of=data,
+    )
+    design = built.design(data.series)
+    coordinates = Coordinates.of(built.structure, design)
+    z = coordinates.start(design, torch.zeros(len(built.structure.scales), dtype=F64))
+    z = z + 3 * torch.randn(len(z), generator=torch.Generator().manual_seed(0), dtype=F64)
+
+    theta = dict(zip(built.structure.names, coordinates.theta(z)[0].tolist(), strict=True))
+
+    assert all(
+        theta[name] > 0
+        for name in ("observation_sd", "level_sd", "slope_sd", "ar_sd", "goodwill_sd")
+    )
+    assert -1 < theta["slope_phi"] < 1
+    assert 0 < theta["goodwill_kept"] < 1
+    assert theta["web"] == 0.0
+    assert theta["tv"] != 0.0
+
+
+def test_derivatives_are_those_of_the_likelihood():
+    data = problem(times=12)
+    built = model("local_level", block("autoregressive", lags=1), "nerlove_arrow", of=data)
+    design = built.design(data.series)
+    coordinates = Coordinates.of(built.structure, design)
+    z = coordinates.start(
+        design, torch.zeros(len(built.structure.scales), dtype=F64)
+    ).requires_grad_()
+
+    def value(z):
+        return filter_system(
+            built.system(coordinates.theta(z), design), design.y, design.seen.tolist()
+        ).log_density.sum()
+
+    assert torch.autograd.gradcheck(value, z)
+
+
+def test_parts_are_drawn_given_the_best_parameters():
+    """The mean of the drawn level is the smoothed one, within 4.5 standard errors, and the parts
+    add up with the forecast."""
+    data = problem(missing=(5,))
+    built = model("local_level", block("regression", expected_size=None), of=data)
+
+    posterior, _ = fitted(built, data, steps=10)
+
+    theta, design = posterior.draws[0], built.design(data.series)
+    mean, covariance = smooth_system(built.system(theta, design), design.y, design.seen.tolist())
+    drawn = posterior.contributions[0, :, :, 0].mean(0)
+    assert ((drawn - mean[0, :, 0]) / (covariance[0, :, 0, 0] / 400).sqrt()).abs().max() < 4.5
+    assert torch.allclose(posterior.contributions[0, 0, :, 1], (design.X * theta[0, -2:]).sum(1))
+    scores = data.score(posterior, Streams(0))
+    assert {"mape", "coverage90", "one_ahead/mape", "inclusion/a", "cumulative"} <= set(scores)
+    assert {"components", "residuals", "inclusion", "forecast"} <= set(
+        data.draw(posterior, Streams(0))
+    )
+    assert data.forecast(posterior, Streams(0)).mu.shape == (1, AHEAD, 1)
+
+
+def test_what_an_intervention_did_is_what_the_forecast_lacks():
+    """A lift of 5 at each of the times after it is found again, whatever the series would have
+    done."""
+    data = replace(problem(times=40, seed=5), intervention=True)
+    built = model("local_level", block("regression", expected_size=None), of=data)
+    posterior, _ = fitted(built, data, steps=12)
+    before = data.score(posterior, Streams(0))
+    lifted = replace(data, future=data.future + 5.0)
+
+    found = lifted.score(posterior, Streams(0))
+
+    assert found["effect/cumulative"] - before["effect/cumulative"] == pytest.approx(5.0 * AHEAD)
+    assert found["effect/average_upper95"] - before["effect/average_upper95"] == pytest.approx(5.0)
+    assert "mape" not in found
+    assert "effect" in lifted.draw(posterior, Streams(0))
+
+
+def test_heavy_tails_have_no_closed_form():
+    data = problem()
+    with pytest.raises(ConfigMismatchError, match=r"use model\.errors=gaussian"):
+        fitted(model("local_level", of=data, errors="student_t"), data)

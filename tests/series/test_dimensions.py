@@ -1,0 +1,54 @@
+"""A state-space model that does not fit a sequence is refused before any work."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_sequences import sequence, system
+
+from components.errors import ConfigMismatchError
+from components.series.dimensions import check_sizes, model_dims
+from runner.execution.assembly import build_model, load_problem
+from runner.execution.rng import Streams
+
+
+def test_fewer_states_than_the_truth_are_refused(make_job):
+    job = make_job(
+        "dataset=lgssm", "dataset.n_steps=5", "model=nonlinear_growth", "inference=bootstrap_filter"
+    )
+    rng = Streams(0)
+    problem = load_problem(job, rng)
+    with pytest.raises(
+        ConfigMismatchError,
+        match=r"^model: has 1 state, and dataset=lgssm.* knows the truth of 2 \(x1, x2\)",
+    ):
+        build_model(job, problem, rng)
+
+
+def test_sizes_are_those_of_the_model():
+    s, cpu = system(), torch.device("cpu")
+    assert model_dims(s, cpu) == (3, 2)
+    assert model_dims(object(), cpu) == (None, None)
+    problem = sequence(s, 5, 2)
+    check_sizes(problem, object())
+
+    class Model:
+        """Two states, one observation."""
+
+        def init(self, shape, generator):
+            return torch.zeros(*shape, 2)
+
+        def transition(self, x, t, generator):
+            return x
+
+        def log_observation(self, y, x, t):
+            return x.sum(-1)
+
+        def observation_mean(self, x, t):
+            return x[..., :1]
+
+    assert model_dims(Model(), cpu) == (2, 1)
+    with pytest.raises(
+        ConfigMismatchError, match="observes 1 numbers at a time, dataset=test has 2"
+    ):
+        check_sizes(problem, Model())

@@ -1,0 +1,91 @@
+"""Scores of one-step predictions against literal formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from components.errors import ConfigMismatchError
+from components.series.scoring import PredictionScore
+
+R, T = 3, 9
+
+
+@pytest.fixture
+def series():
+    g = torch.Generator().manual_seed(3)
+    y = torch.randn(R, T, 2, generator=g).double() * 5 + torch.tensor([-8.0, 20.0])
+    return y, y + torch.randn(R, T, 2, generator=g).double()
+
+
+def literal(y, predicted, weights):
+    errors = np.median(np.abs(predicted - y), axis=0)
+    medians = np.median(y, axis=0)
+    if weights == "equal":
+        return errors.mean()
+    if weights == "inverse_median":
+        return np.average(errors, weights=1 / np.abs(medians))
+    w = medians / medians.sum()  # the released code
+    return np.average(errors, weights=1 / w)
+
+
+@pytest.mark.parametrize("weights", ["equal", "inverse_median", "as_released"])
+def test_each_replicate_on_its_own_observations(series, weights):
+    y, predicted = series
+    found = PredictionScore(weights=weights)(y, predicted)
+    expected = [literal(y[r].numpy(), predicted[r].numpy(), weights) for r in range(R)]
+    torch.testing.assert_close(found, torch.tensor(expected).double())
+
+
+def test_weights_of_opposite_sign_are_told_apart(series):
+    y, predicted = series
+    signed, absolute = (
+        PredictionScore(weights=w)(y, predicted) for w in ("as_released", "inverse_median")
+    )
+    assert (signed - absolute).abs().min() > 1e-3
+
+
+def test_all_replicates_on_one_sequence(series):
+    y, predicted = series
+    one = y[1] + 1
+    found = PredictionScore(against=one, weights="inverse_median")(y, predicted)
+    expected = [literal(one.numpy(), predicted[r].numpy(), "inverse_median") for r in range(R)]
+    torch.testing.assert_close(found, torch.tensor(expected).double())
+
+
+def test_late_predictions_are_held_against_the_observation_before(series):
+    y, predicted = series
+    found = PredictionScore(late=True)(y, predicted)
+    expected = [literal(y[r, :-1].numpy(), predicted[r, 1:].numpy(), "equal") for r in range(R)]
+    torch.testing.assert_close(found, torch.tensor(expected).double())
+    assert PredictionScore(late=True)(y, predicted[:, :1]) is None
+
+
+def test_the_weights_are_those_of_the_whole_sequence_from_the_first_time_on(series):
+    y, predicted = series
+    found = PredictionScore(weights="inverse_median")(y, predicted[:, :4])
+    weights = 1 / np.abs(np.median(y[0].numpy(), axis=0))
+    errors = np.median(np.abs(predicted[0, :4] - y[0, :4]).numpy(), axis=0)
+    assert float(found[0]) == pytest.approx(np.average(errors, weights=weights))
+
+
+def test_missing_observations_are_left_out(series):
+    y, predicted = series
+    gaps = y.clone()
+    gaps[0, 2] = torch.nan
+    found = PredictionScore(weights="inverse_median")(gaps, predicted)
+    keep = [t for t in range(T) if t != 2]
+    assert float(found[0]) == pytest.approx(
+        literal(y[0, keep].numpy(), predicted[0, keep].numpy(), "inverse_median")
+    )
+
+
+def test_a_median_of_zero_is_an_error_that_names_the_key(series):
+    y, _ = series
+    y[1, :, 1] = 0.0
+    with pytest.raises(
+        ConfigMismatchError, match=r"observation dimension 2 is 0; set dataset.score_weights=equal"
+    ):
+        PredictionScore(weights="inverse_median").check(y)
+    PredictionScore().check(y)

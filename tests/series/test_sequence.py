@@ -1,0 +1,113 @@
+"""What a sequence shows: observations one by one, which come to an end, or the whole series, which
+does not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from small_sequences import sequence, system
+
+from components.contracts.sequences import Observation, Series
+from components.errors import ConfigMismatchError
+from runner.errors import ConfigError
+from runner.execution.assembly import load_problem, total_steps
+from runner.execution.rng import Streams
+
+
+def test_observations_come_one_by_one_with_their_regressors():
+    problem = sequence(system(), 5, 2)
+    problem.regressors = torch.arange(10.0).view(5, 2)
+    shown = list(problem.batches("observation", Streams(0), 1, 9))
+    assert [step for step, _ in shown] == [2, 3, 4, 5]
+    for step, seen in shown:
+        assert isinstance(seen, Observation)
+        assert seen.t == step
+        assert torch.equal(seen.y, problem.observations[:, step - 1])
+        assert torch.equal(seen.x, problem.regressors[step - 1])
+        assert seen.missing is None
+    assert problem.length("observation") == 5
+    assert problem.describe()["regressors"] == "2"
+
+
+def test_a_series_is_shown_whole_at_every_step():
+    problem = sequence(system(), 5, 2)
+    problem.observations[1, 2] = float("nan")
+    shown = list(problem.batches("series", Streams(0), 3, 20))
+    assert [step for step, _ in shown] == list(range(4, 21))
+    assert all(
+        isinstance(seen, Series) and torch.equal(seen.missing, problem.missing) for _, seen in shown
+    )
+    assert problem.length("series") is None
+
+
+def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistake(make_job):
+    sweeps = [
+        "dataset=local_level",
+        "model=local_level",
+        "inference=series_gibbs",
+        "dataset.n_steps=8",
+        "steps=700",
+    ]
+    job = make_job(*sweeps)
+    assert total_steps(job, load_problem(job, Streams(0))) == 700
+    job = make_job(
+        "dataset=local_level",
+        "model=linear_gaussian_ssm",
+        "inference=kalman",
+        "dataset.n_steps=8",
+        "steps=9",
+    )
+    with pytest.raises(ConfigError, match="has only 8"):
+        total_steps(job, load_problem(job, Streams(0)))
+    job = make_job(*sweeps[:-1])
+    with pytest.raises(ConfigError, match="when seen whole, give steps"):
+        total_steps(job, load_problem(job, Streams(0)))
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset"),
+    [("linear_gaussian_ssm", "stochastic_volatility"), ("stochastic_volatility", "local_level")],
+)
+def test_a_model_of_another_system_is_refused_before_data_are_read(make_job, model, dataset):
+    with pytest.raises(
+        ConfigError,
+        match=f"model={model} assumes .*which dataset={dataset} is not; models that fit: ",
+    ):
+        make_job(f"dataset={dataset}", f"model={model}", "inference=bootstrap_filter")
+
+
+def test_a_model_that_is_told_its_parameters_assumes_nothing(make_job):
+    keys = ["model.mu=0.0", "model.phi=0.5", "model.sigma=0.3"]
+    job = make_job(
+        "dataset=local_level", "model=stochastic_volatility", "inference=bootstrap_filter", *keys
+    )
+    problem, rng = load("local_level")
+    assert job.model.build(problem, rng).phi == 0.5
+
+
+@pytest.mark.parametrize(
+    "name", ["linear_gaussian_ssm", "contaminated_ssm", "stochastic_volatility"]
+)
+def test_data_of_which_nothing_is_known_are_refused_when_they_are_seen(name):
+    problem, rng = load("local_level")
+    problem.system = None
+    with pytest.raises(ConfigMismatchError, match="names none"):
+        component("model", name).build(problem, rng)
+
+
+@pytest.mark.parametrize("name", ["local_level", "stochastic_volatility"])
+def test_one_number_is_asked_of_each_observation(name):
+    problem, rng = load("wiener_velocity", n_steps=5)
+    with pytest.raises(ConfigMismatchError, match="observes several"):
+        component("model", name).build(problem, rng)
+
+
+def test_an_oracle_needs_the_law_of_the_noise(make_job):
+    problem, rng = load("wiener_velocity", n_steps=5)
+    attacker = component("attacker", "gaussian_contamination")
+    problem = problem.attack(attacker, rng)
+    # any attacker that does not say it
+    problem.attacker = component("attacker", "exponential_smoother")
+    with pytest.raises(ConfigMismatchError, match="does not say by what law"):
+        component("model", "contaminated_ssm").build(problem, rng)

@@ -1,0 +1,172 @@
+"""Corpora: counts that are whole, halves of documents, scores that numbers of topics do not matter
+to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+from configured import component
+from small_corpora import TINY, corpus, documents, lda, small_bars
+from torch import Tensor
+
+from components.contracts.posteriors import HoldsTopics
+from components.contracts.problems import Counts
+from components.errors import ConfigMismatchError
+from components.topics.corpus import count_words, halves
+from components.topics.topic_posterior import Topics
+from components.topics.topic_scores import (
+    align_topics,
+    coherence,
+    completion,
+    distance,
+    proportions,
+    top_words,
+)
+from runner.execution.rng import Streams
+
+
+def as_lists(counts: Counts) -> list[list[int]]:
+    words = counts.words.repeat_interleave(counts.counts)
+    return [part.tolist() for part in words.split(counts.totals.tolist())]
+
+
+def even(K=2, V=3, seed=0) -> Tensor:
+    topics = torch.rand(K, V, generator=torch.Generator().manual_seed(seed)).double()
+    return topics / topics.sum(1, keepdim=True)
+
+
+def test_tables_of_counts_and_their_parts():
+    table = torch.tensor([[2.0, 0, 1], [0, 0, 0], [0, 1, 2], [0, 0, 1]])
+    counts = count_words(table)
+    assert as_lists(counts) == [[0, 0, 2], [], [1, 2, 2], [2]]
+    assert as_lists(counts.part(torch.tensor([2, 1, 0]), 1.0)) == [[1, 2, 2], [], [0, 0, 2]]
+    assert counts.totals.tolist() == [3, 0, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(0.5, r"one is 0\.5"), (-1.0, "one is -1"), (math.nan, "one is nan")]
+)
+def test_counts_are_whole(wrong, told):
+    with pytest.raises(ConfigMismatchError, match=f"whole numbers from 0 on, {told}"):
+        count_words(torch.tensor([[1.0, wrong]]))
+
+
+def test_halves_of_documents():
+    rows = [[0, 0, 0, 1, 2], [], [2], [1, 1], [0] * 50 + [1] * 50]
+    whole = documents(rows)
+    seen, held = halves(whole, torch.Generator().manual_seed(0))
+    assert seen.totals.tolist() == [2, 0, 0, 1, 50]
+    assert held.totals.tolist() == [3, 0, 1, 1, 50]
+    assert [sorted(a + b) for a, b in zip(as_lists(seen), as_lists(held), strict=True)] == as_lists(
+        whole
+    )
+    share = seen.counts[-2:].double() / 50
+    assert 0.3 < float(share[0]) < 0.7, "drawn at random"
+    assert (seen.counts > 0).all()
+
+
+def test_perplexity_is_literal_and_an_unseen_document_has_the_prior_s():
+    problem, topics, alpha = corpus(), even(), torch.tensor([0.3, 0.9]).double()
+    posterior = Topics(topics[None], alpha)
+    assert isinstance(posterior, HoldsTopics)
+    shares = proportions(problem.seen, topics, alpha)
+    torch.testing.assert_close(shares[1], alpha / alpha.sum())  # an empty document
+    # one of one word, which is held back
+    torch.testing.assert_close(shares[3], alpha / alpha.sum())
+    total, n = 0.0, 0
+    for row, share in zip(as_lists(problem.held), shares, strict=True):
+        for word in row:
+            total, n = total + math.log(float(share @ topics[:, word])), n + 1
+    assert problem.score(posterior, Streams(0))["perplexity"] == pytest.approx(math.exp(-total / n))
+    for share, row in zip(shares, as_lists(problem.seen), strict=True):  # at rest: E log π by hand
+        gamma = share * (alpha.sum() + len(row))
+        phi = (gamma.digamma()[:, None] + topics[:, row].log()).softmax(0)
+        torch.testing.assert_close(gamma, alpha + phi.sum(1), rtol=1e-3, atol=1e-3)
+
+
+def test_numbers_of_topics_do_not_matter():
+    problem = small_bars()
+    truth = problem.truth.topics[0]
+    order = torch.randperm(6, generator=torch.Generator().manual_seed(1))
+    mixed = Topics(torch.stack([truth[order], truth, truth[order.flip(0)]]), problem.truth.alpha)
+    scores = problem.score(mixed, Streams(0))
+    assert scores["topic_distance"] == pytest.approx(0, abs=1e-12)
+    assert scores["perplexity"] == pytest.approx(scores["perplexity_truth"], rel=1e-9)
+    torch.testing.assert_close(align_topics(mixed.topics), truth[order.flip(0)])
+    assert distance(truth[:4], truth) == pytest.approx(2 / 6), "two true topics have no match"
+    assert distance(torch.cat([even(3, 9), truth]), truth) == pytest.approx(0)
+    assert distance(torch.full((6, 9), 1 / 9).double(), truth) == pytest.approx(2 / 3)
+
+
+def test_a_mixture_of_draws_is_the_mean_of_what_each_foretells():
+    problem, alpha = corpus(), torch.tensor([0.5, 0.5]).double()
+    sets = [even(seed=s) for s in (0, 1)]
+    each = [
+        completion(Topics(topics[None], alpha), problem.seen, problem.held).exp() for topics in sets
+    ]
+    both = completion(Topics(torch.stack(sets), alpha), problem.seen, problem.held).exp()
+    torch.testing.assert_close(both, (each[0] + each[1]) / 2)
+
+
+def test_coherence_by_hand():
+    rows = documents([[0, 1], [0, 1], [2], [0, 2]])
+    topics = torch.tensor([[0.5, 0.4, 0.1]]).double()
+    assert top_words(topics).tolist() == [[0, 1, 2]]
+    pairs = [
+        math.log(0.5 / (0.75 * 0.5)) / -math.log(0.5),
+        math.log(0.25 / (0.75 * 0.5)) / -math.log(0.25),
+        -1.0,
+    ]
+    assert float(coherence(topics, rows)) == pytest.approx(sum(pairs) / 3)
+
+
+def test_a_word_that_no_training_document_has_is_foretold_with_its_prior():
+    problem = corpus([[0, 0, 1], [1]], test=[[2, 2, 2, 2]])  # word 2 was never seen
+    model = lda(problem, 1)
+    for name in ("lda_cavi", "lda_svi", "lda_collapsed_gibbs", "lda_collapsed_vb", "lda_sklearn"):
+        inference = component("inference", name)
+        state = inference.init(model, problem, Streams(0))
+        state, _ = inference.step(state, problem.train, Streams(0))
+        expected = (4 + 3 * 0.7) / 0.7 if name != "lda_svi" else None
+        found = problem.score(inference.posterior(state), Streams(0))["perplexity"]
+        assert math.isfinite(found)
+        assert expected is None or found == pytest.approx(expected)
+
+
+def test_what_is_told_and_what_is_drawn():
+    problem = small_bars()
+    figures = problem.draw(problem.truth, Streams(0))
+    assert figures.keys() == {"topics"}
+    assert problem.tables(problem.truth, Streams(0)) == {}
+    words = corpus()
+    assert words.describe()["training documents"] == "4, 1 of them empty"
+    table = words.tables(Topics(even()[None], torch.ones(2).double()), Streams(0))["top_words"]
+    assert table.words[0].split() == [f"w{j}" for j in even()[0].argsort(descending=True).tolist()]
+    chosen = words.held_out(0.5, Streams(0))
+    assert (chosen.n, chosen.test.n_rows, chosen.name) == (2, 2, "tiny-validation")
+
+
+def test_nothing_to_learn_from_or_to_foretell_is_told():
+    with pytest.raises(ConfigMismatchError, match="no held-out document"):
+        corpus(test=[[], []])
+    with pytest.raises(ConfigMismatchError, match=r"lower dataset\.min_documents"):
+        corpus([[], []], n_words=0)
+    with pytest.raises(ConfigMismatchError, match="leaves none of 4 training rows"):
+        corpus(TINY).held_out(0.99, Streams(0))
+
+
+@dataclass(frozen=True)
+class Bare:
+    topics: Tensor
+    alpha: Tensor
+
+
+def test_figures_of_words(tmp_path):
+    from components.topics.topic_figure import topic_words
+
+    problem = corpus([[0, 1], [1, 2], [0, 2]])
+    found = topic_words(problem, Bare(even(3)[None], torch.ones(3).double()), Streams(0))
+    found["topics"].savefig(tmp_path / "topics.png")

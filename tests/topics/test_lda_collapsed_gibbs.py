@@ -1,0 +1,144 @@
+"""Collapsed Gibbs sampling of topics: exact on a corpus whose every assignment is counted
+through."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
+from small_problems import resumed, tensors
+
+from components.maths.compiled import loops
+from components.topics.lda_collapsed_gibbs import log_joint
+from components.topics.maths import collapsed_loop
+from components.topics.maths.collapsed import sweep
+from runner.execution.rng import Streams
+
+ROWS = ([0, 0, 1], [], [1, 2], [2, 2])
+K = 2
+TOTALS = torch.tensor([len(row) for row in ROWS])
+
+
+@pytest.fixture
+def model():
+    return lda(corpus(ROWS), K, alpha=0.4, eta=0.7)
+
+
+def together(z):
+    """Which words have one topic, whatever its number: [..., M] -> [..., M, M]."""
+    return (z[..., :, None] == z[..., None, :]).double()
+
+
+def test_the_joint_law_is_that_of_filling_urns(model):
+    words, docs = words_of(ROWS)
+    for z in list(assignments(len(words), K))[::9]:
+        found = log_joint(words, TOTALS, torch.tensor(z), model.alpha, model.eta)
+        assert float(found) == pytest.approx(
+            log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
+        )
+
+
+@pytest.mark.skipif(
+    not loops.available(), reason="numba is not installed: a loop of Python would take a minute"
+)
+def test_it_agrees_with_the_exact_posterior(model):
+    """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, against 6,000 sweeps in 100
+    batches."""
+    words, docs = words_of(ROWS)
+    every = torch.tensor(list(assignments(len(words), K)))
+    log_p = torch.tensor(
+        [log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta) for z in every.tolist()]
+    )
+    p = log_p.double().softmax(0)
+    exact = torch.einsum("a,aij->ij", p, together(every))
+    g = torch.Generator().manual_seed(0)
+    z, chain = torch.randint(K, (len(words),), generator=g), []
+    for u in torch.rand(6_000, len(words), generator=g, dtype=torch.float64):
+        z = sweep(words, TOTALS, z, u, model.alpha, model.eta)
+        chain.append(z)
+    seen = together(torch.stack(chain)).view(100, -1, *exact.shape).mean(1)  # [100, M, M]
+    upper = torch.ones_like(exact).triu(1) > 0
+    z_scores = ((seen.mean(0) - exact) / (seen.std(0) / 10))[upper]
+    assert float(z_scores.abs().max()) < 4.5
+    assert float(z_scores.square().mean()) < 3
+    assert float(exact[upper].max() - exact[upper].min()) > 0.2, (
+        "there is something to be wrong about"
+    )
+
+
+@pytest.mark.skipif(
+    not loops.available(), reason="numba is not installed: both are the loop of Python"
+)
+def test_the_loop_of_python_gives_the_same_topics(model, monkeypatch):
+    problem = small_bars(n_train=10)
+    words, totals = (
+        problem.train.words.repeat_interleave(problem.train.counts),
+        problem.train.totals,
+    )
+    model, g = lda(problem, 6), torch.Generator().manual_seed(0)
+    z = torch.randint(6, (len(words),), generator=g)
+    u = torch.rand(len(words), generator=g, dtype=torch.float64)
+    compiled = sweep(words, totals, z, u, model.alpha, model.eta)
+    monkeypatch.setattr(collapsed_loop, "gibbs", lambda: collapsed_loop._gibbs)
+    assert torch.equal(sweep(words, totals, z, u, model.alpha, model.eta), compiled)
+    assert not torch.equal(compiled, z)
+
+
+def run(problem, model, steps, seed=0, **keys):
+    inference, rng = component("inference", "lda_collapsed_gibbs", **keys), Streams(seed)
+    state = inference.init(model, problem, rng)
+    for _, batch in problem.batches("whole", rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return inference, state
+
+
+def test_what_is_kept_and_what_it_stands_for(model):
+    inference, state = run(corpus(ROWS), model, 9, burn_in=4, thinning=2, starts=3)
+    assert len(state.kept) == 2
+    assert state.z.shape == (1, 7)
+    posterior = inference.posterior(state)
+    n = state.kept.rows[1].T.double()  # [K, V]
+    torch.testing.assert_close(posterior.topics[1], (n + 0.7) / (n.sum(1, keepdim=True) + 2.1))
+    assert n.sum() == 7
+
+
+def test_the_likeliest_start_goes_on(model):
+    inference, state = run(corpus(ROWS), model, 4, burn_in=4, starts=5)
+    words, _ = words_of(ROWS)
+    joint = [float(log_joint(words, TOTALS, z, model.alpha, model.eta)) for z in state.z]
+    best = state.z[joint.index(max(joint))]
+    rng = Streams(1)
+    u = torch.rand(1, 7, generator=Streams(1).noise, dtype=torch.float64)[0]
+    after, _ = inference.step(state, corpus(ROWS).train, rng)
+    assert torch.equal(after.z[0], sweep(words, TOTALS, best, u, model.alpha, model.eta))
+
+
+def test_one_topic_is_a_smoothed_urn():
+    problem = corpus()
+    inference, state = run(problem, lda(problem, 1), 3, burn_in=1, thinning=1)
+    expected = (torch.tensor([2.0, 2, 3]).double() + 0.7) / (7 + 3 * 0.7)
+    torch.testing.assert_close(inference.posterior(state).topics[:, 0], expected.expand(2, 3))
+
+
+def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
+    problem, inference = (
+        small_bars(n_train=15),
+        component("inference", "lda_collapsed_gibbs", burn_in=3, thinning=1),
+    )
+    model, rng = component("model", "lda", n_topics=6), Streams(0)
+    state = inference.init(model.build(problem, rng), problem, rng)
+    for _, batch in problem.batches("whole", rng, 0, 6):
+        state, _ = inference.step(state, batch, rng)
+    for stop in (2, 3, 4):
+        again, _ = resumed(inference, model, problem, 6, stop, tmp_path / str(stop))
+        assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
+
+
+@pytest.mark.slow
+def test_bars_are_found():
+    problem, rng = load("bars", 0)
+    inference, state = run(problem, lda(problem, 10, 0.1, 0.1), 300)
+    found = problem.score(inference.posterior(state), rng)
+    assert found["perplexity"] < found["perplexity_truth"] + 0.037
+    assert found["topic_distance"] < 0.02

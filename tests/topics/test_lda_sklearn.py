@@ -1,0 +1,58 @@
+"""Topics by scikit-learn: what the library is given, and that its answer is at rest under our
+updates."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from configured import component
+from sklearn.decomposition import LatentDirichletAllocation
+from small_corpora import lda, small_bars
+
+from components.topics.maths.document_factors import fit_documents
+from components.topics.starts import evenly, log_weights
+from runner.execution.rng import Streams
+
+
+def run(problem, model, **keys):
+    inference, rng = component("inference", "lda_sklearn", **keys), Streams(0)
+    state, _ = inference.step(inference.init(model, problem, rng), problem.train, rng)
+    assert inference.step(state, problem.train, rng)[0] is state, "a further step changes nothing"
+    return inference, state
+
+
+def test_it_is_the_library_on_the_same_table():
+    problem = small_bars()
+    model = lda(problem, 6, 0.3, 0.2)
+    table = np.zeros((problem.n, problem.n_words))
+    train = problem.train
+    np.add.at(table, (train.rows.numpy(), train.words.numpy()), train.counts.numpy())
+    seed = int(torch.randint(2**31, (), generator=Streams(0).init))
+    theirs = LatentDirichletAllocation(
+        6,
+        doc_topic_prior=0.3,
+        topic_word_prior=0.2,
+        max_iter=7,
+        evaluate_every=-1,
+        random_state=seed,
+    ).fit(table)
+    inference, state = run(problem, model, passes=7)
+    torch.testing.assert_close(state.lam, torch.from_numpy(theirs.components_))
+    topics = inference.posterior(state).topics
+    torch.testing.assert_close(topics, (state.lam / state.lam.sum(1, keepdim=True))[None])
+
+
+def test_its_topics_are_at_rest_under_our_updates():
+    """λ = η + Σ_d n_dv φ_dv at the factors that documents have there."""
+    problem = small_bars()
+    model = lda(problem, 6, 0.1, 0.1)
+    _, state = run(problem, model, passes=400, updates=1000, tolerance=1e-9)
+    found = fit_documents(
+        problem.train.pairs,
+        log_weights(state.lam.T).exp(),
+        model.alpha,
+        evenly(model, problem.train),
+        2000,
+        1e-10,
+    )
+    torch.testing.assert_close(model.eta[:, None] + found.stats, state.lam.T, rtol=1e-2, atol=2e-2)

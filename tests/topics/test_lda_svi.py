@@ -1,0 +1,86 @@
+"""Stochastic ascent of topics: its natural gradient is that of the bound, and unbiased over
+minibatches."""
+
+from __future__ import annotations
+
+import torch
+from configured import component
+from small_corpora import lda, small_bars
+
+from components.topics.maths.document_factors import tensors
+from components.topics.starts import log_weights, topic_elbo
+from runner.execution.rng import Streams
+
+
+def stepped(inference, model, problem, batches, seed=0):
+    rng = Streams(seed)
+    state = inference.init(model, problem, rng)
+    for batch in batches:
+        state, info = inference.step(state, batch, rng)
+    return state, info
+
+
+def aims(problem, model, **keys):
+    """λ̂ of every minibatch of an epoch, at one λ."""
+    # ρ = 1: λ is λ̂ after a step
+    inference = component("inference", "lda_svi", kappa=0.0, tau=0.0, **keys)
+    batches = [
+        batch
+        for _, batch in problem.batches("minibatch", Streams(0), 0, problem.n // problem.batch_size)
+    ]
+    return torch.stack([stepped(inference, model, problem, [batch])[0].lam for batch in batches])
+
+
+def test_the_natural_gradient_is_unbiased_over_minibatches():
+    problem = small_bars(batch_size=15)
+    model = lda(problem, 6)
+    parts = aims(problem, model)
+    whole = stepped(
+        component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train]
+    )[0].lam
+    assert len(parts) == 4
+    assert float((parts[0] - whole).abs().max()) > 1
+    torch.testing.assert_close(parts.mean(0), whole, rtol=1e-10, atol=1e-9)
+
+
+def test_it_is_the_gradient_of_the_bound_in_the_metric_of_the_topics():
+    """F ∇̃ = ∇_λ ELBO with F_k the Fisher information diag ψ'(λ_k) − ψ'(Σ λ_k) of Dir(λ_k), γ at
+    rest."""
+    problem = small_bars()
+    model, inference = (
+        lda(problem, 6),
+        component("inference", "lda_svi", kappa=0.0, tau=0.0, tolerance=1e-12, updates=3000),
+    )
+    lam = inference.init(model, problem, Streams(0)).lam
+    found = inference.factors(model, lam, problem.train)
+    natural = model.eta[:, None] + found.stats - lam
+    moving = lam.clone().requires_grad_()
+    at_rest = tensors(
+        problem.train.pairs, log_weights(moving).exp(), model.alpha, found.gamma, 0, 1.0
+    )
+    (gradient,) = torch.autograd.grad(topic_elbo(model, problem.train, at_rest, moving), moving)
+    for k in range(6):
+        fisher = torch.polygamma(1, lam[:, k]).diag() - torch.polygamma(1, lam[:, k].sum())
+        torch.testing.assert_close(fisher @ natural[:, k], gradient[:, k], rtol=1e-6, atol=1e-8)
+
+
+def test_steps_are_those_of_robbins_and_monro():
+    problem = small_bars(batch_size=20)
+    model, inference = lda(problem, 6), component("inference", "lda_svi", kappa=0.6, tau=3.0)
+    batches = [batch for _, batch in problem.batches("minibatch", Streams(0), 0, 3)]
+    before, _ = stepped(inference, model, problem, batches[:2])
+    after, info = inference.step(before, batches[2], Streams(0))
+    assert info["rho"] == (3 + 3.0) ** -0.6
+    aim = model.eta[:, None] + 3 * inference.factors(model, before.lam, batches[2]).stats
+    torch.testing.assert_close(after.lam, (1 - info["rho"]) * before.lam + info["rho"] * aim)
+
+
+def test_all_documents_at_once_are_a_pass_of_coordinate_ascent():
+    problem = small_bars()
+    model = lda(problem, 6)
+    cavi = component("inference", "lda_cavi", starts=1)
+    theirs, _ = cavi.step(cavi.init(model, problem, Streams(0)), problem.train, Streams(0))
+    ours, _ = stepped(
+        component("inference", "lda_svi", kappa=0.0, tau=0.0), model, problem, [problem.train]
+    )
+    torch.testing.assert_close(ours.lam, theirs.lam[0])

@@ -1,0 +1,103 @@
+"""A corpus and rows of the user's own, for topics and mixtures."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+
+from components.errors import ConfigMismatchError, DataUnavailableError
+
+LINES = ["Cats purr, cats sleep.", "Engines burn fuel;", "cats purr", "fuel burn engines"] * 5
+
+
+def build_corpus(path, **keys):
+    return load("texts", path=str(path), min_documents=1, max_share=1.0, **keys)[0]
+
+
+def test_lines_of_a_file_and_files_of_a_folder_are_the_same_documents(tmp_path):
+    (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n\n")
+    folder = tmp_path / "folder"
+    (folder / "below").mkdir(parents=True)
+    for k, line in enumerate(LINES):
+        (folder / ("below" if k > 9 else "") / f"{'b' if k <= 9 else 'z'}{k:02}.txt").write_text(
+            line + "\n"
+        )
+    (folder / "notes.md").write_text("no document")
+    of_lines, of_files = build_corpus(tmp_path / "lines.txt"), build_corpus(folder)
+    for corpus in (of_lines, of_files):
+        assert (corpus.n, corpus.test.n_rows) == (15, 5)
+        assert sorted(corpus.vocabulary) == ["burn", "cats", "engines", "fuel", "purr", "sleep"]
+    counts = int(of_lines.train.counts.sum() + of_lines.test.counts.sum())
+    assert counts == 5 * 12  # 4 + 3 + 2 + 3 words
+    assert build_corpus(tmp_path / "lines.txt", document="line").n == 15
+
+
+def test_the_name_changes_with_every_file(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for k in range(4):
+        (folder / f"{k}.txt").write_text(LINES[k])
+    dataset = component("dataset", "texts", path=str(folder))
+    before = dataset.identity(tmp_path, True)
+    (folder / "3.txt").write_text("fuel")
+    assert dataset.identity(tmp_path, True) != before
+    assert before.startswith("texts-mine-")
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "said"),
+    [
+        (
+            "only one document",
+            ConfigMismatchError,
+            "1 documents with a word, at least 2 are needed; name a folder of texts or a file with",
+        ),
+        ("a\nb\n", ConfigMismatchError, "0 documents with a word"),
+        ("cats\ndogs\n", ConfigMismatchError, "no held-out document .* has a word"),
+    ],
+)
+def test_what_is_no_corpus_is_refused(tmp_path, content, error, said):
+    (tmp_path / "mine.txt").write_text(content)
+    with pytest.raises(error, match=said):
+        build_corpus(tmp_path / "mine.txt")
+
+
+def test_a_folder_without_texts(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataUnavailableError, match=r"dataset.path=.*empty: no file \*.txt in"):
+        build_corpus(tmp_path / "empty")
+    with pytest.raises(DataUnavailableError, match="no such file"):  # a table is no folder
+        load("csv", path=str(tmp_path / "empty"))
+
+
+def test_rows_without_labels_are_a_problem_of_mixtures(tmp_path):
+    rows = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)).tolist()
+    (tmp_path / "rows.csv").write_text("a,b,part\n" + "".join(f"{a},{b},{'test' if k > 29 else 'train'}\n"
+                                                             for k, (a, b) in enumerate(rows)))  # fmt: skip
+    path = str(tmp_path / "rows.csv")
+    problem, _ = load("csv", path=path, targets=[], split="part")
+    assert (problem.kind, problem.values, problem.n, problem.test.n_rows) == (
+        "unlabelled",
+        "real",
+        30,
+        10,
+    )
+    torch.testing.assert_close(problem.train.x.mean(0), torch.zeros(2, dtype=torch.float64))
+    raw, _ = load("csv", path=path, targets=[], split="part", standardise=False)
+    torch.testing.assert_close(raw.test.x[0], torch.tensor(rows[30], dtype=torch.float64))
+    dataset = component("dataset", "csv", path=path, targets=[])
+    assert (dataset.poses(), dataset.holds(), dataset.target_kind()) == ("unlabelled", "real", None)
+    labelled = component("dataset", "csv", path=path, targets=["a"])
+    assert (labelled.poses(), labelled.holds(), labelled.target_kind()) == (
+        "supervised",
+        None,
+        "real",
+    )
+    with pytest.raises(
+        ConfigMismatchError,
+        match=r"dataset.targets=y: .* has no such column; .*; of rows without labels set",
+    ):
+        load("csv", path=path)
+    with pytest.raises(ValueError, match=r"task: there are no labels in dataset.targets=\[\]"):
+        component("dataset", "csv", path=path, targets=[], task="part")
