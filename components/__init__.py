@@ -1,1 +1,5 @@
 """The science: what is run."""
+
+from components.old_names import install
+
+install()

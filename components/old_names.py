@@ -1,20 +1,22 @@
-"""Names of the Python API of versions before 0.1.0: they work until 0.2.0, with a warning that says
-the new one."""
+"""Names of the Python API before 0.1.0, for plug-ins: they work until 0.2.0, with a warning.
+
+Old modules are imported as the new ones, old functions and classes are looked up in
+``old_names.yaml``, and methods that a class of a user defines under an old name are found under
+the new one.
+"""
 
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
+from collections.abc import Sequence
+from functools import cache
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-FUNCTIONS = {
-    "components.inference.chains": {
-        "averaged": "mean_over_chains",
-        "collected": "to_draws",
-        "moved": "advance",
-        "started": "init_chains",
-        "untrained": "init_for_training",
-    },
-}
 METHODS = {
     "assumed": "assumptions",
     "informed": "with_problem",
@@ -27,20 +29,73 @@ METHODS = {
 }
 
 
-def resolve_old_name(module: str, name: str) -> object:
-    """The function of a module that had another name before; for ``__getattr__`` of the module.
+@cache
+def read_old_names() -> dict[str, dict[str, Any]]:
+    """``modules``: old name -> new name; ``names``: module -> {old name: new name}."""
+    import yaml
+
+    path = Path(__file__).with_suffix(".yaml")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def resolve_old_name(module: str, name: str, former: str | None = None) -> object:
+    """The object of a module that had another name before; for ``__getattr__`` of the module.
+
+    Args:
+        module: where it is now.
+        name: what is asked for.
+        former: the module's own old name, if that was used.
 
     Raises:
-        AttributeError: there was no such name."""
-    new = FUNCTIONS.get(module, {}).get(name)
-    if new is None:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    _warn(f"{module}.{name}", f"{module}.{new}", stacklevel=4)  # where the user imports it
-    return vars(importlib.import_module(module))[new]
+        AttributeError: there was no such name.
+    """
+    dunder = name.startswith("__")  # asked by the import system at every import of a name
+    new = None if dunder else read_old_names()["names"].get(module, {}).get(name)
+    if new is None and (former is None or dunder):
+        raise AttributeError(f"module {former or module!r} has no attribute {name!r}")
+    attributes = vars(importlib.import_module(module))
+    if (new or name) not in attributes:
+        raise AttributeError(f"module {former or module!r} has no attribute {name!r}")
+    _warn(f"{former or module}.{name}", f"{module}.{new or name}", stacklevel=4)
+    return attributes[new or name]
+
+
+class OldModule(ModuleType):
+    """A module under its old name."""
+
+    def __getattr__(self, name: str) -> object:
+        return resolve_old_name(read_old_names()["modules"][self.__name__], name, self.__name__)
+
+
+class OldModules:
+    """Finds modules that have moved; asked only where nothing else finds them."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name.split(".")[0] not in ("components", "runner"):
+            return None
+        modules = read_old_names()["modules"]
+        is_package = any(old.startswith(f"{name}.") for old in modules)
+        if name not in modules and not is_package:
+            return None
+        return ModuleSpec(name, self, is_package=is_package)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return OldModule(spec.name) if spec.name in read_old_names()["modules"] else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """An old module has no code of its own."""
+
+
+def install() -> None:
+    """Make old modules importable."""
+    if not any(isinstance(finder, OldModules) for finder in sys.meta_path):
+        sys.meta_path.append(OldModules())
 
 
 def adopt_old_methods(cls: type) -> None:
-    """Puts methods that a class of the user defines under old names under the new ones."""
+    """Set methods that a class of a user defines under old names under the new ones too."""
     for old, new in METHODS.items():
         if callable(method := vars(cls).get(old)) and new not in vars(cls) and hasattr(cls, new):
             _warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}", stacklevel=3)

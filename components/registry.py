@@ -20,7 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from components.old_names import resolve_old_name
 
 
 @dataclass(frozen=True)
@@ -203,3 +205,9 @@ def get(role: str, name: str) -> type[Any]:
     if (role, name) not in _registered:
         raise UnknownComponentError(role, name, names(role))
     return _registered[role, name]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

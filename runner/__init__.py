@@ -7,9 +7,12 @@ is what it is for those who write Python (``docs/python.md``); ``__init__.pyi`` 
 from importlib import import_module
 from pathlib import Path
 
+from components.old_names import install
+
 # The YAML beside this package, by path: a user's own folder named conf on PYTHONPATH would shadow the package of that name.
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
+install()
 # Where each name lies: the command line starts without them, and ``import runner`` costs nothing.
 _MODULE_BY_NAME = {
     "run": "running",

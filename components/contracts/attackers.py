@@ -5,7 +5,16 @@ An attacker is a component of one of these four bases; a run has one, or none.""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 from torch import Tensor
 
@@ -22,6 +31,7 @@ from components.contracts.victim import (
     Measure,
     Victim,
 )
+from components.old_names import resolve_old_name
 
 Knowledge = Literal["white box", "grey box", "black box"]
 
@@ -260,3 +270,9 @@ class Attackable(Protocol):
     """A problem that is told whom the run has chosen."""
 
     attacker: Attacker | None
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
 from components.errors import ConfigMismatchError
+from components.old_names import resolve_old_name
 
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
@@ -102,3 +103,9 @@ def check_same_shape(what: str, given: HasShape, truth: HasShape) -> None:
         given,
         *([None if first == 1 and others else first, *others] if len(truth.shape) else []),
     )
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -4,10 +4,12 @@ apart."""
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
+
+from components.old_names import resolve_old_name
 
 Outputs = Literal["logits", "probabilities", "log_probabilities"]
 NonLogitKind = Literal["sums to one", "in [0, 1]", "below zero"]
@@ -63,3 +65,9 @@ def guess_output_kind(values: Tensor) -> NonLogitKind | None:
             return "sums to one"
         return "in [0, 1]" if bool((values <= 1).all()) else None
     return "below zero" if values.shape[-1] == 1 and bool((values <= 0).all()) else None
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.streams import Rng
+from components.old_names import resolve_old_name
 
 if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
@@ -233,3 +234,9 @@ class PlottableGame(Protocol):
 
     @property
     def replicates(self) -> int: ...
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -4,7 +4,7 @@ of every kind."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.streams import Rng
+from components.old_names import resolve_old_name
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # what a supervised label is
@@ -215,3 +216,9 @@ class UnlabelledProblem(Protocol):
     train: Rows | Words
     test: Rows | Words
     test_classes: Tensor | None  # [B]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -37,6 +37,7 @@ from components.contracts.problems import BatchKind, Domain, Kind, Target, Value
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
+from components.old_names import resolve_old_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -378,3 +379,9 @@ class Block(Component):
             Misfit: the series lacks something that the block requires.
         """
         raise TypeError(f"{type(self).__name__} has no terms")
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

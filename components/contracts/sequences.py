@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from torch import Tensor
+
+from components.old_names import resolve_old_name
 
 
 class Observation(NamedTuple):
@@ -85,3 +87,9 @@ class Trajectories(Protocol):
 
     # t of the largest, in order
     def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

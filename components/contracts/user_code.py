@@ -16,11 +16,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
 from components.errors import ConfigMismatchError
+from components.old_names import resolve_old_name
 
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
@@ -221,3 +222,9 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
         if is_interrupt(error):
             raise
         raise refusal(what, error, whose) from error
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -195,5 +195,7 @@ def mean_over_chains(x: Tensor, replicates: int) -> Tensor:
     return x.mean() if replicates == 1 else x.reshape(replicates, -1).mean(1)
 
 
-def __getattr__(name: str) -> object:
-    return resolve_old_name(__name__, name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

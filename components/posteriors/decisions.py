@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
+from components.old_names import resolve_old_name
 from components.posteriors.draws import Draws
 
 
@@ -288,3 +289,9 @@ def model_probabilities(log_evidence: Tensor, log_prior: Tensor | None = None) -
 
     Source: Robert (2007), chapter 7."""
     return (log_evidence if log_prior is None else log_evidence + log_prior).softmax(-1)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.sequences import Series
+from components.old_names import resolve_old_name
 
 FORECASTS = 500  # draws whose forecasts, or clusters, are mixed
 DRAWS_PER_BATCH = 500  # draws at which rows are evaluated at once
@@ -262,3 +264,9 @@ def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
     """The posterior itself, which draws anew at each prediction; one that does not, without a
     generator."""
     return Held(posterior) if generator is None else posterior
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

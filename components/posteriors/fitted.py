@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
 from components.contracts.predictive import Predictive
+from components.old_names import resolve_old_name
 
 E = TypeVar("E", bound=Estimator)
 
@@ -24,3 +25,9 @@ class FittedEstimator(Generic[E]):
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
         """The estimator's own predictive at x [B, D]."""
         return self.estimator.predict_fitted(self.fitted, x)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

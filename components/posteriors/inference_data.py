@@ -14,6 +14,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.errors import IncompleteResultWarning
+from components.old_names import resolve_old_name
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -151,3 +152,9 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
 
 def _short(message: str) -> None:
     warnings.warn(message, IncompleteResultWarning, stacklevel=3)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.predictive import Categorical, Predictive, Reverse
+from components.old_names import resolve_old_name
 
 
 @dataclass(frozen=True)
@@ -90,3 +92,9 @@ class BlockwiseParticles:
         if not isinstance(self.model, CastableNetwork):
             return None
         return BlockwiseParticles(self.model.in_format(dtype), self.theta.detach().to(dtype))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -8,11 +8,12 @@ cost = expected.cost(best)    # E[L(best, z)], the posterior expected loss
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from components.maths.compiled.loops import Array
+from components.old_names import resolve_old_name
 
 STARTS = 3  # sampled partitions from which greedy moves begin: those of the least expected loss
 MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are looked at, at most
@@ -171,3 +172,9 @@ class VariationOfInformation:
 
     def over(self, z: Array) -> ExpectedVariation:
         return ExpectedVariation(relabel_by_appearance(z))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

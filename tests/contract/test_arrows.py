@@ -85,7 +85,7 @@ def arrows(package: str) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for name, path in known.items():
         for other in imported(path, known):
-            rooms = tuple((n.split(".") + [""])[1] for n in (name, other))
+            rooms = tuple([*n.split("."), ""][1] for n in (name, other))
             if all(rooms) and rooms[0] != rooms[1]:
                 found.setdefault(rooms, []).append(f"{name} -> {other}")
     return found

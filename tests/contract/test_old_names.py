@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+from pathlib import Path
+
 import pytest
 
 from components.contracts.attackers import Opponent
 from components.contracts.roles import Model
+from components.errors import ConfigMismatchError
 from components.inference import chains
-from components.old_names import FUNCTIONS, METHODS, adopt_old_methods
+from components.old_names import METHODS, adopt_old_methods, read_old_names, resolve_old_name
 from runner.compose.build import _declare
 
+ROOT = Path(__file__).parent.parent.parent
 
-@pytest.mark.parametrize(("old", "new"), FUNCTIONS["components.inference.chains"].items())
-def test_an_old_function_is_the_new_one(old, new):
+
+@pytest.mark.parametrize("module", read_old_names()["names"])
+def test_an_old_name_is_the_new_one(module):
+    for old, new in read_old_names()["names"][module].items():
+        imported = importlib.import_module(module)
+        with pytest.warns(FutureWarning, match=rf"\.{old} is now {module}\.{new};"):
+            assert resolve_old_name(module, old, "somewhere") is vars(imported)[new]
+
+
+def test_an_old_module_is_the_new_one():
     with pytest.warns(
-        FutureWarning, match=rf"chains\.{old} is now components\.inference\.chains\.{new}"
+        FutureWarning, match=r"components\.trouble\.Misfit is now components\.errors"
     ):
-        assert getattr(chains, old) is vars(chains)[new]
+        from components.trouble import Misfit
+    assert Misfit is ConfigMismatchError
+    with pytest.warns(FutureWarning, match=r"sequences\.lgssm\.Lgssm is now components\.series"):
+        from components.datasets.sequences.lgssm import Lgssm
+    assert Lgssm.__module__ == "components.series.data.lgssm"
+
+
+def test_every_old_module_has_a_new_one():
+    for old, new in read_old_names()["modules"].items():
+        assert importlib.util.find_spec(new) is not None, old
+        assert not (ROOT / old.replace(".", "/")).with_suffix(".py").exists(), old
+
+
+def test_a_module_that_never_was_is_not_found():
+    with pytest.raises(ModuleNotFoundError, match=r"components\.datasets\.never"):
+        importlib.import_module("components.datasets.never")
 
 
 def test_a_name_that_never_was_is_no_attribute():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
+from components.old_names import resolve_old_name
 
 
 class ConstrainingMap(Protocol):
@@ -131,3 +132,9 @@ class Conditionals(Protocol):
     def draw_block(
         self, block: str, theta: Tensor, batch: Batch | Rows | None, generator: torch.Generator
     ) -> Tensor: ...  # [K, P]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

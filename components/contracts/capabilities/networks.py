@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
+from components.old_names import resolve_old_name
 
 Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
 
@@ -130,3 +131,9 @@ class CastableNetwork(Network, Protocol):
     """
 
     def in_format(self, dtype: torch.dtype) -> Self: ...
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

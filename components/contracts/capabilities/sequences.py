@@ -4,7 +4,7 @@ observation(x_t)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from components.contracts.sequences import Series
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import ElevationMapVersion
 from components.maths.time_varying import TimeVaryingSystem
+from components.old_names import resolve_old_name
 
 
 @runtime_checkable
@@ -286,3 +287,9 @@ class StructuralSeries(Protocol):
 
     # x_t, stocks grown with the φ of θ [C, n, p]
     def columns(self, theta: Tensor, design: Design) -> Tensor: ...
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

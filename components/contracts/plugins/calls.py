@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from components.contracts.user_code import (
     trap_process_exit,
 )
 from components.errors import ConfigMismatchError
+from components.old_names import resolve_old_name
 
 C = TypeVar("C", bound=type)
 PROBLEM = ("kind", "name", "replicates", "length", "batches", "score", "draw", "describe")
@@ -243,3 +244,9 @@ CHECKS: dict[tuple[type, str], Check] = {
     (attackers.Contamination, "corrupt"): _check_corrupted,
     (attackers.Opponent, "act"): _check_opponent_methods,
 }
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from components.contracts import attackers, problems, roles
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.posteriors import POSTERIORS
 from components.contracts.user_code import format_code_location
 from components.errors import ConfigMismatchError
+from components.old_names import resolve_old_name
 
 # Methods that a class must have of its own, by the base that it derives from, and how each is written.
 METHODS: dict[type, dict[str, str]] = {
@@ -166,3 +167,9 @@ def _check_known_words(where: str, given: Iterable[object], words: frozenset[str
                 f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(words)[:12])}"
             )
             raise ConfigMismatchError(f"{where}: unknown word {word!r}; {fix}")
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+from components.old_names import resolve_old_name
 
 GLOBAL_STREAM_FIXES = {
     "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
@@ -28,3 +30,9 @@ def stand() -> dict[str, Any]:
 def drawn_from(before: dict[str, Any]) -> str | None:
     """The name of one that has moved since; None: none has."""
     return next((name for name, state in stand().items() if state != before[name]), None)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

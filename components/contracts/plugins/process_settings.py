@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from components.old_names import resolve_old_name
 
 
 @contextmanager
@@ -49,3 +51,9 @@ def _restore_torch(before: tuple[Any, Any, bool] | None) -> None:
     if device is None or torch.get_default_device() != device:
         torch.set_default_device(device)
     torch.set_grad_enabled(has_gradient)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -5,6 +5,8 @@ An inference method lists in ``gives`` the protocols that its posteriors impleme
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from components.contracts.posteriors.labels import (
     Analyses,
     CastablePosterior,
@@ -37,6 +39,7 @@ from components.contracts.posteriors.series import (
     WeighsObservations,
     WeighsParticles,
 )
+from components.old_names import resolve_old_name
 
 POSTERIORS = {
     "predicts": Predicts,
@@ -96,3 +99,9 @@ __all__ = [
     "WeighsParticles",
     "WritesFiles",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive, Reverse
+from components.old_names import resolve_old_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,3 +182,9 @@ class DensityPosterior(Protocol):
 
     # log q(θ), [n, P] -> [n]; None: it is not
     def log_density(self, theta: Tensor) -> Tensor | None: ...
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)
