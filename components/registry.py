@@ -33,8 +33,8 @@ class Role:
     bases: tuple[str, ...]  # classes that its components derive from
     contract: str = "roles"  # the module of components.contracts that these are in
     chosen: bool = True  # a run chooses one; False: it lives only inside other components
-    required: bool = True  # a run cannot do without
-    given: str = ""  # how one that lives inside others is given to them
+    required: bool = True  # a run needs one
+    given: str = ""  # the way that one inside others is given to them
 
 
 ROLES: dict[str, Role] = {
@@ -106,7 +106,8 @@ def _parse_docstring(docstring: str | None) -> tuple[str, str]:
     text = " ".join((docstring or "").split())
     head, _, source = text.partition("Source:")
     sentence = head.split(". ")[0].strip().rstrip(".")
-    # "eq. (4.2)" and "et al. (2015)" do not end a sentence: what follows one starts with a capital letter.
+    # "eq. (4.2)" and "et al. (2015)" do not end a sentence: the next sentence starts with a capital
+    # letter.
     return sentence, re.split(r"(?<!Fig)\. (?=[A-Z])", source)[0].strip().rstrip(".")
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from components.old_names import install
 
-# The YAML beside this package, by path: a user's own folder named conf on PYTHONPATH would shadow the package of that name.
+# The YAML folder is found by path: a user's own folder named conf on PYTHONPATH would shadow the
+# package of that name.
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 install()
-# Where each name lies: the command line starts without them, and ``import runner`` costs nothing.
+# Module of each name: the command line starts without them, and ``import runner`` costs nothing.
 _MODULE_BY_NAME = {
     "run": "running",
     "load": "result",

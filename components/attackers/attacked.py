@@ -44,7 +44,7 @@ class Attacked:
     expectation: Expectation = "predictive"
     # (H, W) or (channels, H, W) of a row of x, where it is an image
     image_shape: tuple[int, ...] | None = None
-    # a copy in another format whose gradient is followed, and which decides nothing
+    # a copy in another format: the attack follows its gradient, but it decides nothing
     shadow: Predicts | None = None
     precision: Precision = "full"  # of the shadow
     softened: bool = False  # whether gradients of log p(y|x) are taken at tempered logits

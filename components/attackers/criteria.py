@@ -15,9 +15,10 @@ from components.contracts.predictive import Categorical
 from components.contracts.victim import Criterion
 from components.errors import ConfigMismatchError
 
-# Logits of a row further apart are tempered, in nats. Networks as they are trained lie around this size (13 to 48 apart on
-# digits). A smaller number leaves fewer of them as they are; at a larger one, 16, networks that decide alike differ by up
-# to 0.024 in robust accuracy under fgsm, at 10 by 0.016 under pgd, at 8 by 0.006.
+# Logits of a row further apart are tempered, in nats. Trained networks have differences around this
+# size (13 to 48 on digits). A smaller number tempers more of them; at a larger one, 16, networks
+# that decide alike differ by up to 0.024 in robust accuracy under fgsm, at 10 by 0.016 under pgd,
+# at 8 by 0.006.
 SPREAD = 8.0
 LOG_ODDS_CUTOFF = 30.0  # log-odds above which log(1 + e^-o) is e^-o to the last digit of float64
 
@@ -196,14 +197,15 @@ def next_classes(predictive: Categorical, y: Tensor, count: int) -> list[Tensor]
     return list(others.topk(min(count, scores.shape[-1] - 1), -1).indices.unbind(-1))
 
 
-# What an attack lowers for the true class (and raises for a target).
+# Quantity lowered for the true class (and raised for a target).
 CRITERIA: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = {
     "cross_entropy": log_likelihood,
     "margin": margins,
     "dlr": ratios,
 }
 
-# The same for attacks that lead each row towards one class of their own choice: cross entropy is that of the class itself.
+# The same for attacks that lead each row towards one class of their own choice: cross entropy is
+# the class's own.
 TOWARDS: dict[Criterion, Callable[[Categorical, Tensor, Tensor], Tensor]] = {
     "cross_entropy": lambda predictive, y, other: (
         -certainty(predictive, torch.where(y >= 0, other, -1))

@@ -34,7 +34,7 @@ def project_to_plane(
         room = torch.full_like(x, torch.inf)
     else:
         room = torch.where(direction > 0, bounds[1] - x, x - bounds[0]).clamp_min(0.0)
-    room = torch.where(slope > 0, room, 0.0)  # a coordinate that does not matter stays
+    room = torch.where(slope > 0, room, 0.0)  # a coordinate without effect stays
     if norm == "l1":
         return x + direction * _greedy_displacement(slope, room, distance)
     speed = slope if norm == "l2" else (slope > 0).to(x)  # of a coordinate as τ grows
@@ -59,7 +59,7 @@ def _solve_threshold(gain: Tensor, end: Tensor, distance: Tensor) -> Tensor:
     gain = gain.gather(1, order)
     full = torch.where(gain > 0, gain * end, 0.0)  # a gain of 0 never counts, not even times ∞
     before = _exclusive_cumsum(full)  # of coordinates that have ended before
-    still = gain.flip(1).cumsum(1).flip(1)  # Σ of gains of those that go on
+    still = gain.flip(1).cumsum(1).flip(1)  # Σ of gains of coordinates that go on
     tau = (distance - before) / still.clamp_min(torch.finfo(gain.dtype).tiny)
     reached = (tau <= end) & (still > 0)
     first = reached.to(torch.int64).argmax(1, keepdim=True)

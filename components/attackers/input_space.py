@@ -65,7 +65,7 @@ class InputSpace(Protocol):
         ...
 
 
-# share of the largest size below which sizes of inputs in grey levels seem to be meant for [0, 1]
+# share of the largest size below which sizes of inputs in grey levels look as if meant for [0, 1]
 GREY_LEVEL_SIZE_SHARE = 1e-3
 
 

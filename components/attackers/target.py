@@ -15,7 +15,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 
-SHOWN = 12  # names of classes in a complaint
+SHOWN = 12  # names of classes in an error message
 
 
 def _to_label(value: object) -> object:
@@ -30,9 +30,9 @@ def _to_label(value: object) -> object:
 class TargetedAttack(BaseModel):
     """An attack that wants one class to be predicted, or (``target`` null) any but the true one."""
 
-    # class that the attack wants to be predicted, by its label in the data; null: any but the true one
+    # class to be predicted under attack, by its label in the data; null: any but the true one
     target: Annotated[int | str | None, BeforeValidator(_to_label)]
-    _number: int | None = PrivateAttr(default=None)  # of that class; None: not asked for yet
+    _number: int | None = PrivateAttr(default=None)  # of that class; None: not determined yet
 
     @property
     def target_class(self) -> int | None:

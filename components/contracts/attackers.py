@@ -36,7 +36,7 @@ from components.old_names import resolve_old_name
 Knowledge = Literal["white box", "grey box", "black box"]
 
 Q = TypeVar("Q", contravariant=True)  # a posterior that a problem can score
-S = TypeVar("S")  # what an opponent remembers
+S = TypeVar("S")  # memory of an opponent
 
 
 class Evasion(Component):
@@ -52,8 +52,8 @@ class Evasion(Component):
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
     targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
-    one_threat: ClassVar[bool] = False  # True: those inside it may have no sizes of their own
-    # of the inputs that it can attack; None: those inside it say
+    one_threat: ClassVar[bool] = False  # True: members inside it may have no sizes of their own
+    # of the inputs that it can attack; None: its members decide
     domain: ClassVar[Domain | None] = "continuous"
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"
@@ -172,7 +172,7 @@ class Injection(Component):
     targets: ClassVar[frozenset[str] | None] = None
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False
-    # of the model in its inputs; that of the filter is its own
+    # gradient of the model in its inputs; a filter's gradient is its own
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "white box"
 
@@ -227,7 +227,7 @@ class Opponent(Component, Generic[S]):
     targets: ClassVar[frozenset[str] | None] = None
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
-    # he plays no seat and faces nobody: what he does is a rate of tax
+    # a third party has no seat and faces nobody: its action is a rate of tax
     third_party: ClassVar[bool] = False
 
     def assign_seats(self, seats: int) -> list[Opponent[Any]]:
@@ -258,7 +258,7 @@ class Opponent(Component, Generic[S]):
 class PolicyReporter(Protocol):
     """An opponent that can report its policy."""
 
-    # probabilities of his actions in s [R, B]
+    # probabilities of the opponent's actions in s [R, B]
     def policy_in(self, state: Any, s: Tensor, episode: int) -> Tensor: ...
 
 

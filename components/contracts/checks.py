@@ -18,18 +18,18 @@ from components.old_names import resolve_old_name
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
 FINITE = "scores are finite"  # the check that a run has to pass, or it has diverged
-# information of steps that checks ask for in the end
+# information of steps that checks need at the end
 CHECKED_STEP_INFO = frozenset({"ess", "elbo", "discriminator_loss"})
-# (step, what it said: numbers, or one for each replicate), as recorded
+# (step, its values: numbers, or one for each replicate), as recorded
 Trace = Sequence[tuple[int, Mapping[str, Any]]]
 
 
 class Check(NamedTuple):
     """One thing that should hold of a run."""
 
-    name: str  # what should hold
-    passed: bool | None  # None: not checked, the detail says why
-    detail: str  # the numbers that say so
+    name: str  # the expected condition
+    passed: bool | None  # None: not checked, the detail gives the reason
+    detail: str  # the measured numbers
 
 
 @dataclass(frozen=True)

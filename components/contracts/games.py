@@ -30,12 +30,12 @@ class OpponentStatus(NamedTuple):
 class Outcome(NamedTuple):
     """Outcome of a move."""
 
-    r_a: Tensor  # her reward [R]
-    r_b: Tensor  # that of each opponent, as she believes it to be [R, M]
+    r_a: Tensor  # the agent's reward [R]
+    r_b: Tensor  # reward of each opponent, as the agent believes it to be [R, M]
     s_next: Tensor  # s' [R, …]
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game ends one
     given: Tensor | None = (
-        # [R] mean over the players of what was given from outside, which is no welfare; None: 0
+        # [R] mean over the players of the amounts given from outside, which are no welfare; None: 0
         None
     )
     # [R] bool: the episode stops at s', though it could go on; None: never
@@ -58,7 +58,7 @@ class Environment(Protocol):
     Source: Gallego (2021), definition 4.1 and section 4.3.5."""
 
     @property
-    def n_actions(self) -> int: ...  # A, hers
+    def n_actions(self) -> int: ...  # A, the agent's
 
     @property
     def n_threats(self) -> tuple[int, ...]: ...  # B_1 … B_M of each of the M opponents
@@ -81,7 +81,7 @@ class Environment(Protocol):
     # a [R], b [R, M]
     def step(self, s: Tensor, a: Tensor, b: Tensor, generator: torch.Generator) -> Outcome: ...
 
-    def observe(self, s: Tensor, a: Tensor) -> Shown: ...  # what opponents see of her action a
+    def observe(self, s: Tensor, a: Tensor) -> Shown: ...  # the part of action a that opponents see
 
     def features(self, s: Tensor) -> Tensor: ...  # of states, for approximators [R, F]
 
@@ -98,7 +98,7 @@ class NumberedStates(Protocol):
 class SparseFeatureEnvironment(Protocol):
     """An environment with features that are ones at a few places and zeros elsewhere."""
 
-    # where among the F features the ones are [R, n] long; F: nowhere
+    # index of each one-valued entry among the F features [R, n] long; F: none
     def marks(self, s: Tensor) -> Tensor: ...
 
 
@@ -123,7 +123,7 @@ class TaxedEnvironment(Protocol):
 
     Source: Gallego (2021), section 4.5.4."""
 
-    # what a [R], b [R, M] have led to, with rewards after a rate of tax [R]
+    # outcome of a [R], b [R, M], with rewards after a rate of tax [R]
     def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome: ...
 
 
@@ -131,7 +131,7 @@ class TaxedEnvironment(Protocol):
 class EarlyEndEnvironment(Protocol):
     """An environment with episodes that may be over before the first move."""
 
-    def is_over(self, s: Tensor) -> Tensor: ...  # [R] bool: nobody moves from s
+    def is_over(self, s: Tensor) -> Tensor: ...  # [R] bool: no player moves from s
 
 
 @runtime_checkable
@@ -146,15 +146,15 @@ class Seat:
     """Information for a player before a game: for the decision maker, or for an opponent."""
 
     replicates: int
-    own: int  # number of his or her actions
-    # of those of each of the others whom he or she faces: of an opponent, hers alone
+    own: int  # number of the player's actions
+    # numbers of actions of the others that the player faces: for an opponent, only the agent's
     others: tuple[int, ...]
-    targets: int  # K, of which an opponent sees what she does
+    targets: int  # K, targets where an opponent sees the agent's action
     n_states: int | None  # None: states have no numbers
     device: torch.device
     dtype: torch.dtype
-    environment: Environment  # the rules, for those who know everything
-    # what action values are kept in, of which players who learn take fresh ones
+    environment: Environment  # the rules, for players that know everything
+    # table or function of action values; players that learn take fresh copies
     values: QFunction | None = None
     number: int | None = None  # of an opponent, from 0; None: the decision maker
 
@@ -178,7 +178,7 @@ class Turn(NamedTuple):
 
     s: Tensor  # [R, …]
     episode: int  # which it is, from 0
-    # hers: s [R, …] -> probabilities of her actions [R, A]; None: not known
+    # the agent's: s [R, …] -> probabilities of the agent's actions [R, A]; None: not known
     policy: Callable[[Tensor], Tensor] | None
 
 
@@ -187,18 +187,18 @@ class Move(NamedTuple):
 
     episode: int
     s: Tensor  # [R, …]
-    a: Tensor  # hers [R]
-    shown: Tensor  # what she did to each target, weights [R, K]
-    seen: Tensor | None  # [R] bool: whether he saw anything of it; None: all replicates did
-    b: Tensor  # his own [R]
-    r: Tensor  # his reward [R]
-    r_hers: Tensor  # hers [R]
+    a: Tensor  # the agent's [R]
+    shown: Tensor  # the agent's action on each target, weights [R, K]
+    seen: Tensor | None  # [R] bool: whether the opponent saw any of it; None: all replicates did
+    b: Tensor  # the opponent's own [R]
+    r: Tensor  # the opponent's reward [R]
+    r_hers: Tensor  # the agent's [R]
     s_next: Tensor  # [R, …]
-    done: Tensor | None  # [R] bool: s_next is a true end for this opponent; None: nothing is
+    done: Tensor | None  # [R] bool: s_next is a true end for this opponent; None: no state is
     live: (
         Tensor | None
-    )  # [R] bool: replicates where the opponent still plays, the others are to be left alone; None: all
-    cut: bool  # whether the horizon ends the episode here, wherever it stands
+    )  # [R] bool: replicates where the opponent still plays, skip the others; None: all
+    cut: bool  # whether the horizon ends the episode here, in any state
     # [R] bool: the episode stops at s_next, though it could go on; None: nowhere
     truncated: Tensor | None = None
 
@@ -210,7 +210,7 @@ class Agent(Protocol):
     A decision maker is an agent, on either side of the game.
     """
 
-    # what is in mind before the first episode
+    # memory before the first episode
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> Any: ...
 
     # probabilities of own actions [R, own]
@@ -219,7 +219,7 @@ class Agent(Protocol):
     # ``components.games.environments.game.Transition``
     def learn(self, mind: Any, seen: Any, episode: int) -> None: ...
 
-    # before a move, where the other's policy is known: s [R, …] -> probabilities of the other's actions [R, other]
+    # policy known before a move: s [R, …] -> probabilities of the other's actions [R, other]
     def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...
 
 

@@ -1,8 +1,8 @@
 """Keys that mean the same in every inference method that declares them: the machine finds them by
 these words."""
 
-# what to lower when a value is no longer finite
+# keys to lower when a value is no longer finite
 RATES = ("lr", "learning_rate", "step_size", "epsilon", "eta")
 LEFT_OUT = ("warmup", "burn_in")  # steps that keep nothing
 CHAINS = "chains"  # of a sampler
-THINNING = "thinning"  # one state in so many is kept
+THINNING = "thinning"  # one state in this many is kept

@@ -43,7 +43,7 @@ class GaussianMixture:
         """The y at which the cdf is ``level``, by bisection between the outermost components' own
         quantiles."""
         deviation = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
-        # quantiles of the components: the mixture's lies between them
+        # quantiles of the components: they bracket the mixture's
         quantiles = self.mu + deviation * self.v.sqrt()
         low = quantiles.amin(0)
         high = quantiles.amax(0)  # [B, T]
@@ -68,14 +68,14 @@ class Categorical:
     @property
     def log_probs(self) -> Tensor:
         each = self.logits.log_softmax(-1)  # [S, B, T, C]
-        if len(each) == 1:  # the mean of one: a tenth of an attack's time would go into taking it
+        if len(each) == 1:  # the mean of one would take a tenth of an attack's time
             return each[0]
         return torch.logsumexp(each, 0) - math.log(len(each))  # [B, T, C]
 
     @property
     def guess(self) -> Tensor:
         """The class of largest probability [B, T]."""
-        # Of a single sample the logits say it; an attack asks at every step.
+        # For a single sample take it from the logits; an attack asks at every step.
         return (self.logits[0] if len(self.logits) == 1 else self.log_probs).detach().argmax(-1)
 
     @property
@@ -93,7 +93,7 @@ class Categorical:
 
 
 Predictive = GaussianMixture | Categorical
-# ∂/∂f of what it is made of, logits [S, B, T, C] -> ∂/∂x, like the inputs
+# ∂/∂f of its inputs, logits [S, B, T, C] -> ∂/∂x, shaped like x
 Reverse = Callable[[Tensor], Tensor]
 
 

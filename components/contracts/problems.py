@@ -15,21 +15,21 @@ from components.contracts.streams import Rng
 from components.old_names import resolve_old_name
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
-Target = Literal["real", "binary", "classes"]  # what a supervised label is
-# what the rows of an unlabelled problem hold
+Target = Literal["real", "binary", "classes"]  # kinds of supervised labels
+# kinds of rows of an unlabelled problem
 Values = Literal["real", "binary", "categorical", "count", "words"]
-# Values that inputs can take, and that an evasion attack gives them; tokens: numbers of words in their order, 0 where a row
-# has ended.
+# Values that inputs can take, also under an evasion attack; tokens: numbers of words in their
+# order, 0 where a row has ended.
 Domain = Literal["continuous", "binary", "tokens"]
-# what a step of inference is shown
+# views of the data that a step of inference gets
 BatchKind = Literal["minibatch", "whole", "observation", "series", "episode"]
 
-# What the problems of each kind can show, the natural one first.
+# Views that the problems of each kind offer, the natural one first.
 BATCH_KINDS_BY_PROBLEM: dict[Kind, tuple[BatchKind, ...]] = {
     "supervised": ("minibatch", "whole"),
     "unlabelled": ("minibatch", "whole"),
     "density": ("minibatch", "whole"),  # both are empty: a density has no data
-    # but for the first, all are the whole series
+    # all but the first are the whole series
     "sequence": ("observation", "series", "whole", "minibatch"),
     "game": ("episode",),
 }
@@ -44,7 +44,7 @@ class RowBatch(Protocol):
     @property
     def n_rows(self) -> int: ...  # B
 
-    # some of the rows, in the order asked for
+    # some of the rows, in the requested order
     def part(self, rows: Tensor | slice, scale: float) -> Self: ...
 
 
@@ -58,7 +58,7 @@ class Batch:
     y: Tensor
     mask: Tensor  # [B, T] bool: which labels are observed
     scale: float
-    # [B] long: which rows of the training set they are; None: nothing says so
+    # [B] long: their indices in the training set; None: unknown
     numbers: Tensor | None = None
 
     @property

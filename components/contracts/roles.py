@@ -44,14 +44,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Probability = Annotated[float, Field(ge=0, le=1)]
-# name -> number or tensor: what a diagnostician wants, never needed by the next step
+# name -> number or tensor: for diagnostics, never needed by the next step
 Info = dict[str, Any]
 
 P = TypeVar("P")  # a problem
 Q = TypeVar("Q", contravariant=True)  # a posterior that it can score
-M = TypeVar("M")  # a built model, or the capabilities that are asked of it
-B = TypeVar("B")  # what a step is shown
-# a state: a dataclass of tensors, numbers, modules and optimizers, all that the next step needs
+M = TypeVar("M")  # a built model, or the requested capabilities of one
+B = TypeVar("B")  # input of a step
+# a state: a dataclass of tensors, numbers, modules and optimizers, with everything the next step
+# needs
 S = TypeVar("S")
 
 
@@ -80,7 +81,7 @@ class Problem(Protocol[Q]):
     def name(self) -> str: ...
 
     @property
-    # size of the leading replicate dimension (1: there is none, the runner loops)
+    # size of the leading replicate dimension (1: no such dimension, the runner loops)
     def replicates(self) -> int: ...
 
     def length(self, sees: BatchKind) -> int | None:
@@ -138,19 +139,19 @@ class Component(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False
     )
-    # keys whose values the components inside it take over
+    # keys that the components inside it inherit
     shares: ClassVar[frozenset[str]] = frozenset()
-    # keys of its YAML that are the evaluation's, not its own
+    # keys of its YAML that belong to the evaluation
     threat_keys: ClassVar[frozenset[str]] = frozenset()
-    # keys that name code of the user's, "module:function"
+    # keys that name user code, "module:function"
     imports: ClassVar[frozenset[str]] = frozenset()
-    # keys that name a file of the user's -> the key that holds its SHA-256
+    # keys that name a user's file -> the key that holds its SHA-256
     reads: ClassVar[dict[str, str]] = {}
-    # keys that came later, and what was done before: records from then have none
+    # keys added later, and the earlier behaviour: records from then have none
     before: ClassVar[dict[str, Any]] = {}
     # traits of a dataset that it cannot take, and why: "has one output"
     avoids: ClassVar[dict[str, str]] = {}
-    wants: ClassVar[dict[str, str]] = {}  # and traits that it cannot do without
+    wants: ClassVar[dict[str, str]] = {}  # and traits that it requires
     name: str
 
     @classmethod
@@ -161,15 +162,15 @@ class Component(BaseModel):
 
 class Dataset(Component, Generic[P]):
     kind: ClassVar[Kind]
-    target: ClassVar[Target | None] = None  # of a supervised problem; None there: its keys say
+    target: ClassVar[Target | None] = None  # of a supervised problem; None there: by its keys
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
-    values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: its keys say
-    vectorised: ClassVar[bool] = False  # its problems can hold all replicates at once
-    # words of ``contracts.traits``: what its data are like
+    values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: by its keys
+    vectorised: ClassVar[bool] = False  # its problems can hold all replicates together
+    # words of ``contracts.traits``: traits of its data
     traits: ClassVar[frozenset[str]] = frozenset()
-    # and words that a setting brings: word -> the setting, "key=value"
+    # and words that a setting adds: word -> the setting, "key=value"
     traits_where: ClassVar[dict[str, str]] = {}
-    # the key that says how many steps there are at most, where one does
+    # the key with the largest number of steps, if there is one
     length_key: ClassVar[str | None] = None
     # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
@@ -211,20 +212,20 @@ class Dataset(Component, Generic[P]):
 
 class Model(Component, Generic[P, M]):
     kinds: ClassVar[frozenset[str]]
-    targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every target
-    # unlabelled only: what rows it has a likelihood for; None: all
+    targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every kind of target
+    # unlabelled only: kinds of rows it has a likelihood for; None: all
     values: ClassVar[frozenset[str] | None] = None
     # supervised only: inputs it can read
     domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})
     # names of the capabilities that every built model has, in snake case
     offers: ClassVar[frozenset[str]]
-    # and those that some configurations have: capability -> what brings it
+    # and those that some configurations have: capability -> the setting
     offers_where: ClassVar[dict[str, str]] = {}
-    # What it asks, with its defaults, of that which the dataset ``simulates``.
+    # Requirements, with defaults, on the system that the dataset ``simulates``.
     assumes: ClassVar[frozenset[str]] = frozenset()
-    # what it asks of the attacker, where there is one
+    # requirements on the attacker, if there is one
     needs_attacker: ClassVar[frozenset[str]] = frozenset()
-    differentiable: ClassVar[bool] = True  # in its inputs: what a gradient attack follows
+    differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
 
     def capabilities(self) -> frozenset[str]:
         """Capabilities of a model built as configured.
@@ -248,29 +249,28 @@ class Model(Component, Generic[P, M]):
 
 class Inference(Component, Generic[M, P, B, S]):
     kinds: ClassVar[frozenset[str]]
-    sees: ClassVar[BatchKind] = "minibatch"  # what a step is shown
-    enough: ClassVar[int | None] = (
-        None  # steps behind which a further one has nothing to add: as many as there are by default
-    )
-    # capabilities that the model must offer, whatever the configuration
+    sees: ClassVar[BatchKind] = "minibatch"  # view of the data for a step
+    enough: ClassVar[int | None] = None  # largest useful number of steps: by default all of them
+    # capabilities that the model must offer, for every configuration
     needs: ClassVar[frozenset[str]]
-    # and those that one kind of problem asks besides
+    # and those that one kind of problem requires in addition
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
-    # or, in their place, these, of a model that has them
+    # or these instead, for a model that has them
     instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
     # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
     gives: ClassVar[frozenset[str]]
-    # and those that it keeps of one kind of problem besides
+    # and those that it keeps only for one kind of problem
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
-    # kinds of problems all of whose
+    # kinds of problems where it carries all replicates together, as a leading dimension; for a
+    # density they are folded into the chains, [R·C, P]
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})
-    # replicates it carries at once, as a leading dimension; of a density they are folded into the chains, [R·C, P]
     # True: a defence, which calls ``problem.attacker`` inside ``step``
     attacks: ClassVar[bool] = False
     # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
     mixes: ClassVar[bool] = True
 
-    # Capabilities of the module that it makes of the model: what gradients inside it ask.  Empty: the module is the model.
+    # Capabilities of the module that it makes from the model, required by gradients inside it.
+    # Empty: the module is the model.
     makes: ClassVar[frozenset[str]] = frozenset()
 
     def variational_capabilities(self) -> frozenset[str]:
@@ -353,8 +353,8 @@ class Gradient(Component, Generic[M, B, S]):
     can be measured on a fixed module.
     """
 
-    needs: ClassVar[frozenset[str]]  # capabilities that it asks of the module
-    bound: ClassVar[str] = "elbo"  # the term whose gradient it estimates
+    needs: ClassVar[frozenset[str]]  # capabilities that it requires of the module
+    bound: ClassVar[str] = "elbo"  # the quantity to estimate the gradient of
     unbiased: ClassVar[bool]  # its mean is the gradient of that bound
 
     def init(self, module: M, rng: Rng) -> S:

@@ -32,7 +32,7 @@ class Series(NamedTuple):
     x: Tensor | None = None  # regressors [T, p]
     missing: Tensor | None = None  # [R, T] bool; None: nothing is missing
     u: Tensor | None = None  # inputs, as spendings in c channels [T, c]
-    ahead: FutureCovariates | None = None  # what is known of the times that follow
+    ahead: FutureCovariates | None = None  # known inputs of the times that follow
     # of the T times and those that follow, ISO 8601; none: they are counted
     dates: tuple[str, ...] = ()
 
@@ -79,7 +79,7 @@ class Trajectories(Protocol):
     def dates(self) -> tuple[str, ...]: ...
 
     @property
-    # [T] bool: what a rule of the data's own calls outliers
+    # [T] bool: outliers by a rule of the data
     def suspect(self) -> Tensor | None: ...
 
     @property

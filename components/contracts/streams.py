@@ -18,7 +18,7 @@ class Rng(Protocol):
     (batch orders, evaluations).
     """
 
-    replicate: int  # which of a run's repetitions, from 0
+    replicate: int  # index of the replicate, from 0
     data: torch.Generator
     init: torch.Generator
     batches: torch.Generator
@@ -28,7 +28,7 @@ class Rng(Protocol):
 
     def at(self, stream: str, index: int) -> torch.Generator: ...
 
-    # the streams of another replicate: always the same ones, which go on
+    # the streams of another replicate: always the same ones, with their state
     def of(self, replicate: int) -> Rng: ...
 
 
@@ -44,7 +44,7 @@ class Beside:
     Their draws leave the run's own streams unchanged.
     """
 
-    SPACING = 10**9  # indices that each has for streams of its own
+    SPACING = 10**9  # indices that each has for its own streams
 
     def __init__(self, rng: Rng, index: int) -> None:
         self.replicate = rng.replicate

@@ -37,12 +37,12 @@ class Facts:
     """Facts that a block may use when it is built: the observed series, in its own units."""
 
     seen: Covariates
-    # of y, in whose units priors are given: its standard deviation, or the model's key
+    # standard deviation of y, or the model's key: the unit of the priors
     scale: float
     centre: float  # where levels start: the first observation, or the model's key
     x_names: list[str]  # of the regressors; empty: there are none
     u_names: list[str]  # of the inputs
-    where: str  # the key that holds the block, for complaints: model.blocks.2
+    where: str  # the key that holds the block, for error messages: model.blocks.2
 
     @property
     def like(self) -> Tensor:
@@ -103,7 +103,7 @@ class Scale:
     guess: float
     df: float
     upper: float  # may be inf
-    states: tuple[int, ...] = ()  # whose noise has it; none: that of the observations
+    states: tuple[int, ...] = ()  # states with this noise; empty: the observations
 
 
 @dataclass(frozen=True)
@@ -142,12 +142,12 @@ class Regressors:
     """
 
     names: tuple[str, ...]
-    # [n, p], NaN where one is not known; of a stock what flows in at t
+    # [n, p], NaN where one is not known; for a stock the inflow at t
     columns: Callable[[Covariates], Tensor]
     inclusion: Tensor  # π [p]
     precision: Tensor  # Ω [p, p]
     fades: tuple[int, int] | None = (
-        None  # they are stocks: which of its block's transitions, and which of its coefficients
+        None  # they are stocks: index of its block's transition, and of its coefficient
     )
     lag: int | None = None  # the column that holds y_{t−1}, less the centre of the facts
 
@@ -156,7 +156,7 @@ class Regressors:
 class Terms:
     """Terms that a block adds: d states (0: none) and p columns."""
 
-    label: str  # heads the names of its parameters where they are shown: level, season_52
+    label: str  # prefix of its parameters' displayed names: level, season_52
     states: tuple[str, ...]  # names of the d states
     rows: Callable[[Covariates], Tensor]  # F [n, d]; known, of any length
     G: Tensor  # base [d, d]
@@ -165,7 +165,7 @@ class Terms:
     scales: tuple[Scale, ...] = ()
     transitions: tuple[Dynamics, ...] = ()
     regressors: Regressors | None = None
-    # of parameters that count a column in so many of its units
+    # for parameters that count a column in multiples of its units
     units: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -217,14 +217,14 @@ class Structure:
     column_names: tuple[str, ...]
     inclusion: Tensor  # π [p]
     precision: Tensor  # Ω [p, p], of each block a block
-    fades: Tensor  # [p] which φ a column fades with, −1: it is no stock
-    lag: tuple[int, float] | None  # the column that holds y_{t−1}, and what is taken off it
+    fades: Tensor  # [p] index of the φ that a column fades with, −1: it is no stock
+    lag: tuple[int, float] | None  # the column of y_{t−1}, and the number subtracted from it
     errors: Errors
     labels: tuple[str, ...]  # of the B blocks
-    state_block: Tensor  # [d] whose states
-    column_block: Tensor  # [p] and whose columns they are
+    state_block: Tensor  # [d] block of each state
+    column_block: Tensor  # [p] and of each column
     names: tuple[str, ...]  # of the P parameters, in the order of θ
-    # of parameters that count a column in so many of its units: the others count in its own
+    # for parameters that count a column in multiples of its units: the others use the column's own
     units: dict[str, float]
 
     def transition(self, phi: Tensor) -> Tensor:
@@ -247,7 +247,7 @@ class Design(NamedTuple):
     """Data that a structure reads from one series, times 1 … n; float64."""
 
     y: Tensor  # [n]; NaN: missing
-    seen: Tensor  # [n] bool: y is there, and so is all that it is regressed on
+    seen: Tensor  # [n] bool: y is there, and so are all its regressors
     F: Tensor  # [n, d]
-    # [n, p]; of a stock what flows in at t; unknown numbers are 0, in times that are not seen
+    # [n, p]; for a stock the inflow at t; unknown numbers are 0, in times that are not seen
     X: Tensor

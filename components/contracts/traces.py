@@ -17,10 +17,10 @@ class Trace:
     it began with."""
 
     def __init__(self, rows: Tensor | None = None, expected: int = 1) -> None:
-        # [room, …], of which the first N are rows
+        # [room, …], where the first N are rows
         self._room = None if rows is None else rows.contiguous()
         self._n = 0 if rows is None else len(rows)
-        self._expected = expected  # memory that nothing was written to costs nothing
+        self._expected = expected  # memory that was never written to costs nothing
 
     def __len__(self) -> int:
         return self._n

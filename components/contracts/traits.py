@@ -3,7 +3,7 @@ and a model minds."""
 
 from __future__ import annotations
 
-# word -> what a dataset with it has, and what one without it has
+# word -> description of a dataset with it, and of one without it
 TRAITS: dict[str, tuple[str, str]] = {
     "several_tasks": ("several tasks", "one task"),
     "several_numbers": ("several numbers at a time", "one number at a time"),

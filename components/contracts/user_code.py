@@ -26,7 +26,7 @@ from components.old_names import resolve_old_name
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
 LIBRARY = Path(traceback.__file__).parent  # the standard library
-# functions of os that may end this process, or become another
+# functions of os that may end this process, or replace it
 ENDINGS = ("_exit", "abort", "execv", "execve", "kill")
 FATAL_SIGNALS = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGSTOP)
 

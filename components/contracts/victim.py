@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from components.contracts.posteriors import Predicts
 
 NormName = Literal["linf", "l2", "l1"]
-Direction = Literal["insertion", "flip"]  # a word can be added; or added, and taken away
-# what the size of a perturbation is: its norm, or the number of words so changed
+Direction = Literal["insertion", "flip"]  # a word can be added; or added, and removed
+# measure of a perturbation's size: its norm, or the number of changed words
 Measure = NormName | Direction
-# over draws, of the gradient that is followed
+# average over draws, for the gradient that is followed
 Expectation = Literal["predictive", "fresh_draws", "single_draw"]
 Criterion = Literal["cross_entropy", "margin", "dlr"]
 # in which gradients are computed; success is judged in full precision
 Precision = Literal["full", "bfloat16"]
-# whose predictions an attacker looks at, where there is a defence
+# predictions that an attacker uses, if there is a defence
 Against = Literal["defended", "undefended"]
 
 
@@ -36,7 +36,7 @@ class Answer:
     gradient: Tensor
     objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
     finite: Tensor  # [B] bool: every slope of the row is a finite number
-    predictive: Categorical  # whose slope was followed
+    predictive: Categorical  # the predictive behind the followed gradient
 
 
 class Victim(Protocol):
@@ -148,7 +148,7 @@ class FilterVictim(Protocol):
     def observations(self) -> Tensor: ...  # unattacked [R, T, dy], NaN where missing
 
     @property
-    def is_observed(self) -> Tensor: ...  # [R, T] bool: what is not missing
+    def is_observed(self) -> Tensor: ...  # [R, T] bool: False where missing
 
     def error(self, u: Tensor) -> Tensor:
         """The mean squared error of the filtered means under shifts u [R], weighted as the attacker

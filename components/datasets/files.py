@@ -28,14 +28,14 @@ import yaml
 from components.datasets.checksums import mismatch
 from components.errors import DamagedFileError, DataUnavailableError
 
-# a machine without network gives up after this long, whatever the number of mirrors
+# a machine without network gives up after this time, for any number of mirrors
 CONNECT_SECONDS = 3.0
 STALL_SECONDS = 10.0  # a connection on which nothing arrives for this long is given up
-LEFT_SECONDS = 600.0  # a part of a file that has not grown for this long is nobody's
+LEFT_SECONDS = 600.0  # a part of a file that has not grown for this long is abandoned
 # downloads that failed in this process: not tried again
 _failures: dict[tuple[Path, str], str] = {}
 _unreachable: set[tuple[str, int]] = set()
-# path, size, time of change of files whose checksum was seen to fit
+# path, size, time of change of files with a verified checksum
 _verified: set[tuple[str, int, int]] = set()
 
 
@@ -45,7 +45,7 @@ class DataFile:
 
     dataset: str
     path: str  # inside the data folder
-    urls: tuple[str, ...]  # none: a table that was made from many files, to be put there by hand
+    urls: tuple[str, ...]  # empty: a table made from many files, to be put there by hand
     bytes: int
     licence: str
     source: str
@@ -194,7 +194,7 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
         progress,
         chunk_size=1 << 16,
         timeout=(CONNECT_SECONDS, STALL_SECONDS),
-        # a .gz file is wanted as it is, not unpacked on the way
+        # a .gz file is stored as it is, not unpacked during the download
         headers={"Accept-Encoding": "identity"},
     )
     for url in file.urls:
@@ -281,7 +281,7 @@ def _reachable(urls: Iterable[str]) -> set[str]:
         threading.Thread(target=connect, args=(host,), daemon=True)
         for host in addresses - _unreachable
     ]
-    # a second address of a host still has its turn
+    # a second address of a host is still tried
     deadline = time.monotonic() + 1.5 * CONNECT_SECONDS
     for thread in threads:
         thread.start()

@@ -16,7 +16,7 @@ class FileOrSimulationDataset(Dataset[P]):
     """Names, finds and announces; what a subclass adds is its file, what is simulated, and how
     either is read."""
 
-    stand_in: ClassVar[str] = "a random network of the same shape"  # what is simulated, in words
+    stand_in: ClassVar[str] = "a random network of the same shape"  # the simulated object, in words
     simulated: bool
     offline: Literal["simulate", "error"]
 
@@ -59,6 +59,6 @@ class FileOrSimulationDataset(Dataset[P]):
             f"SIMULATED DATA: {self.file()} of dataset={self.name} cannot be had, {self.stand_in} takes its place; "
             f"everything is recorded as {self.genuine()}-sim and compares with no published number ({why})",
             SimulatedDataWarning,
-            stacklevel=1,  # from this file: the runner shows what components warn of
+            stacklevel=1,  # from this file: the runner shows warnings of components
         )
         return None

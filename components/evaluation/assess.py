@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from components.evaluation.assessment import Drawing, Tabulating
 
-EXAMPLES = 6  # images that are shown under attack
+EXAMPLES = 6  # images shown under attack
 
 
 def assess(

@@ -28,9 +28,10 @@ class Assessment:
 
     scores: dict[str, Tensor | float]  # numbers, or [R] where replicates are a dimension
     checks: list[Check] = field(default_factory=list)  # of the attack
-    # by the name of a score the observed test labels that are predicted rightly [labels] bool, of which it is the share
+    # correctness of the observed test labels [labels] bool, by the name of the score that is their
+    # share
     outcomes: dict[str, Tensor] = field(default_factory=dict)
-    # by what a line calls them where they fail
+    # key: the name in an error line
     drawings: Mapping[str, Drawing] = field(default_factory=dict)
     tabulations: Mapping[str, Tabulating] = field(default_factory=dict)
 

@@ -44,8 +44,8 @@ class SpoofingResult:
     u: Tensor  # shifts in units of the noise [R, T, dy]
     rmse: Tensor
     nmse: Tensor
-    error: Tensor  # the one of the two that the attacker raises
-    random: Tensor  # and that under random signs of the same size, at the same times
+    error: Tensor  # of the two errors, the one that the attacker raises
+    random: Tensor  # and the same error under random signs of the same size, at the same times
 
 
 def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]:

@@ -23,9 +23,9 @@ from components.evaluation.replayed import ReplayedFilterVictim
 
 # standard errors of a paired difference by which the stronger of two attacks may look weaker
 SLACK = 3.0
-# share of the error by which it may where there is one replicate and no standard error
+# share of the error by which it may if there is one replicate and no standard error
 ALONE = 0.05
-LEAST_GRADIENT = 0.05  # largest share of the times struck without any gradient
+LEAST_GRADIENT = 0.05  # largest share of the attacked times without any gradient
 
 
 class BudgetedAttackResult(Protocol):

@@ -58,9 +58,8 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
 MOST_NUMBERS = 10_000_000  # of a group, 80 MB in float64: more draws are thinned
-DRAWS = 1000  # asked of a posterior that draws anew whenever it predicts
-# draws, of whose tail ``az.loo`` makes a Pareto distribution: it takes a fifth of them, and five at
-# least
+DRAWS = 1000  # used for a posterior that redraws whenever it predicts
+# draws: ``az.loo`` fits a Pareto distribution to a fifth of them, and at least five
 FEWEST = 25
 # of the evaluation's fresh generators; 9,001 and 9,003 are ``pointwise``'s and
 # ``inference_states``'s

@@ -18,23 +18,23 @@ LEAST_ESS = (
     # al. (2008)
     2.0
 )
-# share of an observation, or of a difference between weights, below which a filter does without it;
+# share of an observation, or of a difference between weights, below which a filter ignores it;
 # ours
 MIN_USED_SHARE = 1e-3
 # largest relative rise of a bound over the last steps; Kucukelbir et al. (2017), section 2.6
 BOUND_GAIN = 0.01
 BOUND_NOISE = 2.0  # standard errors by which a rise has to stand out of the noise of minibatches
 BIAS_P = (
-    # least probability, corrected for their number, of differences between gradients that should
-    # have one mean
+    # least probability, corrected for their number, of differences between gradients with
+    # one mean
     1e-3
 )
 # of 2 log 2: below it q and its Gaussian overlap nowhere, and the log-ratio has no scale
 DISCRIMINATOR_LOSS = 0.05
-LABELS = 10  # fewest test labels of a task that say whether a classifier has collapsed to one class
-# share of the most frequent class above which predicting it alone may be the best there is
+LABELS = 10  # fewest test labels of a task that show a collapse to one class
+# share of the most frequent class above which always predicting it may be the best possible
 LARGEST_CLASS = 0.95
-# fewest recorded bounds that say so, of each of the two halves of the last fifth of a run
+# fewest recorded bounds for this check, in each of the two halves of the last fifth of a run
 BOUND_LINES = 10
 
 

@@ -23,7 +23,7 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.series.structural.structural_posterior import StructuralDraws
 
-AT_ONCE = 4_000_000  # of a predictive that is held at once
+AT_ONCE = 4_000_000  # numbers of a predictive held in memory together
 STREAM = 9_001  # of the evaluation's fresh generators, the one that draws labels
 
 PredictiveFn = Callable[[Tensor], Predictive]  # of inputs x [B, D]
@@ -35,7 +35,7 @@ class Pointwise:
 
     name: str
     log_likelihood: Tensor  # [S, n]
-    observed: Tensor | None  # [n]; None: it is not one number
+    observed: Tensor | None  # [n]; None: it is more than one number
     drawn: Tensor | None  # of the predictive [S, n]; None: nothing draws them
     axes: dict[str, list[Any]]  # dimensions that the n make up, and their coordinates
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# what is being done now, parts that are done, and of how many
+# current task, finished parts, total number of parts
 Told = Callable[[str, int, int], None]
 
 

@@ -41,7 +41,7 @@ from components.series.sequence import Sequence
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
 
-# Scores that compare predictions with test labels, those of attacks without "robust_".
+# Scores that compare predictions with test labels, scores of attacks without "robust_".
 LABEL_SCORES = frozenset(
     {
         "accuracy",
@@ -58,7 +58,7 @@ LABEL_SCORES = frozenset(
     | {"mean_accuracy", "mean_robust_accuracy", "worst_case_accuracy", "undefended_accuracy"}
     | {"undefended_robust_accuracy"}
 )
-MOST_NAMED = 3  # scores that a line names
+MOST_NAMED = 3  # scores named in a line
 EQUAL = 1e-6  # relative rounding error of an effective sample size of equal weights
 STUCK_CHAINS_MESSAGE = "no chain ever moved, in any coordinate"
 SHORT = "not in a smoke run, which is too short"
@@ -100,7 +100,7 @@ def run_checks(
         compared = {
             name: value for name, value in scores.items() if name in ("rhat", "ess", "ess_tail")
         }
-        # few splits are accepted where there are few to find
+        # few splits are accepted if few exist
         checks += draws_checks(posterior.summaries, compared)
     elif mixing and isinstance(posterior, HoldsDraws):
         checks += draws_checks(posterior, scores)
@@ -438,7 +438,7 @@ def step_check(
     _, batch = next(iter(problem.batches(inference.sees, rng, state.t - 1, state.t)))
     try:
         value = largest_response(model, state.theta, batch, response)
-    except RuntimeError as error:  # a model whose log joint autograd cannot differentiate twice
+    except RuntimeError as error:  # autograd cannot differentiate the model's log joint twice
         return Check(name, None, f"no second derivative: {str(error).splitlines()[0]}")
     detail = f"step × curvature {value:.3g}, the path swings ever wider beyond {response.limit:.3g}"
     return Check(name, value < response.limit, detail)

@@ -92,7 +92,7 @@ def security_curve(
     fresh = rng.at("attack", 0).get_state()
     aim = victim_as_attacked(
         victim, attacker.looks_at()
-    ).posterior  # the victim's own, or what it defends
+    ).posterior  # the victim's own, or the defended one's
     target = find_single_target(attacker)
 
     def predict(x: Tensor, by: Predicts = posterior) -> Categorical:
@@ -122,7 +122,7 @@ def security_curve(
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
                 correct_by_eps[eps] = _correct_predictions(after, y)[y >= 0]
-                noise = predict(noisy) if eps > 0 else after  # neither has changed anything
+                noise = predict(noisy) if eps > 0 else after  # neither has changed any input
                 standing = (
                     standing & _correct_predictions(after, y) & _correct_predictions(noise, y)
                 )

@@ -31,7 +31,7 @@ from components.problems.supervised import Supervised
 if TYPE_CHECKING:
     import pandas as pd
 
-# accuracy may rise by this much between neighbouring ε before the curve is called not falling
+# accuracy may rise by this much between neighbouring ε before the curve is reported as not falling
 SLACK = 0.01
 ROWS = 128  # test rows that the reference attacks see
 # share of those rows by which the outcomes of two random attacks may differ the wrong way
@@ -63,7 +63,7 @@ def curve_checks(
     prefix = "undefended_" if aside else ""
     targeted = "target_reached" in rows
     column = "target_reached" if targeted else "accuracy"
-    sign = -1.0 if targeted else 1.0  # of what an attack lowers
+    sign = -1.0 if targeted else 1.0  # sign of the quantity that an attack lowers
     hit = sign * rows[f"{prefix}{column}"]
     noise = sign * rows[f"{prefix}random_{column}"]
     rounding = 8 * torch.finfo(problem.test.x.dtype).eps * (1 + float(problem.test.x.abs().max()))
@@ -148,7 +148,8 @@ class References:
     def climb(self, criterion: Criterion, steps: int, step_size: float, **keys: Any) -> Tensor:
         """x' of a climb that does not stop at success; keys are those in ``Ascent``, and
         ``eps``."""
-        # Where predictions are random, a row that stops where it is broken once is right again half of the time.
+        # Where predictions are random, a row that stops at its first break is right again half of
+        # the time.
         size = keys.pop("eps", self.eps)
         settings = Ascent(
             self.norm, steps, step_size, criterion=criterion, stop_when_broken=False, **keys

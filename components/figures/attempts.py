@@ -13,7 +13,7 @@ from components.errors import MissingOutputWarning
 
 V = TypeVar("V")  # a figure or a table
 ANALYSIS = "what its method draws of its posterior"  # ``Analyses.figures``
-LONGEST = 160  # letters of an error that a line repeats
+LONGEST = 160  # letters of an error that a line shows
 
 
 def name_of(make: Callable[..., object]) -> str:

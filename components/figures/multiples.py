@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST = len(PALETTE)  # lines that share axes: colours that can be told apart
+MOST = len(PALETTE)  # lines that share axes: as many as distinguishable colours
 COLUMNS = 5
 BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
 BEFORE: dict[str, Any] = {"color": PALETTE[0], "ls": "-"}

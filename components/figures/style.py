@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # a quarter of a second to import, and datasets name the figures that they want
+if TYPE_CHECKING:  # a quarter of a second to import, and datasets name their figures
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe & Ito (2008): eight colours that colour-blind readers can tell apart.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
-LINES = ["-", "--", ":", "-."]  # of what shares a colour, where there is more than colours
+LINES = ["-", "--", ":", "-."]  # for series that share a colour, if there are more than colours
 _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,

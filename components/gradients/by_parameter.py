@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# of each of the module's parameters in order; None: it does not matter to the bound
+# of each of the module's parameters in order; None: the bound does not depend on it
 Gradients = list[Tensor | None]
 
 

@@ -30,16 +30,16 @@ from components.problems.unlabelled import Unlabelled
 SampleableProblem = (
     Supervised | Density | SeriesProblem | Unlabelled
 )  # the problems that have a log joint
-# rows with labels or without, a whole series, or nothing: a density has no data
+# views of data: rows with labels or without, a whole series, or nothing: a density has no data
 ModelBatch = Batch | Rows | Series | None
 
-START_TRIES = 100  # draws of a chain's start before a density that is zero there is refused
-# into which independent draws of a fit are put: what diagnostics of draws ask for
+START_TRIES = 100  # draws of a chain's start before a density that is zero there is rejected
+# container of independent draws of a fit: diagnostics of draws require it
 INDEPENDENT_CHAINS = 2
 SAMPLER_OUTPUTS = frozenset(
     {"predicts", "redraws", "holds_draws", "forecasts", "writes_files"}
-)  # what a sampler's posterior keeps
-# What a log joint is asked where labels are scored, or what follows a series.
+)  # capabilities of a sampler's posterior
+# Requirements on a log joint when labels are scored, or a series is continued.
 NEEDS_TO_PREDICT = {
     "supervised": frozenset({"theta_predictive"}),
     "sequence": frozenset({"forecasts_series"}),
@@ -51,12 +51,12 @@ class Chains:
     """State of C chains, or of R·C if R replicates are computed together; samplers add fields."""
 
     model: LogJoint = rebuilt()
-    replicates: int = 1  # R, of C chains each: the first C rows are those of the first
+    replicates: int = 1  # R, of C chains each: the first C rows belong to the first
     t: int = 0  # steps done
-    start: Tensor  # where they began [C, P]
-    theta: Tensor  # where they are now [C, P]
+    start: Tensor  # start positions [C, P]
+    theta: Tensor  # current positions [C, P]
     kept: Trace = field(default_factory=Trace)  # rows [C, P], on the CPU
-    # name -> rows [C], one for each state that is kept, on the CPU
+    # name -> rows [C], one for each kept state, on the CPU
     stats: defaultdict[str, Trace] = field(default_factory=lambda: defaultdict(Trace))
 
 

@@ -16,7 +16,7 @@ from components.errors import ConfigMismatchError
 
 @cache
 def _has_score(kind: type) -> bool:
-    # a protocol looks at every member, each time anew: tens of microseconds
+    # a protocol check looks at every member each time: tens of microseconds
     return issubclass(kind, ClosedFormScore)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from components.errors import NumericalError
 
-ESCALATIONS = 4  # the jitter may grow by 10⁴ before the matrix is given up
+ESCALATIONS = 4  # the jitter may grow by 10⁴ before an error
 
 
 def jittered_cholesky(

@@ -53,4 +53,4 @@ def draw_action(p: Tensor, generator: torch.Generator) -> Tensor:
     """One action per replicate by inversion of the cumulative p [R, A] -> [R] long, one uniform
     number each."""
     u = torch.rand(p.shape[0], 1, generator=generator, device=p.device, dtype=p.dtype)
-    return (u >= p.cumsum(-1)[:, :-1]).sum(-1)  # the last action takes what rounding leaves
+    return (u >= p.cumsum(-1)[:, :-1]).sum(-1)  # the last action takes the rounding error

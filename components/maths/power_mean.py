@@ -19,5 +19,5 @@ def log_power_mean(ell: Tensor, power: float | Tensor) -> Tensor:
         return ell.mean(0)
     m = (
         ell.amax(0) if isinstance(power, Tensor) or power > 0 else ell.amin(0)
-    ).detach()  # of which the value does not depend
+    ).detach()  # the value does not depend on it
     return m + (power * (ell - m)).expm1().mean(0).log1p() / power

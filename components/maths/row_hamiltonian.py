@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-# of z [S, B, D]: what goes with a draw, log f(z), both [S, B], and ∇log f(z) [S, B, D]
+# z [S, B, D] -> additional values of a draw, log f(z), both [S, B], and ∇log f(z) [S, B, D]
 Field = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 

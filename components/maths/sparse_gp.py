@@ -44,7 +44,7 @@ class _SparseConditional(torch.autograd.Function):
         z_inputs = lift_inputs(Z, isotropic)
         x_inputs = lift_inputs(x, isotropic)
         kzz, szz = correlation(torch.bmm(z_centres, z_inputs.mT), shape, slopes)
-        kzz.diagonal(dim1=-2, dim2=-1).fill_(1.0)  # exactly, whatever the rounding of r²
+        kzz.diagonal(dim1=-2, dim2=-1).fill_(1.0)  # exactly, for any rounding of r²
         L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
         Linv = triangular_inverse(L)
         kzx, szx = correlation(torch.matmul(z_centres, x_inputs.mT), shape, slopes)
@@ -75,14 +75,16 @@ class _SparseConditional(torch.autograd.Function):
         dm = torch.bmm(g_mean, A.mT)  # [G, Q, M]
         W = torch.bmm((A.unsqueeze(1) * g_v).view(G, Q * M, -1), A.mT).view(G, Q, M, M)  # 2 ∂/∂S
         dC = torch.matmul(W, C).tril_()
-        # (∂/∂A) Aᵀ, from what is already there: its lower half is −(Lᵀ ∂/∂L), the seed of the Cholesky's reverse pass.
+        # (∂/∂A) Aᵀ, from terms computed above: its lower half is −(Lᵀ ∂/∂L), the seed of the
+        # Cholesky's reverse pass.
         P = torch.baddbmm(torch.matmul(R, W).sum(1), m.mT, dm).tril_()
         P.diagonal(dim1=-2, dim2=-1).mul_(0.5)
         dkzz = torch.bmm(torch.bmm(Linv.mT, P), Linv)
         dr2zz = (dkzz + dkzz.mT).mul_(-0.5).mul_(szz)
-        dr2zz.diagonal(dim1=-2, dim2=-1).zero_()  # κ(z, z) = 1 whatever Z is
+        dr2zz.diagonal(dim1=-2, dim2=-1).zero_()  # κ(z, z) = 1 for every Z
         dr2zx = dkzx.mul_(szx)
-        # r² = z_centres · inputs: Σ w z² − 2 Σ w z x + Σ w x², whose three columns are told apart again here.
+        # r² = z_centres · inputs: Σ w z² − 2 Σ w z x + Σ w x²; here its three columns are separated
+        # again.
         by_x = torch.matmul(dr2zx, x_inputs)
         by_z = torch.bmm(dr2zz, z_inputs)  # symmetric in Z: both arguments move
         both = by_x + by_z
@@ -130,6 +132,6 @@ def sparse_conditional(
 
     Source: Boustati (2021), eqs. (2.64), (2.65), (3.5) to (3.9) and (3.12); Salimbeni and
     Deisenroth (2017), whitened."""
-    slopes = torch.is_grad_enabled()  # asked here: inside the function gradients are off
+    slopes = torch.is_grad_enabled()  # checked here: inside the function gradients are off
     mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, shape, jitter, name, slopes)
     return mean, variance, LayerTerms(kl, used)

@@ -31,8 +31,8 @@ class FilteredSystem:
     mean: Tensor  # E[y_t | y_<t] [C, n]
     variance: Tensor  # Var(y_t | y_<t) [C, n]
     a: Tensor  # E[α_t | y_<t] [C, n + 1, d], of the time after the last too
-    P: Tensor | None  # Cov(α_t | y_<t) [C, n + 1, d, d]; None: the last alone was kept
-    last: Tensor  # that of the time after the last [C, d, d]
+    P: Tensor | None  # Cov(α_t | y_<t) [C, n + 1, d, d]; None: only the last was kept
+    last: Tensor  # of the time after the last [C, d, d]
     gain: Tensor  # K_t = G P_t F_tᵀ/S_t, 0 where y is not seen [C, n, d]
     error: Tensor  # v_t = y_t less its mean, 0 where it is not seen [C, n]
 

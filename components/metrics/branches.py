@@ -8,12 +8,12 @@ from torch import Tensor
 from components.contracts.checks import check_shape
 from components.contracts.predictive import GaussianMixture
 
-APART = 3.0  # branches nearer than this (in standard deviations of their noise) are not asked for
-MAX_MODE_DISTANCE = 1.0  # a mode this far from a branch is that branch's
+APART = 3.0  # branches nearer than this (in standard deviations of their noise) are skipped
+MAX_MODE_DISTANCE = 1.0  # a mode within this distance belongs to the branch
 WITHIN = 2.0
 MASS = 0.3  # and this much of the mass lies within that distance of it
-SPACING = 0.1  # of the labels at which the density is looked at
-MARGIN = 5.0  # beyond the branches, up to where it is looked at
+SPACING = 0.1  # distance of the labels where the density is evaluated
+MARGIN = 5.0  # beyond the branches, the range where it is evaluated
 
 
 def both_branches(predictive: GaussianMixture, branches: GaussianMixture) -> Tensor:

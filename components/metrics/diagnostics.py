@@ -36,7 +36,7 @@ def _each(statistic: str, draws: Tensor, **options: Any) -> Tensor:
     """One of ArviZ's statistics of every coordinate, [C, N, P] -> [P]; NaN where a coordinate never
     moved."""
     values = draws.detach().double().cpu().numpy()
-    with np.errstate(all="ignore"):  # a chain that stands still divides by its variance, 0
+    with np.errstate(all="ignore"):  # a constant chain divides by its variance, 0
         result = getattr(_array_stats(), statistic)(values, chain_axis=0, draw_axis=1, **options)
     # ArviZ would call draws that never moved independent.
     return torch.as_tensor(result).masked_fill(resting(draws).cpu(), torch.nan)

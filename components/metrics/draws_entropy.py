@@ -10,7 +10,7 @@ from torch import Tensor
 NEIGHBOUR = 3  # k
 LOCAL = 50  # neighbours over which the number of repetitions is averaged
 CDIST_MODE = "donot_use_mm_for_euclid_dist"  # products of large numbers would lose small distances
-ROWS = 1000  # of the n × n distances held at once
+ROWS = 1000  # rows of the n × n distances held in memory together
 
 
 def entropy(x: Tensor, k: int = NEIGHBOUR) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:  # whoever asks for a direction alone needs no torch
+if TYPE_CHECKING:  # callers that only ask for a direction need no torch
     from components.contracts.problems import Kind, Target
 
 _DRAWS = {
@@ -323,7 +323,7 @@ LOWER_IS_BETTER = frozenset(
 )
 UNDIRECTED_SCORES = frozenset(
     {
-        "objective",  # what a method climbs where it is no bound: methods do not share it
+        "objective",  # objective of a method that has no bound: methods do not share it
         "coverage",
         "coverage90",
         "coverage95",

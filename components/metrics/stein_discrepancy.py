@@ -12,7 +12,7 @@ BETA, C = (
     -0.5,
     1.0,
 )  # inverse multiquadric k(x, y) = (c² + ‖x − y‖²)^β, as recommended: it sees a sample that does not converge
-ROWS = 1000  # of the n × n matrix held at once
+ROWS = 1000  # rows of the n × n matrix held in memory together
 
 
 def stein_kernel(x: Tensor, s: Tensor, y: Tensor, t: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ UNDEFINED_VALUES: dict[str, UndefinedValue] = {
 }
 
 _IMPOSSIBLE = "a label that the model holds impossible"
-# of labels whose probability can be 0; a density of numbers never is
+# of labels with a probability that can be 0; a density of numbers is never 0
 UNDEFINED_FOR_CLASSES: dict[str, UndefinedValue] = {
     "nlpp": UndefinedValue("+inf", _IMPOSSIBLE),
     "robust_nlpp": UndefinedValue("+inf", _IMPOSSIBLE),

@@ -206,7 +206,7 @@ class CentralInterval:
 
     Source: Gneiting and Raftery (2007), eq. (43)."""
 
-    delta: float  # what stays outside, in (0, 1)
+    delta: float  # mass outside, in (0, 1)
 
     def __call__(self, action: Tensor, s: Tensor) -> Tensor:
         low, high = action
@@ -231,7 +231,7 @@ class DensestInterval:
 
     Source: Bardenet (2021), Figure 2.1, interval estimation."""
 
-    gamma: float  # γ > 0, the density below which length is not worth its price
+    gamma: float  # γ > 0, the density below which extra length does not pay
 
     def __call__(self, action: Tensor, s: Tensor) -> Tensor:
         low, high = action

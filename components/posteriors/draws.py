@@ -19,8 +19,8 @@ from components.contracts.problems import Rows
 from components.contracts.sequences import Series
 from components.old_names import resolve_old_name
 
-FORECASTS = 500  # draws whose forecasts, or clusters, are mixed
-DRAWS_PER_BATCH = 500  # draws at which rows are evaluated at once
+FORECASTS = 500  # draws that mix their forecasts, or clusters
+DRAWS_PER_BATCH = 500  # draws for which rows are evaluated together
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,13 @@ class Draws:
     start: Tensor  # [C, P] where the chains began
     # of the P' parameters; empty where they have none
     names: list[str] = field(default_factory=list)
-    model: ConstrainingMap | None = None  # they were drawn for: what constrains θ and predicts
+    model: ConstrainingMap | None = None  # model of the draws: it constrains θ and predicts
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
-    # [C, P] where the chains are now; what predicts while no draw is kept yet
+    # [C, P] current positions of the chains; they predict while no draw is kept yet
     current: Tensor | None = None
     log_weights: Tensor | None = None  # [C, N], importance sampling only; unnormalised
-    # R: where more than one, C above is R times the chains of each, those of the first come first
+    # R: if more than one, C above is R times the chains of each, with the chains of the first
+    # replicate first
     replicates: int = 1
 
     def select_replicate(self, r: int) -> Draws:
@@ -121,7 +122,7 @@ class Draws:
     def artefacts(self, folder: Path) -> list[Path]:
         """Writes ``posterior.nc``, ArviZ's InferenceData, of the first replicate into a run's
         folder: the paths written."""
-        # here: xarray takes a second to import
+        # imported here: xarray takes a second to import
         from components.posteriors.inference_data import write
 
         return write(self.select_replicate(0), folder)
@@ -145,7 +146,7 @@ class Draws:
         """The same, and what takes ∂/∂f [S, B, T, C] to ∂/∂x [B, D] without a graph; None: the
         model has no such form."""
         if self.log_weights is not None or not isinstance(self.model, ReversesPredictive):
-            # draws with weights are drawn from at each question, and that is to happen once
+            # draws with weights are redrawn at each call, and that must happen once
             return None
         return self.model.predictive_reversed(self._equal_weight_draws(generator), x)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FILE = "posterior.nc"
 MOST_NUMBERS = 10_000_000  # written, 80 MB in float64; more draws are thinned
 MOST_VARIABLES = 1000  # of a file: to make one more takes as long as all before it together
-FEWEST_DRAWS = 4  # per chain, of which ArviZ makes an ESS
+FEWEST_DRAWS = 4  # per chain, needed for ArviZ's ESS
 _INDEXED = re.compile(r"^(.+)\[(\d+(?:, ?\d+)*)\]$")  # theta[1], w[0,2]
 
 
@@ -63,12 +63,12 @@ class Groups:
     """Contents of an InferenceData."""
 
     values: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)  # by group and variable
-    # of a variable, after those of chain and draw
+    # of a variable, after chain and draw
     dims: dict[str, list[str]] = field(default_factory=dict)
     coords: dict[str, Any] = field(default_factory=dict)  # of a dimension
 
     def tree(self) -> DataTree:
-        # here: it takes a second, and only the end of a run needs it
+        # imported here: it takes a second, and only the end of a run needs it
         from arviz_base import from_dict
 
         with warnings.catch_warnings():
@@ -146,7 +146,7 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
     path = folder / FILE
     temp_path = folder / f".{FILE}.new"
     inference_data(draws, index).to_netcdf(temp_path, engine="h5netcdf")
-    temp_path.replace(path)  # whole, or not at all
+    temp_path.replace(path)  # complete, or not at all
     return [path]
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from components.maths.compiled.loops import Array
 from components.old_names import resolve_old_name
 
-STARTS = 3  # sampled partitions from which greedy moves begin: those of the least expected loss
-MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are looked at, at most
+STARTS = 3  # sampled partitions where greedy moves begin: the ones of the least expected loss
+MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are tried, at most
 
 
 def relabel_by_appearance(z: Array) -> Array:
@@ -43,7 +43,7 @@ class ExpectedLoss(Protocol):
 
     def cost(self, a: Array) -> float: ...  # a [N]
 
-    # one row at a time to where it costs least, until nothing moves
+    # move one row at a time to its cheapest cluster, until nothing moves
     def improve(self, a: Array) -> Array: ...
 
 
@@ -82,7 +82,7 @@ class PairDisagreement:
         return float(apart[np.triu_indices(len(a), 1)].mean()) if len(a) > 1 else 0.0
 
     def improve(self, a: Array) -> Array:
-        gain = 1 - 2 * self.p  # what a pair put together adds
+        gain = 1 - 2 * self.p  # contribution of a pair in the same cluster
         still = False
         while not still:
             still = True

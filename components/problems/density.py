@@ -55,7 +55,7 @@ class Density:
     # θ [K, P] -> parameters [K, P']; None: they are θ itself
     constrain: Callable[[Tensor], Tensor] | None = None
     free: int | None = None  # P, where it is not P'
-    figures: list[DensityFigure] = field(default_factory=list)  # added to those of every sample
+    figures: list[DensityFigure] = field(default_factory=list)  # in addition to every sample's
     # standard error of ``mean``, where it is an estimate [P']; None: it is exact
     mean_error: Tensor | None = None
     second_moment_error: Tensor | None = None

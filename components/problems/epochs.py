@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 
-HELD_OUT = 1  # the stream of random numbers that says which training rows are held out
+HELD_OUT = 1  # the stream of random numbers that selects the held-out training rows
 
 
 def minibatches(

@@ -27,9 +27,9 @@ SIZES_IN: dict[InputUnits, str] = {
     "standardised": "standard deviations of the training rows",
     "raw units": "the units of the columns",
 }
-MOST_PARAMETERS = 200  # whose own convergence is diagnosed
-INPUTS_DIAGNOSED = 20  # where predictions are diagnosed instead
-INPUTS_COMPARED = 100  # test inputs at which chains are compared by what they predict
+MOST_PARAMETERS = 200  # parameters with a convergence diagnosis of their own
+INPUTS_DIAGNOSED = 20  # else predictions are diagnosed, at this many inputs
+INPUTS_COMPARED = 100  # test inputs for comparing chains by their predictions
 
 
 def _predict_by_chain(
@@ -74,14 +74,14 @@ class Supervised:
     y_std: Tensor | None = None  # [T]
     # smallest and largest value an input can take (attacks stay inside)
     bounds: tuple[float, float] | None = None
-    domain: Domain = "continuous"  # what values an input can take: attacks keep to it
+    domain: Domain = "continuous"  # kind of values of an input: attacks keep to it
     # of tokens: they are 0 (none: the row has ended) … vocabulary − 1
     vocabulary: int | None = None
     image_shape: tuple[int, ...] | None = None
-    # what numbers of x are counted in; None: as the dataset's page says
+    # unit of the numbers in x; None: as the dataset's page says
     input_units: InputUnits | None = None
     figures: list[SupervisedFigure] = field(default_factory=list)
-    evaluation_chunk: int = 1000  # test rows predicted at once
+    evaluation_chunk: int = 1000  # test rows predicted together
     # parameters that the data were simulated from, by name
     truth: dict[str, Tensor] = field(default_factory=dict)
     moments: bool = False  # whether posterior moments of named parameters are scores
@@ -180,7 +180,7 @@ class Supervised:
         from components.metrics import classification, regression
         from components.metrics.unlabelled import parameter_moments
 
-        self._at_test_inputs = None  # this posterior may have learnt since
+        self._at_test_inputs = None  # this posterior may have learnt in between
         with torch.no_grad():
             predictive = self.predictive_at(posterior, self.test.x, rng)
         targets = self.test.y, self.test.mask, self.task_names

@@ -52,11 +52,11 @@ class Unlabelled:
     # each (problem, posterior, rng) -> {name: Figure}
     figures: list[Callable[..., dict]] = field(default_factory=list)
     importance_samples: int = 100  # S behind the bound on a held-out row's likelihood
-    evaluation_chunk: int = 100  # held-out rows scored at once, S samples each
-    # how their likelihood is estimated besides; None: by the guide alone
+    evaluation_chunk: int = 100  # held-out rows scored together, S samples each
+    # additional estimator of their likelihood; None: only the guide
     evidence: LatentEvidence | None = None
     replicates: int = 1
-    attacker: Attacker | None = None  # always None: there are no answers to attack
+    attacker: Attacker | None = None  # always None: there are no labels to attack
 
     def __post_init__(self) -> None:
         """Raises Misfit where binary values, or the probabilities that they are drawn with, lie

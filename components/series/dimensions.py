@@ -18,7 +18,7 @@ from components.series.sequence import Sequence
 def model_dims(model: object, device: torch.device) -> tuple[int | None, int | None]:
     """Numbers in a state of a model and in an observation of it, dx and dy; None: the model does
     not say."""
-    generator = torch.Generator(device).manual_seed(0)  # a draw for its shape alone
+    generator = torch.Generator(device).manual_seed(0)  # a draw used only for its shape
     if isinstance(model, Parameterised):
         model = model.at(model.draw_prior(1, generator))
     if isinstance(model, LinearGaussian | AdditiveGaussian):

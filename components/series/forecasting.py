@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-LAG = "_lag"  # what Koyck's form adds to the name of a column
+LAG = "_lag"  # suffix that Koyck's form adds to the name of a column
 
 INCLUSION_THRESHOLD = (
-    0.5  # from this inclusion probability on a column is kept: the median probability model
+    0.5  # columns with at least this inclusion probability are kept: the median probability model
 )
 
 
@@ -74,7 +74,7 @@ def score_selection(
 
 Origin = Literal["end", "before"]
 
-# scored of forecasts of one too
+# also scored for one-step forecasts
 ONE_STEP_SCORES = ("mae", "mape", "crps", "log_score", "coverage90", "coverage95")
 
 
@@ -98,9 +98,10 @@ class Forecasting(Sequence):
     # regressors and inputs of the H times, where there are any: known beforehand
     beyond: FutureCovariates | None = None
     origin: Origin = "end"
-    intervention: bool = False  # the future is what came of one: forecasts say what would have been
+    intervention: bool = False  # the future follows one: forecasts show what would have been
     budget: Budget | None = None  # of the inputs, to be planned
-    # The last plan, and whose it is: scores, figures and tables of one evaluation ask for the same.
+    # The last plan, and the affine form that it is for: scores, figures and tables of one
+    # evaluation ask for the same.
     _planned: tuple[AffineInInputs, PlannedBudget] | None = field(
         default=None, init=False, repr=False, compare=False
     )
@@ -140,7 +141,7 @@ class Forecasting(Sequence):
         for h in range(horizon):
             y = torch.cat([self.observations, self.future[:, :h]], 1)
             grown = Series(y, None, y.isnan().any(-1))
-            # the same draws at every time
+            # always the same draws
             parts.append(posterior.forecast(grown, 1, rng.at("evaluation", 0)))
         return concatenate(parts)
 

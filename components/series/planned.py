@@ -31,8 +31,8 @@ class PlannedBudget:
     channels: list[str]
     weeks: list[str]  # dates of the spends, or how many weeks from the last one seen
     law: SumLaw  # of the sales that follow
-    spent: Array | None  # what was spent in these weeks [k·c], where that is known
-    # what each spend adds to the sum of sales in truth [k·c], where that is known
+    spent: Array | None  # actual spends in these weeks [k·c], if known
+    # true effect of each spend on the sum of sales [k·c], if known
     effect: Array | None
 
     @cached_property

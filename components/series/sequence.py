@@ -91,27 +91,27 @@ class Sequence:
     name: str
     states: Tensor | None  # [R or 1, T, dx]; None: the truth is not known
     observations: Tensor  # [R, T, dy], corrupted where there is an attacker
-    # what made the clean observations, where that is known: a model asks it for a capability
+    # source of the clean observations, if known: a model gets a capability from it
     system: object | None
-    # of the first coordinates of what a model calls the state: those that are scored and drawn
+    # of the first coordinates of the model's state: the ones that are scored and drawn
     state_names: list[str]
     # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
     means: Tensor | None = None
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
-    regressors: Tensor | None = None  # x_t beside y_t, the same for all replicates [T, p]
+    regressors: Tensor | None = None  # x_t with y_t, the same for all replicates [T, p]
     # of the p regressors, where they have names
     regressor_names: list[str] = field(default_factory=list)
-    inputs: Tensor | None = None  # u_t, what is put in at t, the same for all replicates [T, c]
+    inputs: Tensor | None = None  # u_t, the input at t, the same for all replicates [T, c]
     input_names: list[str] = field(default_factory=list)  # of the c inputs, where there are any
     # ISO 8601, of the T times and of those to be forecast; none: times are counted
     dates: tuple[str, ...] = ()
     # other observations of the same states [R, T, dy]
     redraw: Callable[[torch.Generator], Tensor] | None = None
-    # log evidence among the scores: where what a filter predicts of y is not a point
+    # log evidence is a score: a filter's prediction of y is not a point
     scores_evidence: bool = False
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
-    # observations that a rule of the data's own calls outliers [T] bool: for figures
+    # observations that are outliers by a rule of the data [T] bool: for figures
     suspect: Tensor | None = None
     # facts of the data's own for the terminal and the record
     about: dict[str, str] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class Sequence:
         y = self.observations
         x = self.regressors
         missing = self.missing
-        # asked once: at every step it would make an accelerator wait
+        # computed once: at every step it would make an accelerator wait
         some = missing.any(0).tolist()
         if sees != "observation":
             series = self.series

@@ -11,7 +11,7 @@ from components.figures.style import new_figure, series_style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEFT_OUT = 2  # first passes, in which the bound rises so far that nothing else would be seen
+LEFT_OUT = 2  # first passes, left out: the bound rises so far in them that it would hide the rest
 
 
 def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:

@@ -87,8 +87,8 @@ class Corpus:
     train: Counts
     test: Counts
     vocabulary: Sequence[str]
-    like: Tensor  # its type and device are those of all numbers
-    rng: torch.Generator  # what halves the held-out documents are drawn by
+    like: Tensor  # all numbers have its type and device
+    rng: torch.Generator  # stream that halves the held-out documents
     batch_size: int | None  # None: all documents, in their own order, at every step
     truth: TrueTopics | None = None
     image_shape: tuple[int, int] | None = None  # where words are pixels
@@ -96,7 +96,7 @@ class Corpus:
     figures: list[Callable[..., dict]] = field(default_factory=list)
     left_out: int = 0  # words of held-out documents that no training document has
     replicates: int = 1
-    attacker: Attacker | None = None  # always None: there are no answers to attack
+    attacker: Attacker | None = None  # always None: there are no labels to attack
 
     def __post_init__(self) -> None:
         """Raises Misfit where nothing is left to learn from or to foretell."""

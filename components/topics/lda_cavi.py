@@ -32,7 +32,7 @@ class BestStartTopics(Topics):
     """The topics of the best of R starts, and the bound of each after every pass."""
 
     bounds: Tensor  # ELBO of the training documents, nats [T, R]
-    fresh: int  # passes of these in which the factors of documents began afresh
+    fresh: int  # passes in which the factors of documents restarted
 
     def scores(self) -> dict[str, float]:
         """``elbo`` of the best start in nats, and its lead over the worst start
@@ -46,7 +46,7 @@ class BestStartTopics(Topics):
         return bounds_figure(self.bounds, self.fresh)
 
 
-ROUNDING = 1e-10  # of the bound, by which it may seem to fall
+ROUNDING = 1e-10  # of the bound: a smaller fall counts as rounding
 
 
 @dataclass(kw_only=True)

@@ -20,9 +20,7 @@ from components.topics.corpus import Corpus
 from components.topics.maths.collapsed import sweep, word_counts
 from components.topics.topic_posterior import Topics
 
-SWEEPS_PER_LOG_JOINT = (
-    10  # one sweep in so many, of which log p(y, z) is told: it takes a third of a sweep
-)
+SWEEPS_PER_LOG_JOINT = 10  # sweeps between reports of log p(y, z), which takes a third of a sweep
 
 
 @dataclass(kw_only=True)

@@ -18,7 +18,7 @@ from components.topics.maths.document_factors import fit_documents
 
 UPDATES = 200
 TOLERANCE = 1e-5  # of the factors of held-out documents
-TOP = 10  # words of a topic that its coherence is made of
+TOP = 10  # words of a topic used for its coherence
 
 
 def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:

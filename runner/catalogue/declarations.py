@@ -17,7 +17,7 @@ import runner
 from components import registry
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
-# the class of the keys that a threat is made of
+# the class of the keys of a threat
 THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"
 _PACKAGE_FOLDERS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
 # a key may hold a component
@@ -55,7 +55,7 @@ class ClassDeclaration:
 
     places: dict[str, tuple[ast.AnnAssign, Path]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    # its own and those of bases that are not its role's
+    # its own methods and the methods of bases that are not its role's
     methods: set[str] = field(default_factory=set)
     docstring: str = ""
 
@@ -179,12 +179,12 @@ def words(node: ast.expr, path: Path) -> str:
         if node.id in _TYPE_WORDS:
             return _TYPE_WORDS[node.id]
         definition = _find(node.id, path)
-        if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with keys of its own
+        if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with its own keys
             keys = ", ".join(f"{key}: …" for key in read_declaration(node.id, path).fields)
             return f"{{{keys}}}"
         value = _value(node.id, definition[0]) if definition else None
         return words(value, definition[1]) if definition and value is not None else node.id
-    if isinstance(node, ast.BinOp):  # the attackers' three bases are one role, said once
+    if isinstance(node, ast.BinOp):  # the attackers' three bases are one role, listed once
         return " or ".join(
             dict.fromkeys(f"{words(node.left, path)} or {words(node.right, path)}".split(" or "))
         )

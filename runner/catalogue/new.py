@@ -15,7 +15,8 @@ from runner.disk import conf_folders
 from runner.errors import ConfigError, display_path
 from runner.terminal.arguments import Parser
 
-# What runs the new thing, after ``PYTHONPATH=. runner --config-dir conf``; none of them takes more than seconds.
+# Commands that run the new component, after ``PYTHONPATH=. runner --config-dir conf``; each takes
+# only seconds.
 COMMANDS = {
     "dataset": "dataset={name} model=mlp inference=mean_field_vi inference.lr=0.01 steps=500 'plugins=[{name}]'",
     "model": "dataset=diabetes model={name} inference=nuts steps=60 inference.warmup=30 inference.chains=4 'plugins=[{name}]'",

@@ -32,7 +32,7 @@ from runner.disk.yaml_comments import YamlKey, read_file
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError
 
-Candidate = tuple[str, str]  # what to insert, and what it means
+Candidate = tuple[str, str]  # text to insert, and its meaning
 
 LAUNCHERS = {
     "joblib": "hydra_joblib_launcher",
@@ -170,7 +170,8 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
         return [(f"[{name}]", path) for name, path in modules(words)]
     before, dot, last = plain.rpartition(".")
     role, names = _at(before.split("."), words) if dot else ("", [""])
-    # Of the component chosen, or, before one is, of the first that has such a key and says its values.
+    # From the chosen component, or, before one is chosen, from the first with such a key and listed
+    # values.
     reachable = names if role or not dot else []
     first: list[Candidate] | None = None
     for name in reachable:

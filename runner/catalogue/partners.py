@@ -71,7 +71,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     return bool(shared) and (attacker is None or dataset is not None)
 
 
-# Roles whose components are shown beside one of a role: the others fit it by way of these.
+# Roles of the components shown with a component of one role: the others fit it through these.
 _PARTNER_ROLES = {
     "dataset": ("model",),
     "model": ("dataset", "inference"),

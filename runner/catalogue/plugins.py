@@ -30,7 +30,7 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
         module = module_name(entry, key)
         from components.contracts.plugins.process_settings import preserve_settings
 
-        # imports pydantic: plug-ins alone pay for it
+        # imports pydantic: only plug-ins pay for it
         from components.contracts.user_code import trap_process_exit
 
         try:
@@ -40,7 +40,7 @@ def import_plugins(modules: Iterable[object], key: str = "plugins") -> None:
             raise
         except (
             BaseException
-        ) as error:  # SystemExit too: a script that was meant to be run, not imported
+        ) as error:  # SystemExit too: from a script that is meant to be run, not imported
             raise ConfigError(f"{key}: {_import_failure_cause(module, error)}") from None
 
 
@@ -78,7 +78,7 @@ def source_file(module: str) -> Path | None:
 
 def _import_failure_cause(module: str, error: BaseException) -> str:
     """Cause of a failed import of a module, in one line."""
-    # which imports pydantic, and nothing else asks for it here
+    # which imports pydantic; nothing else here needs it
     from components.contracts.user_code import is_user_file
 
     if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):

@@ -85,7 +85,7 @@ def number_lines(number: int) -> Iterator[None]:
                 stream.end()
 
 
-# On import: a sweep's jobs, in whatever process, import this module before they compose.
+# On import: a sweep's jobs, in any process, import this module before they compose.
 streams.install()
 
 patch_hydra_overrides()
@@ -97,10 +97,10 @@ guard.install()
 class Attempt:
     """How one job ended."""
 
-    code: int  # what its process exits with
+    code: int  # the exit code of its process
     value: float | list[float] | None = None  # its objective, or several
-    message: str = ""  # what went wrong
-    folder: Path | None = None  # where its record is, if it came so far
+    message: str = ""  # the error
+    folder: Path | None = None  # the folder of its record, if it has one
 
 
 def attempt(
@@ -113,7 +113,7 @@ def attempt(
     """
     try:
         resolved = resolve(cfg, experiment, explicit)
-        # its config, and with it its identity, stay those that it began with
+        # its config, and so its identity, stay as they were when it began
         if device is not None:
             settings = type(resolved.settings)(
                 **{**resolved.settings.model_dump(), "device": device}
@@ -148,7 +148,7 @@ def work(resolved: ResolvedConfig) -> Attempt:
     from runner.execution.signals import RunInterruptedError, RunPrunedError
 
     if first:
-        gc.freeze()  # what has been imported is no garbage
+        gc.freeze()  # imported objects are not garbage
     gc.enable()
     folder: Path | None = None
     try:
@@ -267,12 +267,12 @@ def main(cfg: DictConfig) -> float | list[float] | None:
     choices = hydra_config.runtime.choices
     is_parallel = (
         sweeping and choices.get("hydra/launcher") == "joblib"
-    )  # others write a log of each job, or name it themselves
+    )  # others log each job themselves, or name the log
     with number_lines(hydra_config.job.num) if is_parallel else nullcontext():
         if sweeping:
             printer.headline(title(hydra_config.job.num, overrides))
         outcome = attempt(cfg, choices.get("experiment"), explicit_keys(overrides))
-        if outcome.message and outcome.code == 0:  # a sweep gave it up, which is no failure
+        if outcome.message and outcome.code == 0:  # a sweep stopped it early, which is no failure
             printer.out.print(outcome.message)
         elif outcome.message:
             printer.complain(outcome.message)

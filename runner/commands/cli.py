@@ -89,15 +89,15 @@ def _threads(argv: list[str]) -> str:
 
 def run(argv: list[str]) -> int:
     """Composes with Hydra and runs; every mistake is one or two lines on stderr."""
-    # Thread pools read these when torch is imported, which has not happened yet.
+    # Thread pools read these when torch is imported, which is later.
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = _threads(argv)
     # it would look for them in every installed package
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Hydra then raises instead of printing, and the message is ours
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    # what is imported stays; looking through it again and again is a tenth of the time that
-    # importing takes
+    # imported objects stay; garbage collection over them again and again takes a tenth of the
+    # import time
     gc.disable()
     try:
         from runner.commands.app import run_once
@@ -191,7 +191,7 @@ def _show_warning(
 
 def main() -> None:
     """Entry point of the ``runner`` command."""
-    # Processes that this one starts, a launcher's too, find no module in the folder that happens to be the present one.
+    # Processes that this one starts, a launcher's too, import no module from the current folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     from runner.terminal import streams
 

@@ -22,7 +22,7 @@ SHARED = {
     "plugins.add_option": "plugins.py",
     "add_json": "arguments.py",
 }
-Option = tuple[str, str]  # --name, and what its help says
+Option = tuple[str, str]  # --name, and its help
 
 
 def _file(module: str) -> Path:
@@ -46,7 +46,7 @@ def _read(path: Path) -> Iterator[Option]:
             continue
         called = ast.unparse(node.func)
         if called in SHARED:
-            # the help, where the function is told it
+            # the help, if the function gets one
             description = _text(node.args[1]) if len(node.args) > 1 else ""
             yield from (
                 (name, description or meaning) for name, meaning in _read(ROOT / SHARED[called])

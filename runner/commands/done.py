@@ -25,7 +25,7 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[SignedConfig, dict[str,
     if settings.fresh or settings.plugins or settings.device != "cpu":
         return None
     folder = Path(settings.output_dir) / settings.experiment
-    # by name of the data that some run of the experiment has been on
+    # by name of the data of some run of the experiment
     signatures: dict[str, str] = {}
     for other in folder.glob("*/run.json"):
         data = (read(other.parent) or {}).get("data")

@@ -11,8 +11,8 @@ from components.registry import CHOSEN
 from runner.errors import nearest
 
 N_JOBS_KEY = "hydra.launcher.n_jobs"
-SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # of which a run has one each
-# Launchers and sweepers that are plug-ins of Hydra, and what brings them.
+SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # a run has one of each
+# Launchers and sweepers that are plug-ins of Hydra, and the packages that provide them.
 PLUGIN_INSTALL_COMMANDS = {"ray": "pip install -e '.[ray]'", "ray_aws": "pip install -e '.[ray]'"}
 
 

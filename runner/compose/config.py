@@ -39,7 +39,7 @@ class Job(SignedConfig):
     inference: Inference
     attacker: Attacker | None
     threat: Threat | None  # norm and sizes that an attacker is evaluated at
-    data_state: str | None  # what ``data`` depends on: see ``runner.compose.data_state``
+    data_state: str | None  # inputs of ``data``: see ``runner.compose.data_state``
 
     @property
     def is_vectorised(self) -> bool:

@@ -12,7 +12,7 @@ from components.contracts.keys import CHAINS, LEFT_OUT, THINNING
 from runner.compose.settings import Settings
 from runner.errors import ConfigError
 
-FEWEST = 4  # per chain, of which ESS and R̂ can be had
+FEWEST = 4  # per chain, needed for ESS and R̂
 
 
 def _burn_in_key(keys: Mapping[str, Any]) -> str | None:

@@ -60,7 +60,7 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
         if not isinstance(node, DictConfig) or part not in node:
             keys = [str(k) for k in node] if isinstance(node, DictConfig) else []
             if i == 0:
-                # groups, of which the config holds only those that were chosen
+                # the config holds only the groups that were chosen
                 keys += [*CHOSEN, "experiment"]
                 if inside := _similar_part_keys(
                     part, cfg, is_near_run_key=", did you mean " in nearest(part, keys)
@@ -139,7 +139,7 @@ def explain(error: Exception, argv: list[str]) -> str:
         )
     except ConfigError as wrong:
         return str(wrong)
-    except ValueError:  # Hydra's own, which nothing of ours explains
+    except ValueError:  # Hydra's own error, without an explanation of ours
         return first
 
 
@@ -234,9 +234,9 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
         and isinstance(cfg.get(role), DictConfig)
         and open_parts(cfg[role], role, keys)
     ):
-        return None  # of a part: checked where its class is known
+        return None  # key of a part: checked where its class is known
     complaint = _wrong_key(key, cfg)
-    # the name of a part, of which keys may follow
+    # the name of a part; keys may follow
     if complaint is None and isinstance(override_values(override)[0], str):
         try:
             OmegaConf.update(cfg, key, override_values(override)[0])

@@ -40,7 +40,7 @@ from runner.errors import ConfigError, display_path
 SWEEPER_TARGET = (
     "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
 )
-PREFIX = "RUNNER_"  # of the variables of the environment that a config may read
+PREFIX = "RUNNER_"  # prefix of the environment variables that a config may read
 NONE = ("null", "none", "None", "")  # values that leave a role out
 HYDRA_PLACES = {  # as conf/config.yaml has them
     "hydra.sweep.dir": "${output_dir}/multirun/${now:%Y-%m-%d_%H-%M-%S}",
@@ -49,7 +49,7 @@ HYDRA_PLACES = {  # as conf/config.yaml has them
 }
 _ABSENT = object()
 
-# what was read, by file and the time of its last change
+# contents read, by file and the time of its last change
 _files: dict[tuple[str, str, int], ConfigResult] = {}
 
 _compose_by_hydra = ConfigLoaderImpl.load_configuration
@@ -159,7 +159,7 @@ def _compose(
         )
     words, left_out = extract_absent_roles(overrides)
     cfg = _compose_by_hydra(self, config_name, words, run_mode, **how)
-    for role in left_out & cfg.keys():  # of which an experiment has set keys
+    for role in left_out & cfg.keys():  # roles for which an experiment has set keys
         with open_dict(cfg):
             cfg.pop(role)
     refuse_foreign_code(cfg)

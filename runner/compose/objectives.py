@@ -145,7 +145,7 @@ def values(result: Mapping[str, Sequence[float]], objective: str | None) -> floa
         ConfigError: the run has no such metric.
     """
     requested = asked_for()
-    if not (result or requested or objective):  # a run of which nothing can be scored
+    if not (result or requested or objective):  # a run without scores
         return math.nan
     names = requested or [objective or next(iter(result))]
     for name in names:

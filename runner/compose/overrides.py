@@ -77,7 +77,7 @@ def open_parts(node: Any, role: str, keys: list[str]) -> bool:
             if len(keys) > 1
             else None
         )
-    except ConfigError:  # of a plug-in, which is not imported yet, or a mistake that is told later
+    except ConfigError:  # key of a plug-in, not imported yet, or a mistake that is reported later
         return False
     if inner is None or node.get(keys[0]) is None:
         return False
@@ -92,7 +92,7 @@ def open_parts(node: Any, role: str, keys: list[str]) -> bool:
         holder[key] = {"name": holder[key]}
     if not below or not isinstance(holder[key], DictConfig):
         return False
-    # Which keys it has is checked where its class is known, with the nearest that exists.
+    # Its keys are checked where its class is known, with the nearest existing key in the message.
     OmegaConf.set_struct(holder[key], False)
     open_parts(holder[key], inner, below)
     return True

@@ -40,12 +40,12 @@ class Known:
     """Facts about a component's class that are known without building it."""
 
     keys: frozenset[str]
-    holds: dict[str, str]  # of the keys, those that hold components: their role
-    shares: frozenset[str]  # keys whose values components inside it take over from it
-    imports: frozenset[str]  # keys that name code of somebody else, "module:function"
+    holds: dict[str, str]  # keys that hold components: their role
+    shares: frozenset[str]  # keys that components inside it inherit
+    imports: frozenset[str]  # keys that name a user's code, "module:function"
     reads: dict[str, str]  # keys that name a file -> the key that holds its checksum
-    integers: frozenset[str]  # keys whose numbers are integers
-    numbers: frozenset[str]  # keys that hold numbers and no text of the user's own
+    integers: frozenset[str]  # keys with integer values
+    numbers: frozenset[str]  # keys that hold numbers and no user text
 
 
 def known_keys(role: str, values: Any, where: str) -> Known:

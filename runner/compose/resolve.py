@@ -96,17 +96,17 @@ class ResolvedConfig:
     """A config in full, before its components are built and its data are named."""
 
     settings: Settings
-    config: dict[str, Any]  # with smoke overrides applied and parts in full: what the record holds
-    notes: list[str]  # what the user should know of how the config was understood
+    config: dict[str, Any]  # with smoke overrides applied and parts in full, as recorded
+    notes: list[str]  # notes for the user on how the config was read
     overrides: list[str] = field(
         default_factory=list, kw_only=True
-    )  # ``key=value`` as asked for: what runs are called by
+    )  # ``key=value`` as requested: the names of runs
     # keys set on the command line
     explicit: frozenset[str] = field(default=frozenset(), kw_only=True)
     given: dict[str, dict[str, Any]] = field(
         default_factory=dict, kw_only=True
     )  # keys of each role as composed, before
-    # those that its component does not know were left out
+    # keys unknown to its component were left out
 
     @property
     def choice(self) -> dict[str, str | None]:

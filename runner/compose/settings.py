@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
-MAX_NAME_BYTES = 255  # that the name of a file or a folder may have
-# What cannot change a number: paths, logging, and what only says what to do with a result.
+MAX_NAME_BYTES = 255  # characters that the name of a file or a folder may have
+# Keys that cannot change a number: paths, logging, and the handling of a result.
 UNSIGNED_KEYS = {
     "data_dir",
     "output_dir",
@@ -31,8 +31,8 @@ UNSIGNED_KEYS = {
     "keep_diff",
     "keep_predictions",
 }
-# Keys that came later, of components at any depth or, after its name and a dot, of one component alone, at the defaults that
-# mean what was done before there were any.
+# Keys added later, of components at any depth or, after a component's name and a dot, of this
+# component only. Their defaults here reproduce the behaviour before the keys existed.
 LEGACY_DEFAULTS: dict[str, Any] = {
     "precision": "full",
     "collapse": "none",

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from runner.errors import ConfigError, nearest
 
-LONGEST = 10**20  # of an integer that is told with all its digits
+LONGEST = 10**20  # largest integer reported with all its digits
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -31,7 +31,8 @@ def validate_model(
     except ValidationError as errors:
         names = [name for name in (build.model_fields if keys is None else keys) if name != "name"]
         complaints: dict[str, str] = {}
-        # A union complains once per member: the first line for each key is kept, of a number the one that is about numbers.
+        # A union complains once per member: the first line for each key is kept, for a number the
+        # line about numbers.
         for error in sorted(errors.errors(), key=_is_literal_error):
             key = str(error["loc"][0]) if error["loc"] else ""
             complaints.setdefault(
@@ -42,7 +43,7 @@ def validate_model(
 
 def format_yaml_value(value: Any) -> str:
     """A value as YAML has it, long ones cut."""
-    if isinstance(value, BaseModel):  # a part, which is built before what holds it
+    if isinstance(value, BaseModel):  # a part, which is built before its owner
         text = str(dict(value).get("name"))
     elif isinstance(value, list):
         text = f"[{', '.join(format_yaml_value(item) for item in value)}]"
@@ -77,7 +78,7 @@ def _is_literal_error(error: Mapping[str, Any]) -> bool:
 
 def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
     """One pydantic error as one line."""
-    # Members of a union are no keys: function-after[…], constrained-float, a class.
+    # Members of a union are not keys: function-after[…], constrained-float, a class.
     path = ".".join(
         str(p) for p in (where, *error["loc"]) if re.fullmatch(r"[^\W\d][\w.]*|\d+", str(p))
     )
@@ -107,7 +108,7 @@ def _complaint(where: str, error: Mapping[str, Any], known: list[str]) -> str:
             if isinstance(input_value, str) and "did you" in nearest(input_value, expected)
             else ""
         )
-    if kind == "value_error":  # "key: what is wrong; the mend", where a check looked at one key
+    if kind == "value_error":  # "key: what is wrong; how to fix it", from a check of one key
         message = str(context["error"])
         if not where:
             return message if message.startswith(path) else f"{path}: {message}"

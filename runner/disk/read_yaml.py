@@ -11,11 +11,7 @@ import yaml
 from runner.disk.yaml_limits import YamlLimitError
 from runner.errors import ConfigError, display_path
 
-YAML_READ_ERRORS = (
-    yaml.YAMLError,
-    UnicodeDecodeError,
-    OSError,
-)  # what reading a YAML file may raise
+YAML_READ_ERRORS = (yaml.YAMLError, UnicodeDecodeError, OSError)  # errors of reading a YAML file
 
 
 @contextmanager

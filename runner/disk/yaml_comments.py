@@ -20,7 +20,7 @@ class YamlKey:
     path: str
     text: str
     comment: str
-    nested: bool = False  # a mapping, whose own keys follow
+    nested: bool = False  # a mapping; its own keys follow
 
 
 def _comment(line: str) -> str:
@@ -37,7 +37,7 @@ class _Reader:
         """The comment that starts after a column of a line, and its own column (−1: none)."""
         rest = self.lines[line][column:] if line < len(self.lines) else ""
         start = rest.find("#")
-        # Between a value and its comment there is nothing but white space.
+        # Only white space is allowed between a value and its comment.
         if start < 0 or rest[:start].strip(" \t:,"):
             return "", -1
         return _comment(rest[start:]), column + start

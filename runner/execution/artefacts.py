@@ -56,7 +56,7 @@ def write_artefacts(
         (folder / "figures").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"figure {name}"):
             path = inside(folder / "figures", f"{name}.png", "figure")
-            # of an earlier run: it is not this one's, should this one fail
+            # from an earlier run: it must not stay if this one fails
             path.unlink(missing_ok=True)
             readable(figure).savefig(path, dpi=150)
     for name, table in tables.items():

@@ -41,7 +41,7 @@ class RowBlocks:
 
     def __init__(self) -> None:
         self.written: list[BlockFile] = []
-        # in all of them, of each trace by its place in the state
+        # in all of them, for each trace by its place in the state
         self.rows: Counter[str] = Counter()
 
     @property
@@ -61,7 +61,7 @@ class RowBlocks:
         }
         if sum(rows.nbytes for rows in rest.values()) < BLOCK_BYTES:
             return rest
-        # One entry: of several the order would be another each time, and with it the checksum.
+        # One entry: the order of several would vary, and with it the checksum.
         content = save(rest, {"before": json.dumps(self.newest)})
         write_bytes(folder / name, content)
         self._add(BlockFile(name, hashlib.sha256(content).hexdigest()), rest)

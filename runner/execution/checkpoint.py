@@ -28,7 +28,7 @@ from runner.execution.blocks import PREFIX, BlockFile, RowBlocks
 
 KEPT = 2
 CPU = torch.device("cpu")
-# all that one without a checksum has
+# all that a checkpoint without a checksum has
 LEGACY_SIDECAR_KEYS = {"step", "replicate", "seconds", "signature", "sha256", "skeleton"}
 
 
@@ -79,7 +79,7 @@ def unpack(
     accelerator, to ``device``."""
     ((kind, content),) = skeleton.items()
     if kind == "r":
-        return Trace(tensors.get(content))  # not there: it had no row
+        return Trace(tensors.get(content))  # missing: it had no row
     if isinstance(template, Trace):
         return _trace(kind, content, tensors)
     if kind in "tg":
@@ -138,7 +138,7 @@ def _to_dataclass(
         fresh = vars(template)[name]
         if name in parts:
             values[name] = unpack(parts[name], tensors, fresh, device)
-        elif dataclasses.is_dataclass(fresh):  # what is a part of its own now lay among the others
+        elif dataclasses.is_dataclass(fresh):  # was once stored among the other fields
             values[name] = _to_dataclass(parts, tensors, fresh, device)
     return dataclasses.replace(template, **values)
 
@@ -250,9 +250,10 @@ def _read(sidecar: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         if hashlib.sha256(file.read_bytes()).hexdigest() != facts["sha256"]:
             raise ValueError("its checksum is not the one written with it")
         with safe_open(file, "pt") as opened:
-            # Cloned: tensors read in place lie at any address, and BLAS rounds differently where memory is not aligned.
+            # Cloned: tensors read in place have any address, and BLAS rounds differently for
+            # unaligned memory.
             tensors = {key: opened.get_tensor(key).clone() for key in opened.keys()}  # noqa: SIM118 (not a dict)
-        newest = facts.get("block")  # records of before have none
+        newest = facts.get("block")  # earlier records have none
         facts["blocks"], earlier = RowBlocks.read(
             sidecar.parent, BlockFile(*newest) if newest else None
         )

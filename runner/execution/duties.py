@@ -29,7 +29,7 @@ from runner.record.record import Record
 from runner.terminal import printer
 from runner.tracking.handover import Handover
 
-# seconds between looks that what is new is there for MLflow, and that somebody pushes it
+# seconds between checks that new records await MLflow, and that a process pushes them
 PUSH_INTERVAL_SECONDS = 30.0
 
 
@@ -47,9 +47,9 @@ class ReplicateContext:
     received: ReceivedSignals
     watch: Watch
     total: int  # steps of a replicate
-    before: float  # seconds that it took until it was stopped the last time
-    blocks: RowBlocks  # of draws, that are on disk
-    # what checks will ask of the recorded steps
+    before: float  # seconds that it took before it was last stopped
+    blocks: RowBlocks  # draws on disk
+    # recorded steps that checks will need
     trace: list[tuple[int, Scores]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -111,7 +111,7 @@ def evaluate(course: ReplicateContext, every: int) -> StepCallback:
     def evaluate_now(step: Step) -> None:
         if step.number % every or step.last:
             return
-        # few draws are no news before the end
+        # few draws are not reported before the end
         with course.announcements.show_new_warnings(shortfalls=False):
             posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
@@ -165,7 +165,7 @@ def save_checkpoints(
     going: Future[None] | None = None
 
     def write(taken: checkpoint.StateCopy) -> None:
-        # first: a run that goes on from here does not write the lines before it again
+        # first: a resumed run does not write the earlier lines again
         record.sync()
         checkpoint.save_checkpoint(record.folder / "checkpoints", taken, course.blocks)
 

@@ -75,14 +75,14 @@ class Run:
             printer.out.print(gather_note)
         self.alone = alone()
         self.handover = create_handover(self.settings, self.record.folder)
-        # A record says how its run began: one whose replicates came one after the other goes on so.
+        # A record stores how its run began: a run with replicates in sequence goes on in sequence.
         self.vectorised: bool = self.record.facts.get("vectorised", job.is_vectorised)
         self.loops = 1 if self.vectorised else self.settings.replicates
         self.announcements = Announcements()
         self.was_done = self.record.state == "done"
         if (
             self.record.facts.get("data_state") != job.data_state
-        ):  # the same data, otherwise found: the next time it shows
+        ):  # the same data, found elsewhere: the next run shows it
             self.record.save(data_state=job.data_state)
 
     # -- one replicate -------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Run:
                 state = inference.init(model, problem, rng)
         except (
             NumericalError
-        ) as error:  # nothing has diverged: where it starts was a mistake in what was asked for
+        ) as error:  # nothing has diverged: the start that was requested is invalid
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
         state, start, before, blocks = self._resume(state, rng)
         if replicate == 0:
@@ -204,7 +204,7 @@ class Run:
             state = train(steps(inference, problem, state, rng, start, total), active_duties, state)
         posterior = inference.posterior(state)
         with self.announcements.show_new_warnings(), received.interrupt_immediately(total):
-            from components.evaluation.assess import assess  # no step of training needs it
+            from components.evaluation.assess import assess  # only the evaluation needs it
             from components.evaluation.replayed import PosteriorProvenance
             from components.evaluation.run_checks import run_checks
 
@@ -293,7 +293,7 @@ class Run:
         """
         with capture_signals() if signals else nullcontext(ReceivedSignals()) as received:
             result = self._run_all_replicates(received)
-            if received:  # it came during the last writes: what started this run is to stop
+            if received:  # the signal came during the last writes: the caller of this run must stop
                 raise RunInterruptedError(received[0], None)
         return result
 
@@ -321,7 +321,7 @@ class Run:
                 if missing and self.alone in (None, replicate):
                     outcome = self.replicate(replicate, received, live)
                     self._keep(replicate, *outcome, before + time.monotonic() - began)
-                # it came while the replicate was written down
+                # the signal came while the replicate was written
                 if received and replicate < self.loops - 1:
                     raise RunInterruptedError(received[0], 0)
                 if self.watch.given_up is not None and replicate < self.loops - 1:
@@ -331,7 +331,7 @@ class Run:
             record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference, record.folder)
             ending = {"state": "done"}
-            shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # all of it is here
+            shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # the record is complete
         except RunInterruptedError as error:
             ending = {"state": "interrupted", "error": str(error)}
             raise
@@ -377,7 +377,7 @@ class Run:
                 self.handover.end()
         except OSError as error:  # a full disk must not hide what happened before
             printer.complain(str(disk_failure(error, self.record.folder)))
-        except LeaseLostError as error:  # what is written there is another process's
+        except LeaseLostError as error:  # another process owns the files there
             if ending.get("error") != str(error):
                 raise
         finally:

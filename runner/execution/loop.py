@@ -29,10 +29,10 @@ class Step(Generic[S]):
     """One step of training, done."""
 
     number: int  # the first is 1
-    state: S  # what the next step needs
+    state: S  # input of the next step
     info: Info
     last: bool
-    looked_at: bool = False  # its information was found to be finite
+    looked_at: bool = False  # its information has been checked to be finite
 
 
 StepCallback = Callable[[Step], None]

@@ -17,7 +17,7 @@ MALLOPT_DISABLED = -1
 HUGE_PAGE_BYTES = 2**21
 
 
-# How torch's allocators and numpy begin to say that there is no more.
+# Beginnings of the out-of-memory messages of torch's allocators and numpy.
 OUT_OF_MEMORY_MESSAGES = (
     "DefaultCPUAllocator",
     "CUDA out of memory",
@@ -62,7 +62,8 @@ def keep_freed_memory() -> None:
     malloc.restype = ctypes.c_void_p
     free.argtypes = [ctypes.c_void_p]
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    # Addresses only, no memory: a block that the heap has to grow for and then keeps, as nothing is trimmed.
+    # Only addresses, no memory: the heap grows once for this block and keeps it, as nothing is
+    # trimmed.
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     block = malloc(size)
     if block is None:

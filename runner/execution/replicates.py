@@ -22,7 +22,7 @@ from runner.record.outcomes import outcomes_file
 from runner.record.parts import alone, replicate_record_folder
 from runner.record.record import Record
 
-# replicates of the runs looked for; filters, games and chains, which have more, hold all at once
+# replicates of the runs looked for; filters, games and chains have more and hold all together
 MOST = 100
 Lines = dict[str, list[dict[str, Any]]]  # of metrics.jsonl, by replicate
 
@@ -92,7 +92,7 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
     others = [line for line in read_lines(record.folder) if str(line["replicate"]) not in recorded]
     write_lines(record.folder, sorted([*others, *added], key=lambda line: line["replicate"]))
     artefacts = facts.get("artefacts", []) if "0" in recorded else record.facts.get("artefacts", [])
-    if "0" in recorded:  # figures and tables are those of the first replicate
+    if "0" in recorded:  # figures and tables show the first replicate
         for name in ("figures", "tables", "references.bib", *artefacts):
             _copy(real_file(folder, name, "artefacts"), real_file(record.folder, name, "artefacts"))
     for r in recorded:

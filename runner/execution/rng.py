@@ -35,7 +35,7 @@ class Streams:
         self.seed = seed
         self.replicate = replicate
         self.device = torch.device(device)
-        # those of other replicates that are computed beside this one
+        # streams of other replicates that are computed together with this one
         self.beside: dict[int, Streams] = {}
         for name in STREAMS:
             where = "cpu" if name in ("data", "init") else self.device

@@ -38,7 +38,7 @@ class RunPrunedError(Exception):
 class ReceivedSignals(list[int]):
     """The signals noted so far; where nothing would be lost a signal need not wait."""
 
-    step: int | None = None  # of the checkpoint that holds all there is to lose, if there is one
+    step: int | None = None  # of the checkpoint with everything that could be lost, if there is one
 
     @contextmanager
     def interrupt_immediately(self, step: int) -> Iterator[None]:
@@ -69,7 +69,7 @@ def capture_signals() -> Iterator[ReceivedSignals]:
 
     try:
         before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: whoever runs us handles signals
+    except ValueError:  # not the main thread: the caller handles signals
         yield received
         return
     try:

@@ -33,13 +33,13 @@ TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 class Comparison:
     """Comparison of runs."""
 
-    settings: pd.DataFrame  # by key, a column for each run: those of the config that differ
-    # by fact likewise: state, data, time, and what else differs of code, versions and hardware
+    settings: pd.DataFrame  # by key, a column for each run: config keys that differ
+    # by fact likewise: state, data, time, and differences of code, versions and hardware
     facts: pd.DataFrame
     scores: pd.DataFrame  # by metric, columns (run, mean | se | n)
-    # of each metric and pair of runs whose replicates are paired: b − a, its SE, two-sided p
+    # of each metric and pair of runs with paired replicates: b − a, its SE, two-sided p
     tests: pd.DataFrame
-    notes: tuple[str, ...]  # what makes the scores not comparable as they stand
+    notes: tuple[str, ...]  # reasons why the scores are not comparable as they are
 
     def __repr__(self) -> str:
         parts = {"settings": self.settings, "scores": self.scores, "tests": self.tests}

@@ -30,7 +30,7 @@ class RestoredRun:
     model: object
     posterior: object
     rng: Streams
-    replicate: int  # whose they are, counted from 0; all of them where replicates are a dimension
+    replicate: int  # index of the replicate, from 0; all of them where replicates are a dimension
     step: int
 
     def one(self, replicate: int | None, variant: str | None) -> tuple[Problem, object, Streams]:

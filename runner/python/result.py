@@ -70,7 +70,7 @@ class Result:
     once."""
 
     record: Path  # its folder
-    was_done: bool  # it was recorded before it was asked for, and nothing was computed
+    was_done: bool  # it was recorded before this call, and nothing was computed
     # facts, settings and scores, as ``runner compare`` reads them
     compared: records.ComparedRecord = field(repr=False)
     _data_dir: str | None = field(default=None, repr=False)

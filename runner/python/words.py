@@ -15,7 +15,8 @@ from runner.compose.parts import component_defaults, known_keys
 from runner.disk.yaml_limits import YamlLimitError, check_values
 from runner.errors import ConfigError
 
-# What Hydra's grammar reads as a string without quotes, and not as a number or a word of its own.
+# Text that Hydra's grammar reads as a string without quotes, and not as a number or another kind of
+# word.
 _PLAIN_WORD_PATTERN = re.compile(
     r"(?!(?:true|false|null|nan|[+-]?inf)$)[A-Za-z_][\w.-]*", re.IGNORECASE
 )
@@ -133,6 +134,6 @@ def to_override(value: object, key: str) -> str:
 def _quote(text: str) -> str:
     if _PLAIN_WORD_PATTERN.fullmatch(text):
         return text
-    # a backslash counts before a quote alone
+    # a backslash counts only before a quote
     escaped = re.sub(r"(\\+)(?='|$)", r"\1\1", text).replace("'", "\\'")
     return f"'{escaped}'"

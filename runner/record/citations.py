@@ -15,7 +15,7 @@ from pathlib import Path
 from components import registry
 
 BIBLIOGRAPHY = Path(registry.__file__).parent / "references.bib"
-# LaTeX's accents, and the marks that Unicode puts behind a letter.
+# LaTeX's accents, and the combining marks that Unicode puts after a letter.
 COMBINING_ACCENTS = dict(
     zip("'`\"^~uvc", "\u0301\u0300\u0308\u0302\u0303\u0306\u030c\u0327", strict=True)
 )
@@ -45,7 +45,8 @@ class BibEntry:
             forms.append(
                 first if len(names) == 1 else rf"{', '.join(names[:-1])},? (?:and|&) {names[-1]}"
             )
-        # Not the last of other authors ("Titsias and Ruiz" is no work of Ruiz alone); "4 and Titsias" begins a citation.
+        # Not the last of other authors ("Titsias and Ruiz" is no work by Ruiz only); "4 and
+        # Titsias" begins a citation.
         lookbehind = r"(?<![^\W\d_] and )(?<![^\W\d_] & )"
         return re.compile(
             rf"{lookbehind}(?<![\w-])(?:{'|'.join(forms)}),? \(?(?:\d{{4}}[a-z]?, )*{self.year}(?!\d)"

@@ -49,7 +49,7 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
     """
     try:
         top, sha = _git("rev-parse", "--show-toplevel", "HEAD").split("\n")[:2]
-        # installed in a folder of somebody else's repository
+        # installed in a folder of another repository
         if not sha or Path(top) != ROOT.resolve():
             return {}
         diff = _git("diff", "HEAD", "--", *SOURCES)

@@ -32,7 +32,7 @@ REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
     "finished": dict,
     "result": dict,
 }
-OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # what some records have
+OPTIONAL_KEY_TYPES: dict[str, type | tuple[type, ...]] = {  # facts that only some records have
     "git": dict,
     "versions": dict,
     "hardware": dict,
@@ -71,7 +71,7 @@ def _is_valid(facts: Any) -> bool:
     ):
         return False
     if facts["state"] == "done" and not facts["finished"]:
-        return False  # no replicate came to its end
+        return False  # no replicate was completed
     if facts["state"] != "done" or not (facts.get("finished") and "vectorised" in facts):
         return True
     result = gather_scores(facts["finished"], facts["vectorised"])

@@ -32,10 +32,10 @@ from runner.errors import ConfigError, RunFailure
 
 NAME = ".lock"
 HEARTBEAT_SECONDS = 10.0
-# seconds: between touches, and without one after which a lease of another machine is void
+# seconds: between touches, and without a touch until a lease of another machine expires
 HEARTBEAT_TIMEOUT_SECONDS = 60.0
-POLL_SECONDS = 0.5  # seconds between looks at a lease of another machine that may be void soon
-RETRY_SECONDS = 0.01  # seconds before another try where somebody else was first
+POLL_SECONDS = 0.5  # seconds between checks of a lease of another machine that may expire soon
+RETRY_SECONDS = 0.01  # seconds before another try if another process was first
 _held_tokens: set[str] = set()  # tokens of the leases that this process holds
 
 
@@ -48,10 +48,10 @@ class LeaseHolder:
     """Who holds a lease."""
 
     host: str
-    place: str  # the machine since it was started, and the processes that are seen there
+    place: str  # the machine since its start, and the processes visible there
     process: int
-    start: str  # when the process began: numbers are used again
-    token: str  # of this lease alone
+    start: str  # start time of the process: process numbers are reused
+    token: str  # of this lease only
 
     @property
     def words(self) -> str:
@@ -94,7 +94,7 @@ def holder(path: Path) -> tuple[LeaseHolder, float] | None:
             return owner, os.fstat(file.fileno()).st_mtime
     except PermissionError:
         raise
-    except (OSError, ValueError, TypeError):  # ValueError: JSON, and a text in no encoding
+    except (OSError, ValueError, TypeError):  # ValueError: JSON, or a text that no encoding fits
         return None
 
 
@@ -205,8 +205,8 @@ def _create_lease(path: Path, mine: LeaseHolder) -> bool:
         try:
             os.link(temp_path, path)
         except FileExistsError:
-            return temp_path.stat().st_nlink == 2  # NFS: made, and the server's answer was lost
-        except OSError:  # a file system without links: its first writer is the one who made it
+            return temp_path.stat().st_nlink == 2  # NFS: created, and the server's answer was lost
+        except OSError:  # a file system without links: the first writer is the owner
             try:
                 with path.open("x", encoding="utf-8") as file:
                     file.write(json.dumps(asdict(mine)))
@@ -226,7 +226,7 @@ def _replace_lease(path: Path, old: str, mine: LeaseHolder) -> bool:
         claim_lease = holder(claim)
         if claim_lease is None or _is_lease_void(
             claim, *claim_lease
-        ):  # its maker was killed between two operations
+        ):  # its owner was killed between two operations
             claim.unlink(missing_ok=True)
         return False
     try:
@@ -252,7 +252,7 @@ def take_lease(folder: Path, signature: str) -> Lease:
     path = folder / NAME
     process = os.getpid()
     mine = LeaseHolder(platform.node(), place(), process, process_start(process), uuid.uuid4().hex)
-    # before it is seen in a file: another thread of ours would take it for one left behind
+    # before the file is visible: another thread of ours would treat it as abandoned
     _held_tokens.add(mine.token)
     try:
         return _finish_claim(path, mine, signature)
@@ -265,7 +265,7 @@ def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
     from runner.terminal import printer
 
     folder = path.parent
-    first: dict[str, float] = {}  # token -> when it had been touched, as we saw it first
+    first: dict[str, float] = {}  # token -> its last touch when we first saw it
     while True:
         lease = holder(path)
         if lease is None:
@@ -294,7 +294,7 @@ def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
         time.sleep(RETRY_SECONDS)
     for stale_path in folder.glob(
         f"{NAME}.*"
-    ):  # of processes that were killed between two operations
+    ):  # from processes that were killed between two operations
         with suppress(OSError):
             if clock(folder) - stale_path.stat().st_mtime > HEARTBEAT_TIMEOUT_SECONDS:
                 stale_path.unlink()

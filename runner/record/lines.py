@@ -76,7 +76,7 @@ def _text(line: Line) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
-# lines that wait to be encoded: one after the other it takes a fifth of what it does between steps
+# lines that wait to be encoded: encoding them one by one takes a fifth of the time between steps
 AT_ONCE = 64
 
 

@@ -26,7 +26,7 @@ class McNemar:
     that one.
     """
 
-    first: int  # right in the first alone
+    first: int  # right only in the first
     second: int
     p: float
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 PARTS = "parts"
-ALONE = "RUNNER_REPLICATE"  # the variable of the environment that makes a process one of them
+ALONE = "RUNNER_REPLICATE"  # the environment variable that marks a process as one of them
 
 
 def replicate_output_folder(folder: Path, replicate: int) -> Path:

@@ -14,8 +14,8 @@ from runner.disk.plain_file import read_plain
 from runner.record import facts, lines
 from runner.record.lines import read_lines
 
-# What every run may leave in its folder; other files there are its posterior's own.
-KEEP_MARKER_NAME = "keep"  # a user's own mark: `runner clean` leaves the run alone
+# Files that every run may leave in its folder; other files there belong to its posterior.
+KEEP_MARKER_NAME = "keep"  # a user's own mark: `runner clean` skips the run
 OURS = {
     KEEP_MARKER_NAME,
     "config.yaml",

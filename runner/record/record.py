@@ -41,7 +41,7 @@ from runner.record.rebuild import rebuilt, traces
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
-# What a folder that cannot be written answers; any other error has another cause.
+# Errors of a folder that cannot be written; any other error has another cause.
 _REFUSAL_ERRNOS = (
     errno.EACCES,
     errno.EPERM,
@@ -168,7 +168,7 @@ class Record:
             remove_orphans(job.folder)
             record._find(job)
             if record.state != "done":
-                # a record of before
+                # an earlier record
                 if record.facts.get("git") is not None and "code" not in record.facts:
                     record.facts["code"] = [{"replicate": 0, "step": 0, **record.code}]
                 record.facts |= {
@@ -206,7 +206,8 @@ class Record:
         if not traces(self.folder):
             return
         if job.settings.fresh or (old_facts is not None and is_complete):
-            # whoever is stopped in here does not leave half of what was before to be believed
+            # an interruption in here must not leave half of the earlier record as if it were
+            # complete
             self.save(clearing=True)
             for name in ("checkpoints", PARTS):
                 shutil.rmtree(self.folder / name, ignore_errors=True)

@@ -18,7 +18,7 @@ from runner.study.definition import CENTRES, StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
-EARLIER_SCORES_PREFIX = "of earlier scores: "  # before what is known of them
+EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse", "differs": "worse"}
 
 

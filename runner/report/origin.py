@@ -44,7 +44,7 @@ class Origin:
     cells: list[CellFacts] = field(default_factory=list)
     figures: dict[str, str] = field(default_factory=dict)  # file stem -> caption
     rows: dict[str, list[str]] = field(default_factory=dict)  # table -> rows that it shows
-    study: str = ""  # whose runs they are, where that is not the name of the file
+    study: str = ""  # study of the runs, if it differs from the name of the file
 
 
 def path_of(scores: Path) -> Path:

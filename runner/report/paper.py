@@ -75,7 +75,7 @@ SOFTWARE = {  # package: its entry in components/references.bib; the version goe
     "matplotlib": "hunter2007",
 }
 CAPTIONS = {"mean": "Mean and standard error", "median": "Median and interquartile range"}
-TESTS = ("wilcoxon1945", "holm1979")  # what reports themselves use
+TESTS = ("wilcoxon1945", "holm1979")  # packages that reports themselves use
 
 
 def latex(text: str) -> str:

@@ -47,7 +47,7 @@ class Cell:
     data: str = ""
     reason: str = ""  # why it is empty, or cannot be compared
     folders: list[Path] = field(default_factory=list)
-    earlier: int = 0  # of the values, those that a file of earlier scores gave
+    earlier: int = 0  # values that a file of earlier scores gave
     doubted: bool = False  # a run behind it failed checks
     number: PublishedNumber | None = None
     bold: bool = False
@@ -97,7 +97,7 @@ def step_times(folder: Path) -> dict[int, float]:
         if line["phase"] == "train":
             r = line["replicate"]
             step, seconds = last.get(r, (0, -1.0))
-            if step > 1 and line["step"] > step:  # the first step also pays for what is done once
+            if step > 1 and line["step"] > step:  # the first step also pays for one-time work
                 times.setdefault(r, []).append(
                     1000 * (line["time"] - seconds) / (line["step"] - step)
                 )
@@ -156,7 +156,7 @@ def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, 
             return {}
         steps = max((line["step"] for line in readable_lines(folder)), default=0)
         times = step_times(folder)
-        if facts.get("vectorised") and times:  # a step is one of all replicates
+        if facts.get("vectorised") and times:  # a step is shared by all replicates
             times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
         return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
     if _has_ended(facts):
@@ -224,7 +224,7 @@ def _cell(
     metric = _metric(table, row, column)
     reasons: dict[str, None] = {}
     smoke = False
-    n_requested = 0  # replicates asked for, of all runs of the cell that have begun
+    n_requested = 0  # replicates requested, over all runs of the cell that have begun
     for run in snapshot.runs if snapshot else []:
         if not _belongs(run, table, row.name, column):
             continue
@@ -254,22 +254,20 @@ def _cell(
             if not _has_ended(facts):
                 reasons[f"{len(run_scores)} of {facts['replicates']} replicates so far"] = None
     earlier_cell = earlier.get((table.name, row.name, column))
-    # scores on other data are of another cell
+    # scores on other data belong to another cell
     if earlier_cell is not None and cell.data in ("", earlier_cell.data):
         cell.earlier = len(earlier_cell.values.keys() - cell.values.keys())
         cell.values = earlier_cell.values | cell.values
         cell.data = earlier_cell.data
         cell.doubted = cell.doubted or (earlier_cell.doubted and cell.earlier > 0)
-    has_no_runs = not n_requested and not any(reasons)  # no run here has anything to say
+    has_no_runs = not n_requested and not any(reasons)  # no run here has a result
     if earlier_cell is not None and has_no_runs:
         cell.reason = earlier_cell.why
     elif not cell.values:
         cell.reason = "; ".join(r for r in reasons if r)
     elif smoke:
         cell.reason = "a smoke run"
-    elif (
-        len(cell.values) < n_requested
-    ):  # earlier scores may have completed what these runs have not
+    elif len(cell.values) < n_requested:  # earlier scores may complete the runs here
         cell.reason = "; ".join(r for r in reasons if "so far" in r)
     return cell
 

@@ -23,7 +23,7 @@ from runner.statistics.standard_error import mean_se
 
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
-MIN_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing could be told apart
+MIN_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing is significant
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PairedDifference:
     se: float | None
     n: int
     p_worse: float  # NaN with fewer than 5 pairs
-    # corrected for all that it was tested with; NaN as above, or not corrected yet
+    # corrected for all pairs tested with it; NaN as above, or not corrected yet
     p_holm: float = math.nan
 
     @property

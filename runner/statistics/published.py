@@ -52,8 +52,8 @@ class PublishedNumber:
     spread: float | None
     rounding: float
     in_se: float = 1.0  # standard errors in a unit of the spread
-    one_run: bool = False  # it is to be laid beside each of ours, not beside their mean
-    # of one run: how near to it our mean agrees, wherever the others lie
+    one_run: bool = False  # compare it with each of our runs, not with their mean
+    # for one run: the distance within which our mean agrees, for any values of the others
     within: float | None = None
 
     @classmethod
@@ -104,20 +104,20 @@ class Published(BaseModel):
     metric: str
     # of scores that have no direction of their own (components.metrics.names)
     better: ScoreDirection | None = None
-    # a result on data of another name is shown beside, never compared; several: a column each
+    # a result on data of another name is shown next to it, never compared; several: a column each
     data: str | list[str]
-    runs: PositiveInt | None  # that the means and the spreads are over; null: not said
-    spread: Spread | None  # what stands in parentheses; null: nothing does
-    rows: str = "model"  # what a row is of a run: a role, or a dotted key of the config
+    runs: PositiveInt | None  # number behind the means and the spreads; null: not stated
+    spread: Spread | None  # meaning of the number in parentheses; null: there is none
+    rows: str = "model"  # key of a run that identifies a row: a role, or a dotted key of the config
     # the same for a column; or {column as printed: metric of one run}
     columns: str | dict[str, str]
     protocol: str
     bold: str | None = None
     note: str | None = None
     within: PositiveFloat | None = (
-        None  # of numbers of one run: a difference of our mean that is none, in the metric's units
+        None  # for numbers of one run: a difference of our mean to ignore, in the metric's units
     )
-    not_comparable: str | None = None  # why no result of ours can be compared, whatever its data
+    not_comparable: str | None = None  # why no result of ours is comparable, on any data
     values: dict[str, dict[str, PublishedNumber]]  # row -> column -> number
 
     @field_validator("values", mode="before")

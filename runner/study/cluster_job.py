@@ -23,15 +23,14 @@ from runner.record.parts import replicate_record_folder
 from runner.study.job_pool import GRACE_SECONDS, STOPPED_EXIT_CODES, THREAD_VARIABLES
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
-POLL_SECONDS = 0.2  # seconds between looks at the process
-# seconds that a job which was killed from outside waits for the engine to say what is to become of
-# it
+POLL_SECONDS = 0.2  # seconds between checks of the process
+# seconds that a job killed from outside waits for the engine to decide its fate
 REQUEUE_SECONDS = 30.0
 PASSED_ENV_PREFIXES = (
     "RUNNER_",
     "MLFLOW_",
     "OPTUNA_",
-)  # variables of the study's process that a job gets, whatever the engine does
+)  # variables of the study's process that a job gets, with any engine
 
 
 def _facts(folder: str) -> dict[str, Any]:
@@ -46,7 +45,7 @@ class ClusterJob:
     name: str
     key: str  # signature, or signature-replicate
     run_folder: str  # of the run's record
-    folder: str  # of this job's: the same, or that of the replicate
+    folder: str  # of this job: the run's folder, or the replicate's
     replicate: int | None
     parts: list[str]  # folders of the records of all replicates, where each is a job
     log: str
@@ -59,7 +58,7 @@ class ClusterJob:
             return 0
         code = self._run(self.replicate, self.folder)
         if code == 0 and self.parts and all(_facts(part).get("finished") for part in self.parts):
-            return self._run(None, self.run_folder)  # whoever is last gathers
+            return self._run(None, self.run_folder)  # the last one gathers
         return code
 
     def _run(self, replicate: int | None, folder: str) -> int:
@@ -77,7 +76,8 @@ class ClusterJob:
         ]
         Path(self.log).parent.mkdir(parents=True, exist_ok=True)
         while True:
-            # By a job of before that has not noticed yet that it is over, or by somebody who started it by hand.
+            # By an earlier job that has not noticed yet that it is over, or by a user who started
+            # it by hand.
             while lease.is_leased(path):
                 time.sleep(POLL_SECONDS)
             with open(self.log, "ab") as log:
@@ -95,7 +95,7 @@ class ClusterJob:
                 if process.stdin is not None:
                     process.stdin.close()  # stops it, if it goes on
             if code == 2 and lease.is_leased(path):
-                continue  # somebody was a little faster
+                continue  # another process was slightly faster
             if (
                 code in STOPPED_EXIT_CODES
                 and not self.told

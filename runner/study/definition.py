@@ -44,7 +44,7 @@ from runner.study.figure_specs import (
 
 # metrics of predictions that two runs have kept
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})
-POOLED_KEY = "seed"  # a grid key whose runs are more replicates of the same cell
+POOLED_KEY = "seed"  # a grid key; its runs are more replicates of the same cell
 
 NOT_A_MAPPING_MESSAGE = "must hold keys and their values"
 WRONG = {  # by pydantic's type of a mistake
@@ -63,12 +63,12 @@ class Row(StrictModel):
     # row of the published table, where rows are not models: sgld_r, boston
     published_row: str | None = None
     preset: str  # as published | tuned: which settings
-    # of a run with several posteriors that of the row: its scores are metric/part
+    # for a run with several posteriors, the row's posterior: its scores are metric/part
     part: str | None = None
     experiment: str | None = None  # None: composed by hand from overrides
     overrides: list[str] = []
     grid: dict[str, list[Any]] | None = None  # in place of the study's
-    # grid key -> value -> overrides of those cells alone
+    # grid key -> value -> overrides of these cells only
     cells: dict[str, dict[Any, list[str]]] = {}
 
     @property
@@ -82,7 +82,7 @@ class Row(StrictModel):
         return self.published_row or self.model
 
 
-# what stands for a cell of a table
+# the statistic in a cell of a table
 CENTRES = {"mean": "mean(SE)", "median": "median(interquartile range)"}
 
 
@@ -97,14 +97,14 @@ class TableSpec(StrictModel):
     metric: str | None = None  # with a grid key: the metric of every cell
     published: str | None = None
     published_column: str | None = (
-        None  # with a grid key: the one column of the published table that all are laid beside
+        None  # with a grid key: the one column of the published table that all are compared with
     )
     rows: list[str] | None = None  # names of the rows shown; None: all
-    # row by whose scores all are divided, replicate by replicate: ratios are shown
+    # the row to divide all scores by, replicate by replicate: ratios are shown
     over: str | None = None
-    # of the replicates, and with it what stands in parentheses
+    # statistic over replicates; it decides the number in parentheses
     centre: Literal["mean", "median"] = "mean"
-    not_comparable: str | None = None  # why nothing here can be compared with what is printed
+    not_comparable: str | None = None  # why nothing here is comparable with the printed numbers
     digits: NonNegativeInt = 2
 
     @model_validator(mode="after")
@@ -153,7 +153,7 @@ class StudyDefinition(StrictModel):
 
     name: FileName
     description: str
-    replicates: PositiveInt | None = None  # of every run; None: what each experiment says
+    replicates: PositiveInt | None = None  # of every run; None: each experiment's own
     overrides: list[str] = []  # of every run
     grid: dict[str, list[Any]] = {}
     rows: Annotated[list[Row], Field(min_length=1)]
@@ -163,7 +163,7 @@ class StudyDefinition(StrictModel):
     spreads: list[SpreadSpec] = []
     ranks: list[RankSpec] = []
     reference: str | None = None  # row with which the others are compared, replicate by replicate
-    # row from whose predictions the metrics distance, distance_mean and distance_sd are taken
+    # reference row for the metrics distance, distance_mean and distance_sd
     gold: str | None = None
 
     @model_validator(mode="after")
@@ -279,7 +279,8 @@ class StudyDefinition(StrictModel):
                 v for row in self.rows for v in (row.grid or self.grid).get(table.columns, [])
             )
         )
-        # A row with a grid of its own may come first: numbers are put in order, words stay in that of the YAML.
+        # A row with a grid of its own may come first: numbers are sorted, words keep the order of
+        # the YAML.
         return [
             str(v)
             for v in (sorted(values) if all(isinstance(v, int | float) for v in values) else values)

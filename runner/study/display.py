@@ -41,7 +41,7 @@ def _column(run: FrozenRun) -> str:
     return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
 
 
-Words = Callable[[FrozenRun, str], str]  # of a run and its state, what is said of it
+Words = Callable[[FrozenRun, str], str]  # of a run and its state: its description
 
 
 def _state(_: FrozenRun, state: str) -> str:
@@ -134,7 +134,7 @@ class StudyDisplay:
             Live(self.progress, console=out, refresh_per_second=2) if out.is_terminal else None
         )
         self.drawn = 0.0
-        self.going: list[RunningProcess] = []  # when they were last looked at
+        self.going: list[RunningProcess] = []  # as of the last check
 
     def poll(self, going: list[RunningProcess]) -> None:
         """Draws the runs under way, twice a second."""
@@ -160,12 +160,13 @@ class StudyDisplay:
         """One line per run that ended, with the reason and the log of one that failed; ``stopped``:
         the study was."""
         now = state(self.snapshot, run)
-        # perhaps before it had a record, or could write one
+        # maybe before it had a record, or could write one
         if stopped and code in STOPPED_EXIT_CODES and now != "done":
             self.counts["interrupted"] += 1
             out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
             return
-        # A process that ended badly without a word in the record: a crash, or a refusal before it began.
+        # A process that ended badly without a line in the record: a crash, or a refusal before it
+        # began.
         late = now == "done" and code > 128  # a signal came during its last writes
         now = (
             now

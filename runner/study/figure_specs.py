@@ -68,7 +68,7 @@ class EvolutionSpec(StrictModel):
     name: FileName
     title: str
     metrics: list[str]
-    # seconds of training: what evaluations took is left out
+    # seconds of training, without the time of evaluations
     against: Literal["steps", "seconds"] = "steps"
     exact: dict[str, float] = {}  # metric -> its true value, where that is known
     cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
@@ -77,8 +77,8 @@ class EvolutionSpec(StrictModel):
     shows: Literal["replicates", "band"] = "replicates"
     words: dict[str, str] = {}  # metric -> how its axis is called
     label: str | None = None  # of the horizontal axis; None: iteration, or seconds of training
-    known: str = "exact"  # what the legend calls the values of ``exact``
-    # row that is taken from the others, replicate by replicate; without bands means are drawn
+    known: str = "exact"  # the legend's name for the values of ``exact``
+    # row that is subtracted from the others, replicate by replicate; without bands means are drawn
     less: str | None = None
 
     @model_validator(mode="after")
@@ -118,9 +118,9 @@ class RankSpec(StrictModel):
     name: FileName
     title: str
     table: str
-    # over what ranks are taken: columns are other data, say
+    # blocks of the ranks: columns are other data, for example
     blocks: Literal["columns", "replicates"] = "columns"
-    column: str | None = None  # whose replicates are ranked
+    column: str | None = None  # column with the ranked replicates
     test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
     # names of the rows ranked (label, or label and preset); None: all
     rows: list[str] | None = None

@@ -22,7 +22,7 @@ from runner.study.snapshot import FrozenRun, Snapshot
 
 STEPS = re.compile(r"^steps: (\d+)$", re.MULTILINE)
 ROLES = ("dataset", "model", "inference", "attacker")
-Kind = tuple[Any, ...]  # what runs that take alike have in common
+Kind = tuple[Any, ...]  # features shared by runs of equal cost
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Forecast:
         elapsed = time.monotonic() - going.started
         by_record = None if total is None else max(0.0, total - elapsed)
         if progress is not None and steps and 0 < progress.step <= steps:
-            # without the last evaluation, which records know of
+            # without the last evaluation, which records include
             each = progress.seconds * steps / progress.step
             remaining = each * (replicates - progress.replicate) - progress.seconds
             return max(remaining, by_record or 0.0), max(each * replicates, total or 0.0)

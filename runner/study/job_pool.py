@@ -71,11 +71,11 @@ class GpuSlots:
             self.taken[name] -= 1
 
 
-POLL_INTERVAL_SECONDS = 0.2  # seconds between looks at the processes
+POLL_INTERVAL_SECONDS = 0.2  # seconds between checks of the processes
 
 GRACE_SECONDS = 120.0  # seconds that stopped runs get to finish their step and write a checkpoint
 
-# Exit codes of a run that was asked to stop: by itself, by a signal before it could catch one, by a second Ctrl-C.
+# Exit codes of a run that was asked to stop: by itself, by an early signal, by a second Ctrl-C.
 STOPPED_EXIT_CODES = (
     128 + signal.SIGTERM,
     128 + signal.SIGINT,
@@ -95,13 +95,13 @@ class RunningProcess:
     process: subprocess.Popen[bytes] | DetachedRun
     started: float
     log: Path
-    gpu: dict[str, str] = field(default_factory=dict)  # the variable that shows it its GPU
+    gpu: dict[str, str] = field(default_factory=dict)  # the variable that assigns it its GPU
 
 
 def command(snapshot: Snapshot, run: FrozenRun) -> list[str]:
     """Command line that runs one run of a study."""
     snapshot_file = str(location(snapshot.name, snapshot.output_dir))
-    # -P: no module of the folder that happens to be the present one is imported in the place of another.
+    # -P: no module of the current folder is imported in place of another.
     return [sys.executable, "-P", "-m", "runner.study.one_run", snapshot_file, run.name]
 
 
@@ -161,7 +161,8 @@ class JobPool:
             **gpu,
         }
         with lock, log.open("ab") as file:
-            # A session of its own: Ctrl-C reaches this process alone, which then stops the others in order.
+            # A session of its own: Ctrl-C reaches only this process, which then stops the others in
+            # order.
             process = subprocess.Popen(
                 self.command(self.snapshot, run),
                 stdin=subprocess.DEVNULL,
@@ -191,7 +192,7 @@ class JobPool:
                 and isinstance(job.process, DetachedRun)
                 and not job.process.has_ended()
             ):
-                # it was stopped on its way: now it is ours to go on with
+                # it was stopped in between: this study continues it
                 self.waiting.append(job.run)
             else:
                 seconds = time.monotonic() - job.started

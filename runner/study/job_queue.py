@@ -25,7 +25,7 @@ from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot, location
 from runner.study.submitit_engine import ENDED
 
-POLL_INTERVAL_SECONDS = 0.5  # seconds between looks at the jobs
+POLL_INTERVAL_SECONDS = 0.5  # seconds between checks of the jobs
 FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
 
 
@@ -118,7 +118,7 @@ class JobQueue:
         self.on_poll = on_poll
         self.engine = engine(launcher, _folder(snapshot))
         self.stopped_by: int | None = None
-        self.left = 0  # jobs that go on without us
+        self.left = 0  # jobs that continue without this process
 
     def _note(self, signum: int, _frame: Any) -> None:
         self.stopped_by = self.stopped_by or signum

@@ -33,7 +33,7 @@ class Launcher:
     """Launcher chosen on the command line; ``engine`` None: processes of this machine."""
 
     engine: str | None = None
-    jobs: int | None = None  # at once, where the preset says so
+    jobs: int | None = None  # in parallel, where the preset says so
     by_replicate: bool = False
     keys: dict[str, Any] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)  # as given

@@ -67,7 +67,7 @@ class DetachedRun:
         try:
             pid, study = self.lock.read_text().split() if is_locked(self.lock) else ("", "")
             return None if alive(int(study)) else int(pid)
-        except (OSError, ValueError):  # the study died before it knew
+        except (OSError, ValueError):  # the study died before it recorded the state
             return None
 
     def _signal(self, signum: int) -> None:

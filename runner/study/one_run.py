@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     study = snapshot.load(path.parent.name, path.parents[2])
     assert study is not None
     run = next(r for r in study.runs if r.name == argv[1])
-    # Where things lie may have changed since (another folder, another machine); what is computed has not.
+    # Paths may have changed since (another folder, another machine); the computation has not.
     cfg = OmegaConf.create({**run.config, "output_dir": str(study.output_dir)})
     cfg.pop("experiment")
     try:

@@ -81,7 +81,7 @@ class RayEngine:
                 raise ConfigError(
                     f"hydra.launcher.ray.init.address={where}: {str(error).splitlines()[0]}"
                 ) from None
-        # As often as nodes die: a run goes on from its checkpoint.
+        # As often as nodes die: each time a run resumes from its checkpoint.
         task = ray.remote(**{"num_cpus": 1, "max_retries": -1} | self.remote)(_run_worker)
         return [RayTask(task.options(name=job.name).remote(job)) for job in jobs]
 

@@ -32,8 +32,8 @@ from runner.study.figure_specs import EvolutionSpec, FigureSpec, SpreadSpec
 
 TIMING_METRICS = frozenset(
     {"milliseconds_per_step"}
-)  # what reports read from the record of any run
-ESS_RATE = "ess_per_second"  # what they read of runs that have an ess
+)  # keys that reports read from the record of any run
+ESS_RATE = "ess_per_second"  # keys that they read of runs with an ess
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _freeze_run(
             cfg.plugins = [*named, *(m for m in plugins if m not in named)]
         job = prepare(cfg, experiment or name, explicit)
     except (HydraException, OmegaConfBaseException) as error:
-        if str(error) not in told:  # to find out takes another composition
+        if str(error) not in told:  # finding out takes another composition
             told[str(error)] = explain(error, planned.overrides)
         return FrozenRun(*facts, refused=told[str(error)].splitlines()[0])
     except (ConfigError, DataUnavailableError) as error:

@@ -140,7 +140,7 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
             f"{len(refused)} of {len(snapshot.runs)} runs cannot be composed and are left out",
             "\n".join([*lines, *more, "Once they can be: --fresh."]),
         )
-    select_runs(snapshot, given.only)  # a misspelt --only costs nothing but the time to say so
+    select_runs(snapshot, given.only)  # a misspelt --only costs only the time to report it
     if not given.status:
         snapshots.save(snapshot)
         out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
@@ -201,7 +201,7 @@ def main(argv: list[str]) -> int:
     launcher, arguments.overrides = chosen_launcher(arguments.overrides)
     for word in arguments.overrides:
         key, _, value = word.lstrip("+").partition("=")
-        if key == "output_dir":  # of a run it is a key; here every run is told it
+        if key == "output_dir":  # a run has it as a key; here every run gets it
             raise ConfigError(
                 f"{word}: where a study records its runs is said by --output-dir {value}"
             )

@@ -29,7 +29,7 @@ ENDED = {
     "DEADLINE",
     "INTERRUPTED",
 }
-# A node that failed, or was wanted by others: Slurm puts the job back into its queue itself.
+# A node that failed, or was preempted: Slurm puts the job back into its queue itself.
 
 
 class QueuedJob:
@@ -44,7 +44,7 @@ class QueuedJob:
         """In the engine's words: PENDING, RUNNING, …"""
         if self.job.paths.result_pickle.exists():
             return "FINISHED"
-        if self.local and self.job._dominant_process is None:  # submitted by a command of before
+        if self.local and self.job._dominant_process is None:  # submitted by an earlier command
             return "RUNNING" if alive(int(self.id)) else "INTERRUPTED"
         words: str = (
             self.job.get_info(mode="force").get("jobState" if self.local else "State", "")
@@ -57,7 +57,7 @@ class QueuedJob:
         if self.job.paths.result_pickle.exists():
             try:
                 return int(self.job.result())
-            except Exception:  # submitit's words of what went wrong are in its log
+            except Exception:  # submitit's log has its own error message
                 return 1
         if self.local:
             return 1 if self.state() in ENDED else None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from components.contracts.problems import Kind, Target, Values
 
-# kinds of problems of which ``validation`` can hold rows out
+# kinds of problems where ``validation`` can hold rows out
 KINDS_WITH_TEST_ROWS = ("supervised", "unlabelled")
 MEND = "validation=0.2 searches on training rows held out instead"
 
@@ -31,7 +31,7 @@ class SearchProperties:
     kind: Kind
     labels: Target | None  # of a supervised problem
     values: Values | None  # of an unlabelled one
-    gives: frozenset[str]  # what the method's posteriors can be asked
+    gives: frozenset[str]  # capabilities of the method's posteriors
     validation: float | None
     scores: frozenset[str]  # names of all that such runs may have; empty: plug-ins may have others
 

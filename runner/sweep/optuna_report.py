@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-FEWEST = 4  # completed trials from which importance is told
+FEWEST = 4  # completed trials needed to report importance
 KEYS = 4  # in the contour: those that matter most
 HEIGHT = 440  # pixels
 
@@ -76,7 +76,8 @@ def figures(study: Study, shares: pd.DataFrame) -> Iterator[tuple[str, go.Figure
     elif len(names) == 3:
         yield "Pareto front", show.plot_pareto_front(study, target_names=names)
     for k, name in enumerate(names):
-        # Optuna's own reading of one objective follows its direction; a target of one's own is for several alone.
+        # Optuna's own reading of one objective follows its direction; a custom target is only for
+        # several.
         target = _value(k) if several(study) else None
         suffix = f": {name}" if several(study) else ""
         yield (

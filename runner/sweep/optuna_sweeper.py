@@ -72,9 +72,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
 
-MAX_USER_ERROR_TRIALS = (
-    3  # trials that all break on the user's own mistake before the sweep is given up
-)
+MAX_USER_ERROR_TRIALS = 3  # trials that all fail with the user's mistake before the sweep stops
 
 
 def register() -> None:
@@ -173,7 +171,7 @@ class OptunaSweeper(Sweeper):
         fixed: dict[str, str] = {}
         for override in parser.parse_overrides(words):
             key = override.get_key_element()
-            space.pop(key, None)  # the command line has the last word over params
+            space.pop(key, None)  # the command line takes precedence over params
             fixed.pop(key, None)
             if override.is_sweep_override():
                 space[key] = distribution(override)
@@ -204,7 +202,7 @@ class OptunaSweeper(Sweeper):
         mistake: ConfigError | None = None
         try:
             facts = search_facts(composed, overrides)
-        except ConfigError as error:  # of this trial; others may be none
+        except ConfigError as error:  # of this trial; others may have none
             facts = None
             mistake = error
         if not self.objectives:
@@ -246,7 +244,7 @@ class OptunaSweeper(Sweeper):
         if before != facts and all(
             t.state == TrialState.FAIL for t in study.get_trials(deepcopy=False)
         ):
-            # it holds failures alone: begun anew
+            # it holds only failures: start over
             optuna.delete_study(study_name=self.name, storage=store)
             return self._open(space, fixed)
         if before != facts:
@@ -337,7 +335,8 @@ class OptunaSweeper(Sweeper):
         try:
             returns = self.launcher.launch(jobs, initial_job_idx=batch[0][0])
         except Exception as error:
-            # A worker that dies takes its launcher with it: the others are launched again, alone, and resume.
+            # A worker that dies takes its launcher with it: the others are launched again, one by
+            # one, and resume.
             if len(batch) > 1:
                 for one in batch:
                     self._launch(study, [one], fixed)
@@ -346,7 +345,7 @@ class OptunaSweeper(Sweeper):
         stopped: BaseException | None = None
         study.sampler = sampler(
             "random", self.seed, 0, 1
-        )  # a grid's would stop a loop of Optuna's own, which there is not
+        )  # a grid's would stop a loop of Optuna's own, which does not exist here
         for (number, params), job in zip(batch, returns, strict=True):
             value = job._return_value
             if job.status == JobStatus.COMPLETED and (scores := _finite(value)):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SHOWN = 5  # scores on the terminal
 ROWS = 40  # rows on the terminal
 MAX_REASON_CHARACTERS = 300  # characters of why a job failed
-# tell no row from another
+# columns that do not distinguish rows
 OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")
 
 
@@ -40,9 +40,9 @@ OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir
 class SweepRow:
     """Jobs that differ only in the seed."""
 
-    overrides: dict[str, str]  # those that differ between rows
+    overrides: dict[str, str]  # keys that differ between rows
     jobs: list[JobOutcome]
-    scores: dict[str, list[float]]  # of all seeds and replicates that are done
+    scores: dict[str, list[float]]  # over all seeds and replicates that are done
 
     @property
     def seeds(self) -> str:

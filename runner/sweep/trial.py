@@ -74,11 +74,11 @@ def report_to_trial(
         value = metrics.get(key)
         if (
             value is None
-        ):  # a burn-in gives no scores yet; a name that never comes is a mistake that the run's end tells
+        ):  # a burn-in gives no scores yet; the end of the run reports a name that never appears
             return
         store.set_trial_intermediate_value(trial_id, step, float(value))
         if (of is None or step < of) and study.pruner.prune(study, store.get_trial(trial_id)):
-            # how the sweeper knows, whatever the job returns
+            # tells the sweeper, independent of the job's return value
             store.set_trial_user_attr(trial_id, "pruned at", step)
             raise RunPrunedError(f"trial {number} of {name} at step {step}, {key} {value:.4g}")
 

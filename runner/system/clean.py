@@ -34,7 +34,7 @@ KINDS = {
     "checkpoints": "checkpoints of runs that are done",
     "workers": "workers of sweeps that were killed",
 }
-MLFLOW_ARTEFACT_FOLDER = "artefacts"  # MLflow's, which no command of ours writes piece by piece
+MLFLOW_ARTEFACT_FOLDER = "artefacts"  # MLflow's, which none of our commands writes piece by piece
 SHOWN = 12  # of each kind, on a terminal
 
 
@@ -75,7 +75,7 @@ def _find_leftovers_in_run(run: Path) -> Iterator[Leftover]:
         yield Leftover("smoke", run, run)
         return
     if facts is None and not traces(run):
-        list(run.iterdir())  # nothing of a run's, as far as this user may look
+        list(run.iterdir())  # nothing of a run, as far as this user may read
         yield Leftover("orphans", run, run)
         return
     yield from (Leftover("orphans", path, run) for path in orphans(run))

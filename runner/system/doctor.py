@@ -78,7 +78,8 @@ def store(output_dir: Path) -> Findings:
         mend = "move the file away; `runner sync` fills a new one from the records"
         yield Finding("problem", "mlflow", f"{masked_uri}: {error}", mend)
     except Exception as error:
-        # MLflow's clients raise requests', SQLAlchemy's and their own errors, and whatever it was is the finding.
+        # MLflow's clients raise requests', SQLAlchemy's and their own errors; any of them is the
+        # finding.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         yield Finding("warning", "mlflow", f"{origin}{masked_uri}: {mask_secrets(reason)}", later)
 

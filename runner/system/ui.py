@@ -24,7 +24,7 @@ PORT = 5000
 
 def command(uri: str, port: int, output_dir: Path) -> list[str]:
     """The MLflow server: one worker, this machine only."""
-    # where runs keep them, not ./mlartifacts of wherever one stands
+    # where runs keep them, not ./mlartifacts of the current folder
     artefacts = (output_dir / "mlartifacts").resolve()
     return [
         *(sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", uri),
@@ -54,7 +54,7 @@ def check(uri: str, port: int) -> None:
                 f"{wrong}; move it away, and runner sync fills a new one from the records"
             )
     with socket.socket() as probe:
-        # As servers do: a port that one has just left is free.
+        # As servers do: a port that was just released is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -67,7 +67,8 @@ def check(uri: str, port: int) -> None:
 def serve(words: Sequence[str]) -> int:
     """Runs the server until it ends or is told to stop; its own processes end with it."""
     environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}
-    # MLflow starts processes of its own, which would outlive it: they get a session that is ended as a whole.
+    # MLflow starts child processes, which would outlive it: they get a session that is ended as a
+    # whole.
     server = subprocess.Popen(words, env=environment, start_new_session=True)
     stopped = False
 

@@ -25,7 +25,7 @@ class OrphanedWorker:
     """A process of a sweep that outlived the sweep's own process."""
 
     process: int
-    start: str  # when it began: numbers are used again
+    start: str  # its start time: process numbers are reused
     sweep: Path
 
     def stop(self) -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-SPREADSHEET_TEXT_PREFIX = "'"  # what spreadsheets themselves put before a word that is none
+SPREADSHEET_TEXT_PREFIX = "'"  # spreadsheets put this before text that looks like a formula
 T = TypeVar("T")
 
 

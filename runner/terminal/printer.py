@@ -23,7 +23,7 @@ from runner.terminal.streams import is_terminal
 if TYPE_CHECKING:
     pass
 
-# columns of what is piped: it has no width of its own, and a line of it is never folded
+# columns of piped output: it has no width of its own, and its lines are never folded
 WIDEST = 10_000
 
 
@@ -57,7 +57,7 @@ out = PlainConsole(width=None if is_terminal(sys.stdout) else WIDEST)
 err = PlainConsole(stderr=True, soft_wrap=True)
 
 
-WIDE = 8  # columns that can be read beside each other
+WIDE = 8  # columns that are readable side by side
 
 
 def number(value: float) -> str:

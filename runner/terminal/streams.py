@@ -26,7 +26,7 @@ class FaultTolerantFile(io.FileIO):
     """A file descriptor; once it cannot be written to, what is written goes nowhere."""
 
     names_pipes: ClassVar[bool] = (
-        False  # True: a reader that goes away is worth a line too, as a run goes on without it
+        False  # True: a closed reader is worth a line too, as a run continues without it
     )
 
     def __init__(self, fd: int):
@@ -101,7 +101,7 @@ def install() -> None:
     It is called by a process started as a command, before any import that reads the
     streams. Streams replaced by a test or a notebook are left unchanged.
     """
-    # of those that are closed each takes its own number, before some other file takes it
+    # each closed one takes its own number, before some other file takes it
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)

@@ -34,10 +34,10 @@ from runner.record.facts import load_facts
 from runner.record.lines import read_lines
 from runner.statistics.standard_error import mean_se
 
-MAX_NAME_CHARACTERS = 120  # characters of what was overridden
+MAX_NAME_CHARACTERS = 120  # characters of the overrides
 MAX_VALUE_CHARACTERS = 500
 MAX_TAG_CHARACTERS = 5000  # characters that every server takes
-MAX_KEY_CHARACTERS = 230  # and what stands before it, of 250
+MAX_KEY_CHARACTERS = 230  # characters of 250; the rest is for the prefix
 TRUNCATION_SUFFIX = " … (cut: the record's {} has it whole)"
 Line = dict[str, Any]  # of metrics.jsonl
 

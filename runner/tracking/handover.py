@@ -26,9 +26,9 @@ from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 
 PATIENCE = 0.7  # seconds that the end of a run waits for the last push: with the rest, less than 1
 SERVER_TIMEOUT_SECONDS = (
-    5.0  # seconds after which a server that has not answered once is not waited for at all
+    5.0  # seconds after which a server without a single answer is no longer waited for
 )
-POLL_SECONDS = 0.02  # seconds between looks at how far it came
+POLL_SECONDS = 0.02  # seconds between checks of its progress
 LOCK = ".pusher"
 PUSHER_LOG_NAME = ".log"  # of the pusher, among the requests
 
@@ -54,12 +54,12 @@ class Handover:
             self._began = time.monotonic()
         try:
             self._mine = fault(tracking_uri(self.output_dir), busy_seconds=0.0)
-            # somebody writes, as the pusher does
+            # another process writes, as the pusher does
             if self._mine is not None and "locked" in self._mine:
                 self._mine = None
             self._request.hold()
             start_pusher(self.output_dir)
-        except OSError as error:  # the record will say what is wrong with the disk
+        except OSError as error:  # the record will report the disk's error
             self._mine = f"{self.output_dir}: {error.strerror or error}"
 
     def end(self) -> None:
@@ -149,13 +149,14 @@ def start_pusher(output_dir: Path) -> None:
         OSError: it cannot be started.
     """
     mine = _pusher_by_folder.get(output_dir)
-    if mine is not None and mine.poll() is None:  # it is at work, or about to be
+    if mine is not None and mine.poll() is None:  # it is working, or about to
         return
     if is_locked(queue(output_dir) / LOCK):
         return
     command = [sys.executable, "-P", "-m", "runner.tracking.pusher", str(output_dir.resolve())]
     with (queue(output_dir) / PUSHER_LOG_NAME).open("ab") as log:
-        # A session of its own: Ctrl-C is meant for the run.  -P: what lies in the present folder is no code of ours.
+        # A session of its own: Ctrl-C is meant for the run.  -P: files in the current folder are
+        # not our code.
         _pusher_by_folder[output_dir] = DetachedProcess(
             command,
             stdin=subprocess.DEVNULL,
@@ -180,4 +181,4 @@ def _environment() -> dict[str, str]:
 
 _pusher_by_folder: dict[
     Path, DetachedProcess
-] = {}  # by output folder; asked again, so that none is left a zombie
+] = {}  # by output folder; polled again, so that no zombie remains

@@ -24,23 +24,23 @@ class RunMarks:
     key: str = field(
         default_factory=lambda: uuid4().hex
     )  # a tag of the run, by which it is found when an answer was lost
-    asked: bool = False  # MLflow was told to make it
+    asked: bool = False  # MLflow was asked to create it
     run_id: str | None = None
     lines: dict[str, int] = field(default_factory=dict)  # phase -> last step
-    ended: str | None = None  # the end that is in: the state, and when
+    ended: str | None = None  # the end that has been pushed: the state, and when
 
 
 @dataclass
 class Marks(RunMarks):
     """Parts of a record that are already uploaded."""
 
-    counted: int = 0  # lines of metrics.jsonl that an earlier version pushed, which counted them
+    counted: int = 0  # number of lines of metrics.jsonl pushed by an earlier version
     params: bool = False
     tags: str | None = None  # digest
     inputs: bool = False
     files: dict[str, str] = field(default_factory=dict)  # name -> size and time
     replicates: dict[str, RunMarks] = field(default_factory=dict)  # runs below this one
-    trouble: str | None = None  # what kept the last push from MLflow
+    trouble: str | None = None  # the error that stopped the last push to MLflow
 
 
 class RecordReplacedError(Exception):

@@ -178,6 +178,6 @@ class Mirror:
 
 
 def _note(file: MarksFile, trouble: str | None) -> None:
-    if trouble is not None or file.here.trouble is not None:  # trouble is news each time
+    if trouble is not None or file.here.trouble is not None:  # every error is reported
         file.here.trouble = trouble
         file.save()

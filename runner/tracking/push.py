@@ -60,7 +60,7 @@ class Push:
         state = self._state(content)
         params = self._uploaded_params(self.file.here)
         marks = self.file.here
-        if marks.ended == state:  # in, as records of before say it
+        if marks.ended == state:  # in, as earlier records state it
             marks.ended = _end(content, state)
             self.file.save()
             return
@@ -104,11 +104,11 @@ class Push:
         if experiment is None:
             try:
                 return self.client.create_experiment(name, self.files_at, dict(EXPERIMENT_KIND_TAG))
-            except MlflowException:  # another process made it just now
+            except MlflowException:  # another process has just created it
                 experiment = self.client.get_experiment_by_name(name)
                 if experiment is None:
                     raise
-        for tag, kind in EXPERIMENT_KIND_TAG.items():  # one of before; what a user has chosen stays
+        for tag, kind in EXPERIMENT_KIND_TAG.items():  # an earlier one; the user's choice stays
             if tag not in experiment.tags:
                 self.client.set_experiment_tag(experiment.experiment_id, tag, kind)
         return experiment.experiment_id

@@ -30,10 +30,10 @@ from runner.tracking.store import one_at_a_time, tracking_uri
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-EVERY = 30.0  # seconds between pushes of a run that goes on
-POLL_SECONDS = 0.1  # seconds between looks at the folders
+EVERY = 30.0  # seconds between pushes of a running run
+POLL_SECONDS = 0.1  # seconds between checks of the folders
 IDLE_TIMEOUT_SECONDS = (
-    5.0  # seconds that it stays for a next run, which then need not import MLflow again
+    5.0  # seconds that it waits for a next run, which then need not import MLflow again
 )
 FIRST = 120.0
 LONGEST = 7680.0  # seconds between tries of a store that does not answer, doubled each time
@@ -106,7 +106,7 @@ class Pusher:
         """Pushes what is due; how many runs still ask for it."""
         asking = requests(self.output_dir)
         gone = {request for request in asking if is_released(request)}
-        # no run goes on: whatever is left is tried once, and then left
+        # no run goes on: try each remaining one once, then stop
         last = len(gone) == len(asking)
         for request in asking:
             folder = folder_of(request, self.output_dir)
@@ -121,7 +121,7 @@ class Pusher:
             tried = self._push(folder, entry)
             if request in gone and (tried or last):
                 clear(request)
-            if not tried and last:  # the others would wait as long, and in vain
+            if not tried and last:  # the others would wait as long, with the same result
                 for pending in asking:
                     clear(pending)
                 break
@@ -136,7 +136,7 @@ class Pusher:
         seen.pushed = self.clock()
         self.client = mirror.client
         if mirror.unreachable:
-            seen.facts = 0  # as if never seen: the next try pushes it
+            seen.facts = 0  # forget it: the next try pushes it
             self.backoff.record_failure()
             self.client = None
         elif mirror.trouble is None:
@@ -150,9 +150,9 @@ def main(argv: list[str]) -> int:
     with suppress(OSError):
         os.nice(PUSHER_NICENESS)
     pusher = Pusher(output_dir)
-    # looked at again without the lock: a run that came last saw it held, and started none
+    # check again without the lock: a run that came last saw it held, and started none
     while requests(output_dir):
-        # a run that looks whether somebody pushes holds it for a moment
+        # a run that checks for a pusher holds it for a moment
         lock = lock_with_retries(queue(output_dir) / LOCK)
         if lock is None:
             return 0
@@ -168,5 +168,5 @@ def main(argv: list[str]) -> int:
 
 if __name__ == "__main__":
     streams.install()
-    with suppress(FileNotFoundError):  # the output folder was taken away
+    with suppress(FileNotFoundError):  # the output folder was removed
         raise SystemExit(main(sys.argv[1:]))

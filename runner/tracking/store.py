@@ -23,11 +23,11 @@ from runner.disk.secrets import mask_secrets
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-# what records call the store of their own output folder, wherever that is moved
+# name of the store of a record's own output folder, at any location
 OWN = "sqlite:///mlflow.db"
 SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_LOGGING_LEVEL": "ERROR",  # its news of migrations would break into the display
+    "MLFLOW_LOGGING_LEVEL": "ERROR",  # its messages on migrations would break into the display
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     # it would try a server for minutes; the record on disk makes that pointless
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
@@ -119,7 +119,7 @@ def lock_file(
     Raises:
         BusyError: the time is over.
     """
-    from filelock import FileLock, Timeout  # a tenth of a second, and the pusher alone needs it
+    from filelock import FileLock, Timeout  # import takes 0.1 s; only the pusher needs it
 
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
@@ -178,7 +178,7 @@ def remove_stray_folders(uri: str) -> Iterator[None]:
         yield
     finally:
         for folder in strays:
-            with suppress(OSError):  # something lies in it: it was none
+            with suppress(OSError):  # it is not empty, so it is no store
                 folder.rmdir()
 
 

@@ -105,7 +105,7 @@ class APGD(TargetedAttack, Evasion):
         peak = x.new_full((len(x),), -torch.inf)
         is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         for climb, other in enumerate(other for other in others for _ in range(self.restarts)):
-            # for all rows: they do not depend on each other
+            # for all rows: they are independent
             start = NORMS[self.norm].start(x, eps, rng.attack)
             rows = (~is_broken).nonzero()[:, 0] if stop else torch.arange(len(x), device=x.device)
             if len(rows) == 0:
@@ -169,7 +169,7 @@ class APGD(TargetedAttack, Evasion):
         ended = x.clone()
         peak = x.new_zeros(len(x))
         is_broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-        rows = torch.arange(len(x), device=x.device)  # those still climbing
+        rows = torch.arange(len(x), device=x.device)  # rows still climbing
         here = ball.hold(x + start)
         loss, gradient, broken = look(here)
         eta = torch.full_like(loss, 2 * eps)

@@ -20,15 +20,16 @@ class GradientAscent(TargetedAttack):
     before: ClassVar[dict[str, Any]] = {"precision": "full"}
 
     norm: NormName  # ball of the perturbation: linf, l2 or l1
-    # What is lowered for the true class, and raised for a target: cross_entropy (log p(y|x)) | margin (between
-    # logits) | dlr (the margin over the spread of the three largest logits, Croce and Hein 2020: the gradient of a
-    # very confident network does not vanish in it).
+    # Quantity lowered for the true class, and raised for a target: cross_entropy (log p(y|x)) |
+    # margin (between logits) | dlr (the margin over the spread of the three largest logits, Croce
+    # and Hein 2020: the gradient of a very confident network does not vanish in it).
     criterion: Criterion
-    # of what draws of a Bayesian victim the gradient is: predictive (all), fresh_draws (a few new ones a step),
-    # single_draw
+    # draws of a Bayesian victim that the gradient uses: predictive (all), fresh_draws (a few new
+    # ones a step), single_draw
     expectation: Expectation
-    # in which gradients are computed, by a copy of the victim: full, its own; bfloat16, 8 binary digits, twice as fast on
-    # CPUs that multiply them.  Steps are added up, and success is judged, in full precision.
+    # precision of gradients, computed on a copy of the victim: full, its own; bfloat16, 8 binary
+    # digits, twice as fast on CPUs that multiply them.  Steps are added up, and success is judged,
+    # in full precision.
     precision: Precision
 
     def ascent(self) -> Ascent:
@@ -64,8 +65,8 @@ class Steps(BaseModel):
 
     steps: PositiveInt
     step_size: PositiveFloat
-    # leave an image where it is first misclassified (never where predictions are random); false goes on raising its
-    # loss
+    # keep an image at its first misclassification (never where predictions are random); false: keep
+    # raising its loss
     stop_when_broken: bool
 
     def relentless(self) -> Self:

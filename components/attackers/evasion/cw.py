@@ -101,7 +101,7 @@ class CarliniWagner(TargetedAttack, Evasion):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Adam from x at the prices c [B]: the shortest success (where one is), its length (else
         ∞), the last point."""
-        sign = 1.0 if self.target is None else -1.0  # of the margin that is to fall
+        sign = 1.0 if self.target is None else -1.0  # of the margin to lower
         w = _inverse(victim, x, self.shrink)
         m = torch.zeros_like(w)
         v = torch.zeros_like(w)
@@ -109,7 +109,7 @@ class CarliniWagner(TargetedAttack, Evasion):
         shortest = torch.full_like(c, torch.inf)
         last = x.clone()
         rows = torch.arange(len(x), device=x.device)
-        for step in range(1, self.steps + 2):  # the last pass only looks where the last step led
+        for step in range(1, self.steps + 2):  # the last pass only checks the last step
             x_adv, slope = _image(victim, w[rows])
             answer = victim.answer(x_adv, y[rows], generator, "margin")
             margin = sign * answer.objective

@@ -14,7 +14,7 @@ from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Victim
 from components.registry import register
 
-TINY = 1e-12  # a class whose score does not change with the input is never the nearest
+TINY = 1e-12  # a class with a score that is constant in the input is never the nearest
 
 
 @register("attacker", "deepfool")
@@ -75,7 +75,7 @@ class DeepFool(Evasion):
         label = y.clamp_min(0).unsqueeze(-1)  # [B, T, 1]
         g = f - f.gather(-1, label)
         w = slope - slope.gather(2, label.unsqueeze(-1).expand(-1, -1, -1, slope.shape[-1]))
-        power = scale(w)  # that of g and w cancels out, but squares of small entries would be 0
+        power = scale(w)  # scales of g and w cancel out, but squares of small entries would be 0
         w = w / power
         g = g / power.squeeze(-1)
         length = w.norm(dim=-1) if self.norm == "l2" else w.abs().sum(-1)  # ‖w‖_q [B, T, C]

@@ -81,7 +81,7 @@ class FAB(Evasion):
             others = next_classes(victim.answers(x, generator), y, self.n_targets)
         for restart in range(self.restarts):
             for other in others:
-                # for all rows: none depends on another
+                # for all rows: they are independent
                 start = NORMS[self.norm].start(x, 1.0, generator)
                 rows = (length > (0 if eps == float("inf") else eps)).nonzero()[:, 0]
                 if len(rows) == 0:

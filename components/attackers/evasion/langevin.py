@@ -56,11 +56,11 @@ def langevin(
     x_adv = x.clone()
     victim = victim.soften()
     for t in range(int(steps.max()) if len(steps) else 0):
-        rows = (steps > t).nonzero()[:, 0]  # those that are done drop out
+        rows = (steps > t).nonzero()[:, 0]  # rows that are done drop out
         here = x_adv[rows]
         eps = step_size[rows]
         if temperature > 0:
-            # Noise for all rows: what a row is given does not depend on how long the others go on.
+            # Noise for all rows: a row's noise does not depend on how long the others go on.
             noise = gaussian(x, generator)
         rule: Criterion = "cross_entropy" if margin is None else "margin"
         gradient = victim.input_gradient(

@@ -33,7 +33,7 @@ class Ascent:
     restarts: int = 1
     momentum: float = 0.0
     target: Target = None  # class that an attack wants to be predicted; None: any but the true one
-    # what is lowered for the true class, or raised for the target
+    # quantity lowered for the true class, or raised for the target
     criterion: Criterion = "cross_entropy"
     stop_when_broken: bool = True
     # of gradients; whether a row is broken is judged in full precision
@@ -61,7 +61,7 @@ def ascend(
         warnings.warn(QuestionableConfigWarning(SLOW), stacklevel=1)
     victim = victim.round_gradient(how.precision).soften()
     labels = y if how.target is None else torch.where(y >= 0, how.target, y)
-    if how.restarts == 1:  # there is nothing to compare with
+    if how.restarts == 1:  # there is no value to compare with
         return _climb(victim, x, labels, generator, eps, how)[0]
     best = x.clone()
     loss = x.new_full((len(x),), -torch.inf)
@@ -104,7 +104,7 @@ def _climb(
     ended = torch.empty_like(x)
     loss = x.new_zeros(len(x))
     broken = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    # those still climbing: where they are, may go, and what they know
+    # rows still climbing: their state and limits
     rows = torch.arange(len(x), device=x.device)
     here = victim.clip(start)
     labels = y
@@ -128,7 +128,7 @@ def _climb(
                 average = average[moving]
                 if len(rows) == 0:
                     return ended, loss, broken
-        else:  # nobody asks on the way
+        else:  # unused on the way
             gradient = victim.input_gradient(here, labels, generator, how.criterion)
         if how.momentum > 0:
             gradient = gradient / scale(gradient)
@@ -136,10 +136,10 @@ def _climb(
                 1, keepdim=True
             ).clamp_min(1.0)
             gradient = average
-        # The directions are odd: the way up is that of the gradient, or the opposite one.
+        # The directions are odd: the way up is along the gradient, or the opposite one.
         here = where.hold(here.add_(norm.steepest(gradient), alpha=towards * how.step_size * eps))
     ended[rows] = here
-    if how.restarts > 1:  # only then is there anything to compare the end of this climb with
+    if how.restarts > 1:  # only then is there a value to compare the end of this climb with
         with torch.no_grad():
             predictive = victim.answers(here, generator)
             loss[rows] = towards * RANKS[how.criterion](predictive, labels)

@@ -39,7 +39,7 @@ class RandomNoise(Evasion):
         x_adv = x.clone()
         pending = torch.arange(len(x), device=x.device)
         for repeat in range(self.repeats):
-            # Noise for all rows: what a row is given does not depend on which others are broken already.
+            # Noise for all rows: a row's noise does not depend on which others are broken already.
             delta = NORMS[self.norm].start(x, eps, rng.attack)
             x_adv[pending] = victim.clip(x[pending] + delta[pending])
             if repeat + 1 < self.repeats:

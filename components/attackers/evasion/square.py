@@ -15,7 +15,7 @@ from components.contracts.streams import Rng
 from components.contracts.victim import NormName, Victim
 from components.registry import register
 
-# of 10,000 queries: where the squares' area halves
+# steps, of 10,000 queries, at which the squares' area halves
 HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 
 
@@ -53,9 +53,9 @@ class Square(TargetedAttack, Evasion):
 
         stripes = signs(len(x), channels, 1, width).expand(-1, -1, height, -1).flatten(1)
         best = x.clone()
-        value = self._margin(victim, x, labels, g)  # a query too: what is broken stays as it is
+        value = self._margin(victim, x, labels, g)  # a query too: a broken row stays as it is
         rows = (value >= 0).nonzero()[:, 0]
-        value[rows] = torch.inf  # the stripes are where the search starts, better or not
+        value[rows] = torch.inf  # the search starts at the stripes, better or not
         down = torch.arange(height, device=x.device)[:, None]
         across = torch.arange(width, device=x.device)
         for query in range(self.queries - 1):
@@ -65,7 +65,8 @@ class Square(TargetedAttack, Evasion):
                 candidate = victim.clip((x + eps * stripes)[rows])
             else:
                 h, w = _window(self.p * 0.5 ** _count_halvings(query, self.queries), height, width)
-                # Places for all rows: what a row is given does not depend on which others are broken already.
+                # Places for all rows: a row's places do not depend on which others are broken
+                # already.
                 top = torch.randint(height - h + 1, (len(x), 1, 1), generator=g, device=x.device)[
                     rows
                 ]

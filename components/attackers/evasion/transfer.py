@@ -41,7 +41,7 @@ class Transfer(Evasion):
 
     domain: ClassVar[Domain | None] = None
     knowledge: ClassVar[Knowledge] = "grey box"
-    # keys that the attack takes over from here
+    # keys that the attack inherits from here
     shares: ClassVar[frozenset[str]] = frozenset({"eps"})
 
     attack: Evasion

@@ -34,7 +34,7 @@ class WorstCase(Evasion):
     """
 
     domain: ClassVar[Domain | None] = None
-    # keys that members take over from here
+    # keys that members inherit from here
     shares: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})
     one_threat: ClassVar[bool] = True
 

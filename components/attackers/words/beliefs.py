@@ -34,7 +34,7 @@ def random_beliefs(log_odds: Tensor, share: float, n: int, generator: torch.Gene
     if share == 0:
         return log_odds.expand(n, *log_odds.shape)
     first, second = beta_parameters(log_odds, share)
-    # No Gamma of δ ≥ 1 is so small that its logarithm were lost.
+    # For δ ≥ 1 no Gamma variate is so small that its logarithm is lost.
     g1, g2 = (
         torch._standard_gamma(d.expand(n, *d.shape), generator=generator) for d in (first, second)
     )

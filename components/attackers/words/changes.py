@@ -18,7 +18,7 @@ from components.contracts.predictive import Categorical
 from components.contracts.victim import Against, Direction, Victim
 
 MALICIOUS = 1
-CHUNK = 1 << 16  # mails that a victim judges at once
+CHUNK = 1 << 16  # mails that a victim judges together
 
 
 @functools.lru_cache(maxsize=8)
@@ -128,7 +128,7 @@ def random_changes(
     order = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=generator.device).to(
         x.device
     )
-    order = order if direction == "flip" else order + 2 * x  # words that are there come last
+    order = order if direction == "flip" else order + 2 * x  # present words come last
     words = order.argsort(1)[:, : min(most, x.shape[1])]
     other = x.scatter(1, words, 1 - x.gather(1, words) if direction == "flip" else 1.0)
     return torch.where(malicious(y)[:, None], other, x)

@@ -46,12 +46,12 @@ def cheapest(gain: np.ndarray, gap: float, cost: np.ndarray, most: int) -> np.nd
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3.
     """
-    # half a second, which no other attack needs
+    # half a second, needed only by this attack
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     allowed = np.isfinite(cost)
     if np.sort(np.where(allowed, gain, 0).clip(0))[::-1][:most].sum() < gap:
-        return None  # the largest gains together do not do
+        return None  # the sum of the largest gains is not enough
     result = milp(
         np.where(allowed, cost, 0.0),
         integrality=np.ones(len(gain)),

@@ -22,9 +22,10 @@ class WordSearch(BaseModel):
 
     direction: ClassVar[Direction]
 
-    # up to so many words every set is tried (1,486 sets of 54 words at 2, 26,290 at 3), beyond greedily; >= 0
+    # up to this many words every set is tried (1,486 sets of 54 words at 2, 26,290 at 3), beyond
+    # greedily; >= 0
     exact: NonNegativeInt
-    # whose p(y|x) the attack lowers: defended | undefended (that of the classifier under a defence such as acra)
+    # p(y|x) to lower: defended | undefended (the classifier under a defence such as acra)
     against: Against
 
     def measure(self) -> Direction:

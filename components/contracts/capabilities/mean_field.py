@@ -12,7 +12,7 @@ from torch import Tensor
 
 Shown = TypeVar("Shown", contravariant=True)  # the rows that a model reads: Batch, Rows
 
-# Parameters of the factors of q by name, each [S, …]: S starts, which know nothing of each other
+# Parameters of the factors of q by name, each [S, …]: S independent starts
 Factors = dict[str, Tensor]
 
 
@@ -30,11 +30,13 @@ class ClosedFormAscent(Protocol[Shown]):
     # Every factor once, in a fixed order, each at its optimum given the others: the objective of no start falls
     def cycle(self, factors: Factors, batch: Shown) -> Factors: ...
 
-    # E_q[log p(x, z, θ) − log q(z, θ)] [S] in nats, every constant in it: a lower bound on log p(x).  Of point masses the
-    # log posterior (or likelihood) of their place, which is what is left of it
+    # E_q[log p(x, z, θ) − log q(z, θ)] [S] in nats, with every constant: a lower bound on log
+    # p(x).  For point masses the log posterior (or likelihood) at their location, which is the
+    # remaining term
     def objective(self, factors: Factors, batch: Shown) -> Tensor: ...
 
-    # θ ~ q of the first start in the flat coordinates of the model's log joint [n, P]; of point masses n times the place
+    # θ ~ q of the first start in the flat coordinates of the model's log joint [n, P]; for point
+    # masses n copies of the point
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor: ...
 
 

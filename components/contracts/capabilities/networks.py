@@ -64,7 +64,7 @@ class BatchNormalised(Protocol):
 
     def gather(
         self, batches: Sequence[Tensor]
-    ) -> None: ...  # anew: their means over batches x [B, D], weights as they are
+    ) -> None: ...  # recompute: their means over batches x [B, D], weights unchanged
 
 
 @runtime_checkable
@@ -78,7 +78,7 @@ class WeightSpace(Protocol):
     def prior_std(self) -> Tensor: ...  # [P]; where it is learned, gradients pass through it
 
     @property
-    # True: convolutions, of which noise on pre-activations knows nothing
+    # True: convolutions, where noise on pre-activations does not apply
     def shares_weights(self) -> bool: ...
 
     def hyperprior(self) -> Tensor: ...  # log prior of the parameters other than θ, []
@@ -96,7 +96,7 @@ class AffineLayers(WeightSpace, Protocol):
     # [..., P] -> (W [..., out, in], b [..., out])
     def layers(self, theta: Tensor) -> list[tuple[Tensor, Tensor]]: ...
 
-    # affine(l, h) stands for h W_lᵀ + b_l
+    # affine(l, h) computes h W_lᵀ + b_l
     def propagate(self, x: Tensor, affine: Affine) -> Tensor: ...
 
 

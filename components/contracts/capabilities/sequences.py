@@ -77,7 +77,7 @@ class GaussianNoise(Protocol):
     same scale can replace."""
 
     @property
-    # [dy, dy], or [R, dy, dy] where parameters are those of each replicate
+    # [dy, dy], or [R, dy, dy] where each replicate has its own parameters
     def Sigma(self) -> Tensor: ...
 
     def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
@@ -93,7 +93,7 @@ class GaussianInitialState(Protocol):
     def P0(self) -> Tensor: ...  # [dx, dx]
 
     @property
-    # [dx, dx], or [R, dx, dx] where parameters are those of each replicate
+    # [dx, dx], or [R, dx, dx] where each replicate has its own parameters
     def Q(self) -> Tensor: ...
 
     @property
@@ -126,7 +126,7 @@ class Parameterised(Protocol):
 
     def constrain(self, theta: Tensor) -> Tensor: ...  # the parameters themselves [K, P] -> [K, P]
 
-    # the model whose k-th replicate has parameters θ_k [K, P]
+    # the model with parameters θ_k in its k-th replicate [K, P]
     def at(self, theta: Tensor) -> StateSpace: ...
 
 

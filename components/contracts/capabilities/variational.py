@@ -13,7 +13,8 @@ from components.contracts.problems import Batch
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
 
-# u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) by each parameter in order; None: it matters to neither
+# u, v [S, B] -> Σ_sb (u_sb ∇log q(z_sb|x_b) + v_sb ∇log p(x_b, z_sb)) by each parameter in order;
+# None: neither depends on it
 PullBack = Callable[[Tensor, Tensor], list[Tensor | None]]
 
 
@@ -27,7 +28,7 @@ class Trainable(Protocol):
 
     def zero_grad(self, set_to_none: bool = True) -> None: ...
 
-    def train(self, mode: bool = True) -> Any: ...  # as it learns, or False: as it predicts
+    def train(self, mode: bool = True) -> Any: ...  # False: prediction mode
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -41,7 +42,7 @@ class Elbo(Trainable, Protocol):
 
     def draw_noise(
         self, batch: Batch, n_samples: int, generator: torch.Generator
-    ) -> Any: ...  # whatever ``elbo`` reads
+    ) -> Any: ...  # noise that ``elbo`` reads
 
     # "elbo", "log_likelihood", "kl": all []
     def elbo(self, batch: Batch, noise: Any) -> dict[str, Tensor]: ...
@@ -117,10 +118,10 @@ class Pathwise(Trainable, Protocol[Shown]):
     # [S, B, D]
     def draw_noise(self, batch: Shown, n_samples: int, generator: torch.Generator) -> Tensor: ...
 
-    # [S, B], without what ``kl`` holds
+    # [S, B], without the terms in ``kl``
     def elbo_rows(self, batch: Shown, noise: Tensor) -> Tensor: ...
 
-    def kl(self) -> Tensor: ...  # of what all rows share; 0 where they share nothing, []
+    def kl(self) -> Tensor: ...  # of the parts that all rows share; 0 where they share nothing, []
 
 
 @runtime_checkable
@@ -147,7 +148,7 @@ class LocationScale(NormalNoise[Shown], Protocol[Shown]):
 
     def rows_at(
         self, batch: Shown, theta: Tensor
-    ) -> Tensor: ...  # what of ``elbo_rows`` depends on θ [S, B, D]: [S, B]
+    ) -> Tensor: ...  # the part of ``elbo_rows`` that depends on θ [S, B, D]: [S, B]
 
 
 @runtime_checkable
@@ -212,7 +213,8 @@ class FactoredGuide(Trainable, Protocol[Shown]):
 
     def log_q_each(self, theta: Tensor) -> Tensor: ...  # log q_i(θ_si) [S, P]
 
-    # log p(x, θ) of the whole data set [S], and those of its terms that θ_i is in, as far as they are told apart [S, P]
+    # log p(x, θ) of the whole data set [S], and the sum of its terms with θ_i, as far as they are
+    # separable [S, P]
     def log_joint_each(self, batch: Shown, theta: Tensor) -> tuple[Tensor, Tensor]: ...
 
 

@@ -31,7 +31,7 @@ C = TypeVar("C", bound=type)
 PROBLEM = ("kind", "name", "replicates", "length", "batches", "score", "draw", "describe")
 Check = Callable[
     [Any, tuple[Any, ...], Any], str
-]  # component, arguments, what was returned -> what is wrong; "": nothing
+]  # component, arguments, returned value -> the error; "": none
 
 
 def is_own_error(error: BaseException) -> bool:

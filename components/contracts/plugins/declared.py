@@ -13,7 +13,7 @@ from components.contracts.user_code import format_code_location
 from components.errors import ConfigMismatchError
 from components.old_names import resolve_old_name
 
-# Methods that a class must have of its own, by the base that it derives from, and how each is written.
+# Methods that a class must define itself, by the base that it derives from, and their signatures.
 METHODS: dict[type, dict[str, str]] = {
     roles.Dataset: {"load": "load(self, rng, setting) -> Problem"},
     roles.Model: {"build": "build(self, problem, rng) -> built model"},

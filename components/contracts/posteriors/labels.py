@@ -58,7 +58,7 @@ class CastablePosterior(Predicts, Protocol):
     The copy takes inputs x in that format.
     """
 
-    # None: what it is made of has no such copy
+    # None: its inputs have no such copy
     def in_format(self, dtype: torch.dtype) -> Predicts | None: ...
 
 
@@ -173,7 +173,7 @@ class Analyses(Protocol):
 class WritesFiles(Protocol):
     """A posterior that leaves files of its own in a run's folder."""
 
-    def artefacts(self, folder: Path) -> list[Path]: ...  # the paths written
+    def artefacts(self, folder: Path) -> list[Path]: ...  # the paths of the written files
 
 
 @runtime_checkable

@@ -18,28 +18,28 @@ class Played(Protocol):
     def rewards(self) -> Tensor: ...  # [R, t]
 
     @property
-    # what each of M opponents got, and welfare [M + 1, R, t]; empty: not recorded
+    # reward of each of M opponents, and welfare [M + 1, R, t]; empty: not recorded
     def beside(self) -> Tensor: ...
 
     @property
     def firsts(
         self,
-    ) -> Tensor: ...  # share of moves that was action 0, hers and each opponent's [1 + M, R, t]; empty likewise
+    ) -> Tensor: ...  # share of action 0, agent and each opponent [1 + M, R, t]; empty likewise
 
     @property
-    # [R, A] expected value of each of her actions in the present state
+    # [R, A] expected value of each action of the agent in the present state
     def values(self) -> Tensor: ...
 
     @property
-    # [R, B] her belief about the opponents' next actions; None: she has none
+    # [R, B] the agent's belief about the opponents' next actions; None: it has none
     def forecast(self) -> Tensor | None: ...
 
     @property
-    def beliefs(self) -> dict[str, Tensor]: ...  # scores of what she believes of her opponents [R]
+    def beliefs(self) -> dict[str, Tensor]: ...  # scores of beliefs about the opponents [R]
 
     @property
     def s(self) -> Tensor: ...  # where the next episode begins [R, …]
 
     def values_at(self, s: Tensor) -> Tensor: ...  # ``values`` in states s [R, …]
 
-    def policy_in(self, s: Tensor) -> Tensor: ...  # probabilities of her actions in states s [R, A]
+    def policy_in(self, s: Tensor) -> Tensor: ...  # probabilities of actions in states s [R, A]

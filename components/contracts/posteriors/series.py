@@ -136,7 +136,7 @@ class Decomposes(Protocol):
     def series(self) -> Series: ...
 
     @property
-    def components(self) -> list[Part]: ...  # empty: nothing is drawn yet
+    def components(self) -> list[Part]: ...  # empty: none is drawn yet
 
     @property
     # of one-step forecasts, by their sd; NaN where nothing is seen [T]
@@ -148,18 +148,18 @@ class Selects(Protocol):
     """Columns, a subset of them in each draw."""
 
     @property
-    def inclusion(self) -> dict[str, float]: ...  # how often each is in
+    def inclusion(self) -> dict[str, float]: ...  # inclusion probability of each
 
     @property
-    # and how often of these its coefficient is positive; never in: 1
+    # probability that an included coefficient is positive; never included: 1
     def positive(self) -> dict[str, float]: ...
 
     @property
-    # of those whose effect lasts, by input, all that a unit adds [S]
+    # total effect of a unit, by input, for effects that last [S]
     def long_run(self) -> dict[str, Tensor]: ...
 
     @property
-    # what their coefficients are of, in units of the columns: 1, or an sd
+    # units of the coefficients, relative to the columns: 1, or an sd
     def units(self) -> dict[str, float]: ...
 
 
@@ -167,7 +167,7 @@ class Affine(NamedTuple):
     """y_{T+1} … y_{T+H} ~ N(mean + Σ_ji D_·ji u_ji, covariance) given each draw, u_j of time T +
     j."""
 
-    mean: Tensor  # with nothing put in from T on [S, H]
+    mean: Tensor  # without inputs from T on [S, H]
     covariance: Tensor  # [S, H, H]
     effect: Tensor  # D [S, H, H, c], 0 where j > h
 
@@ -176,5 +176,5 @@ class Affine(NamedTuple):
 class AffineInInputs(Protocol):
     """Effect of future inputs on a series."""
 
-    # H ≤ what is known ahead
+    # H ≤ number of known future times
     def affine(self, series: Series, horizon: int, generator: torch.Generator) -> Affine: ...

@@ -109,7 +109,7 @@ class Sarcos(Dataset):
                     f"SIMULATED DATA: dataset.split={self.split} cannot be had, a simulated seven-joint arm takes its "
                     f"place; everything is recorded as {name} and compares with no published number ({why})",
                     SimulatedDataWarning,
-                    stacklevel=1,  # from this file: the runner shows what components warn of
+                    stacklevel=1,  # from this file: the runner shows warnings of components
                 )
             rows = simulated_rows(setting.data_dir)
             train = (rows.x_train, rows.y_train)

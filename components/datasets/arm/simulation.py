@@ -158,7 +158,7 @@ def _write(path: Path, rows: SimulatedRows, checksum: str) -> bool:
             np.savez(stream, **header, **vars(rows))  # type: ignore[arg-type]  # its stub takes allow_pickle among the arrays
         os.replace(part, path)
         return True
-    except OSError:  # a full disk: the rows are generated anew next time
+    except OSError:  # a full disk: the rows are generated again next time
         return False
     finally:
         part.unlink(missing_ok=True)

@@ -56,7 +56,7 @@ class Airlines(BigTable):
     """
 
     label: ClassVar[str] = "delay (minutes)"
-    total: ClassVar[int] = 2_127_068  # of the set that the paper has made
+    total: ClassVar[int] = 2_127_068  # of the paper's own set
     stand_in: ClassVar[str] = "a law of flights like them"
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
@@ -66,5 +66,5 @@ class Airlines(BigTable):
         return "airlines"
 
     def rows(self, setting: Setting, simulate: int) -> Array:
-        self.locate(setting)  # says that it is simulated where nobody asked for that
+        self.locate(setting)  # warns of the simulation unless it was requested
         return simulated_flights(simulate)

@@ -156,7 +156,7 @@ class Posteriordb(Dataset[Density]):
                     f"SIMULATED DATA: dataset.posterior={self.posterior} cannot be had, a simulated linear regression takes "
                     f"its place; everything is recorded as {name} ({why})",
                     SimulatedDataWarning,
-                    stacklevel=1,  # from this file: the runner shows what components warn of
+                    stacklevel=1,  # from this file: the runner shows warnings of components
                 )
             return replace(
                 simulated_regression(name, setting.dtype, setting.device),

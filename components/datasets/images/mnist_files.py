@@ -70,7 +70,7 @@ class ImageFiles:
     digits under ``stand_in``."""
 
     folder: str
-    title: str  # as people call the set
+    title: str  # common name of the set
     genuine: str
     stand_in: str
     offline: Offline
@@ -117,7 +117,7 @@ class ImageFiles:
                 f"OTHER DATA: {self.title} cannot be had, scikit-learn's 8 × 8 digits take its place{note}; everything "
                 f"is recorded as {name} and compares with no published number ({why})",
                 SimulatedDataWarning,
-                stacklevel=1,  # from this file: the runner shows what components warn of
+                stacklevel=1,  # from this file: the runner shows warnings of components
             )
         return enlarged_digits()
 
@@ -170,7 +170,7 @@ class ImageDataset(Dataset):
     target: ClassVar[Target | None] = "classes"
     traits: ClassVar[frozenset[str]] = frozenset({"images"})
     traits_where: ClassVar[dict[str, str]] = {"binary_inputs": "binarised=threshold"}
-    title: ClassVar[str]  # as people call the set
+    title: ClassVar[str]  # common name of the set
     task: ClassVar[str]
     # training images, 1 to 60000, drawn at random; null: all
     n_train: Annotated[int, Field(ge=1, le=60_000)] | None

@@ -34,7 +34,7 @@ def average_pixels(images: np.ndarray, side: int) -> np.ndarray:
     end = np.minimum(edges[1:, None], pixel + 1)
     # of each pixel in each cell [side, k]
     share = (np.clip(end - begin, 0, None) * (side / k)).astype(np.float32)
-    # but for rounding they are in [0, 1]
+    # except for rounding they are in [0, 1]
     return (share @ images.astype(np.float32) @ share.T).clip(0, 1)
 
 
@@ -155,7 +155,7 @@ class OmniglotFiles:
                 f"{'scikit-learn’s 8 × 8 digits take' if digits else 'eight of its alphabets (4,840 images) take'} its place; "
                 f"everything is recorded as {name} and compares with no published number ({why})",
                 SimulatedDataWarning,
-                stacklevel=1,  # from this file: the runner shows what components warn of
+                stacklevel=1,  # from this file: the runner shows warnings of components
             )
         archive = _whole(Path(data_dir))
         if name == "omniglot" and archive is not None:

@@ -23,7 +23,7 @@ BinarisationMode = Literal["static", "dynamic", "threshold", "none"]
 # training and held-out images [n, H, W] in [0, 1], classes of the latter
 Split = tuple[Tensor, Tensor, Tensor]
 
-# the seed of what is drawn once and for all: one file, as it were, whatever the seed of a run
+# seed of the static draw: like one file, the same for every seed of a run
 STATIC = 784
 
 

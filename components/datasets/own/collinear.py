@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-TOLERANCE = 1e-3  # 1 − R² of a column on those before it, below which it is named
-SHARE = 0.05  # a standardised weight below which a column has no part in it
-MOST = 300  # columns, of more only pairs are compared
+TOLERANCE = 1e-3  # 1 − R² of a column on those before it, below which it is reported
+SHARE = 0.05  # a standardised weight below which a column plays no part in it
+MOST = 300  # columns; above this number only pairs are compared
 
 
 def collinear(X: Tensor, tolerance: float = TOLERANCE) -> dict[int, list[int]]:

@@ -13,13 +13,13 @@ from components.metrics.structural.coefficients import coefficient_table, effect
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_SCORED = 40  # columns; of more the table alone has them
+MOST_SCORED = 40  # columns; only the table has more
 
 
 class ColumnUnits(NamedTuple):
     """``Selects`` where every column is in."""
 
-    # of a parameter, how many units of its column raise the linear predictor by it
+    # for a parameter, the units of its column that raise the linear predictor by it
     units: dict[str, float]
     inclusion: dict[str, float]
     positive: dict[str, float]

@@ -113,7 +113,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     def folds(self, data_dir: Path) -> int | None:
         if self.fold is None:
             return None
-        with suppress(DamagedFileError, ConfigMismatchError):  # that ``load`` tells
+        with suppress(DamagedFileError, ConfigMismatchError):  # that ``load`` reports
             fold_names = set(self._table(data_dir).column(self.fold, "fold"))
             return len(fold_names - {None})
         return None
@@ -137,7 +137,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             ("fold", self.fold),
         ):
             if name is not None:
-                table.column(name, key)  # first: a misspelt one would be taken for an input
+                table.column(name, key)  # first: a misspelt one would be treated as an input
         used = {
             *self.targets,
             *(name for name in (self.task, self.split, self.fold) if name is not None),

@@ -15,7 +15,7 @@ from components.datasets.own.text_table import TextTable
 from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
 from components.errors import ConfigMismatchError
 
-MOST_NAMED = 16  # columns that are each said by name
+MOST_NAMED = 16  # columns that are each named
 
 
 def _to_tuple(value: object) -> object:

@@ -14,7 +14,7 @@ class OwnFile(Dataset[P]):
     """``path`` is looked for in the data folder and from where the runner was started; nothing
     takes its place."""
 
-    # of no catalogue: only the file itself says whether it is the one of before
+    # not in a catalogue: only the file itself shows whether it has changed
     own_file: ClassVar[bool] = True
     reads_folders: ClassVar[bool] = False  # a path may be a folder of text files
 

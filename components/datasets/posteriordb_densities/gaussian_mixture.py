@@ -53,7 +53,7 @@ class TwoGaussians:
         log_prior = log_prior + (BETA - 1) * log_weights.sum(1)
         log_likelihood = torch.where(
             torch.isfinite(log_prior), log_likelihood, 0.0
-        )  # NaN where μ = ∞, whose prior is 0
+        )  # NaN where μ = ∞; its prior is 0
         # last three: Jacobian
         return log_likelihood + log_prior + log_jacobian + log_scale.sum(1) + log_weights.sum(1)
 

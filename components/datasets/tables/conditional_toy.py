@@ -21,7 +21,7 @@ from components.figures.supervised.predictive_samples import predictive_samples
 from components.metrics.branches import both_branches
 from components.problems.supervised import SupervisedFigure
 
-EVERY = 10  # test rows of which one is looked at for branches
+EVERY = 10  # one test row in this many is examined for branches
 
 
 @dataclass

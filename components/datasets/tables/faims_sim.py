@@ -28,7 +28,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 RUNS = 3
-CONFOUNDERS = 3  # hydration, diet and age, say: what makes the urine of two healthy people differ
+CONFOUNDERS = 3  # such as hydration, diet and age: healthy people differ in them
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Study:
 
     current: np.ndarray  # [P, 3, n_df, n_cv], ion current ≥ 0, arbitrary units
     case: np.ndarray  # [P] bool
-    markers: np.ndarray  # [K] bool: the compounds whose concentration the disease changes
+    markers: np.ndarray  # [K] bool: compounds with a concentration that the disease changes
     concentration: np.ndarray  # [P, 3, K], relative to the compounds' typical values
 
 

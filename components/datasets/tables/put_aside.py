@@ -18,7 +18,7 @@ from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 
-HeldOutCount = NonNegativeInt  # rows put aside; 0: all rows are trained on, and scored
+HeldOutCount = NonNegativeInt  # rows put aside; 0: training uses all rows and scores them
 
 
 def make_problem(

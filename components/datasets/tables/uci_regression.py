@@ -122,13 +122,13 @@ class UciRegression(FileOrSimulationDataset[Supervised]):
         return self
 
     def file(self) -> str:
-        return f"uci_bnn/{self.set}.txt"  # what is downloaded
+        return f"uci_bnn/{self.set}.txt"  # the downloaded file
 
     def genuine(self) -> str:
         return "uci"
 
     def _packed_file(self, data_dir: Path) -> Path | None:
-        # the same numbers in another form, used where it lies
+        # the same numbers in another form, used in place
         return find(data_dir, f"uci_bnn/{self.set}.npz")
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:

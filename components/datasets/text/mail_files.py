@@ -30,7 +30,7 @@ class MailFile:
     stand_in: str
     text: str
     packed: str
-    simulated: bool  # asked for, whatever is there
+    simulated: bool  # simulation was requested, even if the files exist
     offline: Offline
 
     def _why_unavailable(self, data_dir: Path, offline: bool) -> str | None:
@@ -68,7 +68,7 @@ class MailFile:
                 f"SIMULATED DATA: dataset={self.genuine} cannot be had, a simulated corpus of the same size takes its "
                 f"place; everything is recorded as {self.stand_in} and compares with no published number ({why})",
                 SimulatedDataWarning,
-                stacklevel=1,  # from this file: the runner shows what components warn of
+                stacklevel=1,  # from this file: the runner shows warnings of components
             )
             return None
         packed = find(data_dir, self.packed)
@@ -136,7 +136,7 @@ class MailDataset(Dataset):
     test_share: Annotated[float, Field(gt=0, lt=1)]
     n_train: PositiveInt | None
     simulated: bool
-    offline: Offline  # when the file cannot be had: simulate (the same, with a warning) | error
+    offline: Offline  # when the file is not available: simulate (the same, with a warning) | error
     batch_size: PositiveInt | None
 
     @property

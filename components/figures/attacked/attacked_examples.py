@@ -22,7 +22,7 @@ def _image(row: Tensor, shape: tuple[int, ...]) -> np.ndarray:
 def attacked_examples_figure(
     x: Tensor,  # [B, D]
     attacked: Tensor,  # [B, D]
-    before: Tensor,  # [B] classes that x is taken for
+    before: Tensor,  # [B] predicted classes of x
     after: Tensor,  # [B]
     y: Tensor,  # [B] true classes
     shape: tuple[int, ...],

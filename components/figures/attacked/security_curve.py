@@ -59,7 +59,7 @@ def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> F
         ylim=(-0.02, 1.02),
         title="Security evaluation curve",
     )
-    if members:  # more lines than fit beside the curves
+    if members:  # more lines than fit next to the curves
         figure.legend(
             loc="outside lower center", ncol=4, handles=left.get_legend_handles_labels()[0]
         )

@@ -31,7 +31,7 @@ def autocorrelation(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str
     n = draws.n_draws
     if not panels or n < FEWEST_DRAWS or draws.log_weights is not None:
         return {}
-    # here: it takes a second, and only the end of a run needs it
+    # imported here: it takes a second, and only the end of a run needs it
     from arviz_stats.base import array_stats
 
     lags = min(n // 2, MOST_LAGS)

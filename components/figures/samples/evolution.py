@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DARK = PALETTE[6]
-BESIDE = 6  # names that a legend beside the panels can have
+BESIDE = 6  # names that a legend next to the panels can have
 SHORT = 16  # characters of the longest of them
 
 
@@ -92,7 +92,7 @@ def evolution(
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
     if exact:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
-    # beside a single panel they would leave it no room
+    # next to a single panel they would leave it no room
     wide = len(handles) > BESIDE or max(map(len, looks)) > SHORT
     if len(metrics) == 1 and (band or wide):
         figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))

@@ -24,7 +24,7 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
     N] -> [C, bins].
 
     A chain that explores the whole posterior has N/bins in each."""
-    # here: it takes half a second, and only the end of a run needs it
+    # imported here: it takes half a second, and only the end of a run needs it
     from scipy.stats import rankdata
 
     chains, n = values.shape

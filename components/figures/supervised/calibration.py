@@ -61,7 +61,7 @@ def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[
     # the level of the central interval that just reaches y
     inside = (2 * predictive.cdf(y) - 1).abs().cpu()
     levels = torch.linspace(0, 1, 21, dtype=inside.dtype)
-    # Where 90 % of the fractions of a calibrated prediction fall, whose labels are independent.
+    # Where 90 % of the fractions of a calibrated prediction fall, if its labels are independent.
     labelled = mask.sum(0)
     spread = 1.645 * (levels * (1 - levels) / int(labelled[labelled > 0].min())).sqrt()
     ax.fill_between(levels, levels - spread, levels + spread, color="0.88", linewidth=0, zorder=0)

@@ -15,7 +15,7 @@ INK = PALETTE[6]
 BAR = PALETTE[0]
 STEP = 0.30
 CLOSE = 0.11  # inches: between the lines of names, between bars
-MIN_SPARSE_LABEL_RANKS = 14  # ranks from which every fifth is named
+MIN_SPARSE_LABEL_RANKS = 14  # ranks from which on every fifth is named
 WIDTH = 6.4
 MARGIN = 1.9  # inches: of the figure, and of the names on either side
 

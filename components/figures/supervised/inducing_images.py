@@ -46,7 +46,7 @@ def inducing_images(
     now = module.inducing_inputs()
     start = module.initial_inducing_inputs()
     weights = module.ard_weights()
-    # the weights are those of the last level's processes: they say nothing about the first
+    # the weights belong to the last level's processes and do not describe the first
     if module.n_levels != 1:
         weights = torch.zeros_like(weights)
     kinds = [name[0] for name in module.process_names]

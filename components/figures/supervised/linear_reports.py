@@ -40,7 +40,7 @@ class FisherReport(Protocol):
     def level(self) -> float: ...
 
     @property
-    def inside(self) -> dict[float, int]: ...  # level -> repeated data sets whose region held β
+    def inside(self) -> dict[float, int]: ...  # level -> repeated data sets with β in the region
 
     @property
     def n(self) -> int: ...  # repeated data sets

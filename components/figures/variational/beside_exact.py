@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 GRID = 200
 INITIAL_GRID_REACH = 5.0
 WIDER = 1.5
-WIDEST = 60.0  # standard deviations of q that the grid goes out to, at first and at most
-EDGE = 8.0  # nats below its peak that the exact density has fallen at the edge
+WIDEST = 60.0  # extent of the grid, in standard deviations of q, at first and at most
+EDGE = 8.0  # nats below its peak of the exact density at the edge
 MASSES = (0.95, 0.75, 0.5, 0.25)  # inside the contours
 Density = Callable[[Tensor], Tensor]  # log density, known up to a constant, [n, 2] -> [n]
 

@@ -14,7 +14,7 @@ from components.games.agents.player import Player
 from components.games.environments.transition import Transition
 from components.maths.policies import PolicyName, probabilities
 
-K = TypeVar("K")  # what a decision maker keeps in mind
+K = TypeVar("K")  # memory of a decision maker
 
 
 class DecisionMaker(Player[K], Generic[K]):

@@ -45,7 +45,7 @@ def _form(value: object) -> str:
     return "a-schedule" if isinstance(value, dict | Decay) else "a-number"
 
 
-# Which of them is meant is decided first, so that a mistake is complained about once.
+# The type is decided first, so that an error is reported once.
 Exploration = Annotated[
     Annotated[Probability, Tag("a-number")] | Annotated[Decay, Tag("a-schedule")],
     Discriminator(_form),

@@ -69,7 +69,7 @@ def _form(value: object) -> str:
     return value.name if isinstance(value, MarkovChains | BloomCounts) else str(value)
 
 
-# Which of them is meant is decided first, so that a mistake is complained about once.
+# The type is decided first, so that an error is reported once.
 Beliefs = Annotated[
     Annotated[Literal["by_state"], Tag("by_state")]
     | Annotated[MarkovChains, Tag("markov_chains")]

@@ -33,7 +33,7 @@ from components.registry import register
 class Hierarchy:
     """Action values of every thinker, and the counts of the level-1 thinkers."""
 
-    # of the first opponent Q_1 … Q_(k−1), of the next the same, …, and last hers, Q_k
+    # of the first opponent Q_1 … Q_(k−1), of the next the same, …, and last the agent's, Q_k
     q: list[QFunction]
     counts: Tensor  # of the level-1 thinkers [R, S, n], those about one opponent after the other
     seat: Seat = rebuilt()
@@ -200,7 +200,9 @@ class LevelK(CompilableDecisionMaker[Hierarchy]):
                     if self._is_agent_level(j)
                     else (b, seen.a, seen.r_b.select(1, m))
                 )
-                side = seen if self._is_agent_level(j) else opponent  # whose episode ends
+                side = (
+                    seen if self._is_agent_level(j) else opponent
+                )  # the player with the ended episode
                 target = r + self.ahead(
                     side, self._value(j, q.q(seen.s_next), believed[m], mind.rng)
                 )

@@ -148,7 +148,7 @@ class ModelAveraging(ValueDecisionMaker[ModelAveragingState]):
         )
 
     def learn(self, mind: ModelAveragingState, seen: Transition, episode: int) -> None:
-        # before they learn what he did
+        # before they learn the opponent's action
         right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)
         right &= right.sum(1, keepdim=True) == 1
         if seen.live is not None:

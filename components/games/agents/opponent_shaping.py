@@ -68,8 +68,8 @@ class OpponentShapingState:
 
     theta: Tensor  # θ_A [R, S, A]
     theirs: Tensor  # π_B [R, S, B]
-    counts: Tensor  # of his moves [R, S, B]
-    rounds: int  # since her last step
+    counts: Tensor  # of the opponent's moves [R, S, B]
+    rounds: int  # since the agent's last step
     game: Repeated = rebuilt()
     seat: Seat = rebuilt()
 
@@ -119,7 +119,7 @@ class OpponentShaping(Player[OpponentShapingState]):
                 "as dataset=iterated_matrix is; this one is not"
             )
         game = Repeated(rules.reward_a, rules.reward_b[..., 0], rules.transition, rules.start)
-        if seat.number is not None:  # he sees it from the other side
+        if seat.number is not None:  # the opponent sees it from the other side
             game = Repeated(game.other.mT, game.own.mT, game.onward.mT, game.start)
         shape = (seat.replicates, *game.own.shape[:2])
         draws = torch.randn(shape, generator=rng.init, device=seat.device, dtype=seat.dtype)
@@ -128,7 +128,7 @@ class OpponentShaping(Player[OpponentShapingState]):
             self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat
         )
 
-    # ---- his policy ----------------------------------------------------------------------------------------------------------
+    # ---- the opponent's policy -----------------------------------------------------------------------
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[OpponentShapingState]:
         playing = super().init(model, problem, rng)
         self.look(playing.mind, problem.announced_policy(playing.standing, 0))
@@ -155,7 +155,7 @@ class OpponentShaping(Player[OpponentShapingState]):
         count(mind.counts, mind.seat.rows(seen.s), did, self.forget, seen.live)
         mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
 
-    # ---- hers ----------------------------------------------------------------------------------------------------------------
+    # ---- the agent's policy --------------------------------------------------------------------------
     def _policy_values(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
         """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common
         []."""

@@ -29,16 +29,16 @@ class Play:
     """Results of an inference method after t episodes."""
 
     rewards: Tensor  # [R, t] the decision maker's
-    # [M + 1, R, t] what each opponent got, and welfare; empty where it was not recorded
+    # [M + 1, R, t] reward of each opponent, and welfare; empty where it was not recorded
     beside: Tensor
-    # [1 + M, R, t] share of her moves, and of each opponent's, that was action 0; empty likewise
+    # [1 + M, R, t] share of moves with action 0, of the agent and of each opponent; empty likewise
     firsts: Tensor
-    # [R, A] expected value ψ(s, a) of each of her actions in the present state, eq. (4.3)
+    # [R, A] expected value ψ(s, a) of each action of the agent in the present state, eq. (4.3)
     values: Tensor
-    forecast: Tensor | None  # [R, B] her p_A(b|s); None when she forecasts nothing
+    forecast: Tensor | None  # [R, B] the agent's p_A(b|s); None if it forecasts nothing
     think: Callable[[Tensor], Tensor]  # s [R, …] -> ψ(s, ·) [R, A]
-    beliefs: dict[str, Tensor]  # scores of what is believed of the others [R]
-    policy: Callable[[Tensor], Tensor]  # s [R, …] -> probabilities of her actions [R, A]
+    beliefs: dict[str, Tensor]  # scores of the beliefs about the others [R]
+    policy: Callable[[Tensor], Tensor]  # s [R, …] -> probabilities of the agent's actions [R, A]
     s: Tensor  # where the next episode begins [R, …]
 
     def values_at(self, s: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class Play:
         return self.policy(s)
 
 
-K = TypeVar("K")  # what a player keeps in mind
+K = TypeVar("K")  # memory of a player
 
 
 @dataclass

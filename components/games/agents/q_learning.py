@@ -21,7 +21,7 @@ from components.registry import register
 class Values:
     """Action values Q(s, a)."""
 
-    q: QFunction  # of one action of the others: whatever they do, the same value
+    q: QFunction  # one action of the others: the same value for all their actions
 
 
 @register("inference", "q_learning")

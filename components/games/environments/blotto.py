@@ -73,7 +73,7 @@ class Blotto(Dataset[Game]):
         theirs = torch.tensor(list(product(range(n), repeat=M)))
         # attackers at each position [B, positions]
         attack_counts = torch.nn.functional.one_hot(theirs, n).sum(1)
-        # [A, B, positions]: 1 hers, −1 theirs
+        # [A, B, positions]: 1 the agent's, −1 the opponents'
         won = (agent_actions[:, None] - attack_counts[None]).sign() * (attack_counts > 0)
         each = -(won / attack_counts.clamp_min(1)).gather(
             2, theirs.expand(len(agent_actions), -1, -1)

@@ -30,7 +30,7 @@ class Market(TableEnvironment):
     """The repeated game, ``TaxedEnvironment`` and ``ChangingEnvironment``."""
 
     incentive: float = 0.0  # I to each where both cooperate
-    incentive_until: int = 0  # the episode from which there is none
+    incentive_until: int = 0  # the episode from which on incentives stop
     payers: TaxedPlayers = "all"
 
     @cached_property

@@ -101,7 +101,7 @@ class Episode:
                 total = gain
             elif self.game.counts == "total":
                 total = total + gain
-            else:  # those who have come to their end keep what they got there
+            else:  # players at their end keep their rewards
                 total = gain if live is None else torch.where(live, gain, total)
             s = transition.s_next
             if (over := transition.over) is not None:

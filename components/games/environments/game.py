@@ -60,22 +60,22 @@ class Game:
     name: str
     environment: Environment
     episodes: int  # to be played, one per step
-    tail: float  # the last share of the episodes is what is scored
+    tail: float  # the last share of the episodes, which is scored
     window: int  # episodes in the moving average of the figure
-    # what an episode is worth: all its moves, or its last alone
+    # value of an episode: all its moves, or only its last
     counts: Literal["total", "last_move"] = "total"
-    # what she is told of: all moves, or those to a true end
+    # moves that the agent learns from: all moves, or moves to a true end
     learns_from: Literal["every_move", "ends"] = "every_move"
     figures: list[Drawing] = field(default_factory=list)
     replicates: int = 1
     attacker: Opponent | None = None
     n_states: int = field(
         init=False
-    )  # of states that have numbers; 1 where they have none: only approximators tell them apart
+    )  # of states that have numbers; 1 where they have none: only approximators distinguish them
     numbered: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        # Asked once: looking whether an object has what a protocol asks takes as long as half a move.
+        # Computed once: a runtime protocol check takes as long as half a move.
         self.numbered = isinstance(self.environment, NumberedStates)
         self.n_states = (
             self.environment.n_states if isinstance(self.environment, NumberedStates) else 1
@@ -87,7 +87,7 @@ class Game:
         self._may_begin_over = (
             self.environment if isinstance(self.environment, EarlyEndEnvironment) else None
         )
-        self._safest: Tensor | None = None  # asked at every evaluation, and the same always
+        self._safest: Tensor | None = None  # used at every evaluation, and always the same
 
     @property
     def n_actions(self) -> int:

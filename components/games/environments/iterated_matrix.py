@@ -20,7 +20,7 @@ from components.games.environments.table_environment import repeat_game
 from components.games.figures import rewards
 from components.registry import register
 
-Bimatrix = list[list[list[float]]]  # [A][B][2]: hers, his
+Bimatrix = list[list[list[float]]]  # [A][B][2]: the agent's, the opponent's
 
 # Of actions 0 (cooperate, stag, swerve, heads) and 1, for T, R, P, S where they have these letters.
 ORDERS = {"prisoners_dilemma": "TRPS", "stag_hunt": "RTPS", "chicken": "TRSP"}

@@ -14,9 +14,9 @@ from torch.nn.functional import one_hot
 from components.contracts.games import OpponentStatus, Outcome, Shown
 from components.errors import ConfigMismatchError
 
-# seeds are below it: they fit wherever a program keeps one, and in a double exactly
+# seeds are below it: programs store them in any integer type, and a double holds them exactly
 SEEDS = 2**31 - 1
-# columns of a state before what is observed: seed, moves made, whether the episode is over
+# columns of a state before the observation: seed, moves made, whether the episode is over
 FACTS = 3
 
 
@@ -58,7 +58,7 @@ class LiveEnvironment:
     has made ``horizon`` moves, stops without a true end. Opponents see the agent's action.
     """
 
-    open: Callable[[], LiveGame]  # makes one more game
+    open: Callable[[], LiveGame]  # creates one more game
     n_actions: int
     n_threats: tuple[int, ...]
     horizon: int

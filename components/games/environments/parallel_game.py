@@ -21,9 +21,9 @@ from components.games.environments.parallel_values import (
     to_number,
 )
 
-# joint actions, and numbers that are observed, of a game that can be kept in tables or weights
+# joint actions, and observed numbers, of a game that fits in tables or weights
 MOST = 1_000_000
-TRIED = 200  # moves at most of an episode that is played twice
+TRIED = 200  # largest number of moves of an episode that is played twice
 ACTION_MASK_HINT = (
     "every action must be allowed at every move; let a forbidden one do "
     "nothing, or cost something, and drop the mask"

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
-# Names under which environments say that not every action is allowed, without case and underscores.
+# Names that environments use for forbidden actions, without case and underscores.
 MASK_NAME = re.compile(
     r"(action|move)s?masks?|mask(s|ed)?(of)?(action|move)s?"
     r"|(un|non|il|in)?(legal|valid|avail|available|allowed|possible|feasible|admissible|forbidden)(act|action|move)s?(masks?)?"
@@ -62,7 +62,7 @@ def find_info_mask(info: object, actions: int) -> str | None:
 def _is_binary(value: object, size: int) -> bool:
     try:
         array = np.asarray(value)
-    except Exception:  # what a foreign array raises
+    except Exception:  # errors of a foreign array
         return False
     return array.size == size and array.dtype.kind in "biuf" and bool(np.isin(array, (0, 1)).all())
 
@@ -83,7 +83,7 @@ def _to_single_number(value: Any) -> float | None:
     """A single number, also from an array of one; None if the value is not one number."""
     try:
         array = np.asarray(value)
-    except Exception:  # what a foreign array raises, a tensor that takes gradients for one
+    except Exception:  # errors of a foreign array, for example a tensor with gradients
         return None
     return float(array.item()) if array.size == 1 and array.dtype.kind in "biuf" else None
 

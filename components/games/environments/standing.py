@@ -27,13 +27,13 @@ class GameState:
 
     game: GameHost = rebuilt()
     s: Tensor  # where the next episode begins [R, …]
-    adversary: object  # what the first opponent remembers
-    rewards: Trace = field(default_factory=Trace)  # hers, rows [R], one an episode
+    adversary: object  # memory of the first opponent
+    rewards: Trace = field(default_factory=Trace)  # the agent's, rows [R], one an episode
     episodes: int = 0  # played so far
-    others: list[object] = field(default_factory=list)  # what each further opponent remembers
-    # what each opponent got, and the welfare, rows [M + 1, R]
+    others: list[object] = field(default_factory=list)  # memory of each further opponent
+    # reward of each opponent, and the welfare, rows [M + 1, R]
     beside: Trace = field(default_factory=Trace)
-    # share of moves that was action 0, hers and theirs, rows [1 + M, R]
+    # share of moves with action 0, of the agent and the opponents, rows [1 + M, R]
     firsts: Trace = field(default_factory=Trace)
 
     def __post_init__(self) -> None:

@@ -24,10 +24,10 @@ class TableEnvironment:
     """
 
     reward_a: Tensor  # [S, A, B]
-    reward_b: Tensor  # [S, A, B, M] as she believes them to be
+    reward_b: Tensor  # [S, A, B, M] as the agent believes them to be
     transition: Tensor  # [S, A, B] long: s'
     n_threats: tuple[int, ...]  # B_1 … B_M
-    # what opponents see of her action: weights on K targets [S, A, K]; zeros: nothing
+    # what opponents see of the agent's action: weights on K targets [S, A, K]; zeros: nothing
     touches: Tensor
     ends: Tensor | None = None  # [S] bool: states that end an episode; None: none does
     horizon: int = 1  # moves in an episode, at most

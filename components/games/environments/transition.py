@@ -25,7 +25,7 @@ class Transition:
     r_b: Tensor  # [R, M]
     s_next: Tensor  # [R, …]
     done: Tensor | None  # [R] bool: s' ends the episode; None: no state of this game does
-    # [R] bool: replicates whose episode was going on before the move; None: all
+    # [R] bool: replicates with an episode going on before the move; None: all
     live: Tensor | None
     cut: bool = False  # whether the horizon ends the episode here
     welfare: Tensor = field(default_factory=lambda: torch.zeros(()))  # social utility [R]

@@ -48,7 +48,7 @@ def mixtures(payoff: Tensor) -> Tensor:
     blocks = [torch.eye(A, dtype=payoff.dtype, device=payoff.device).expand(N, A, A)]
     for size in range(2, min(A, B) + 1):
         rows, columns = (choice.to(payoff.device) for choice in _choices(A, B, size))
-        # [N, n, k, k], a row for each of his columns
+        # [N, n, k, k], a row for each of the opponent's columns
         part = payoff[:, rows[:, :, None], columns[:, None, :]].mT
         system = torch.cat(
             [part[..., 1:, :] - part[..., :1, :], torch.ones_like(part[..., :1, :])], -2
@@ -64,17 +64,17 @@ def mixtures(payoff: Tensor) -> Tensor:
 
 Selection = Literal["first", "best", "welfare"]
 
-# in shares of the largest payoff: what a player may gain where an equilibrium is said to be one
+# in shares of the largest payoff: tolerated gain of a player at an equilibrium
 TIE = 1e-9
 
-AT_ONCE = 4_000_000  # pairs of mixtures that are looked at together
+AT_ONCE = 4_000_000  # pairs of mixtures that are checked together
 
 
 class BimatrixEquilibrium(NamedTuple):
     """An equilibrium of each game."""
 
-    x: Tensor  # hers [N, A]
-    y: Tensor  # his [N, B]
+    x: Tensor  # the agent's [N, A]
+    y: Tensor  # the opponent's [N, B]
 
 
 @cache
@@ -119,7 +119,7 @@ def _equilibrium(r_a: Tensor, r_b: Tensor, selection: Selection) -> BimatrixEqui
     x = mixtures(r_b)
     y = mixtures(r_a.mT)  # [N, K, A], [N, L, B]
     payoffs_a = r_a @ y.mT
-    payoffs_b = x @ r_b  # what each action is worth [N, A, L], [N, K, B]
+    payoffs_b = x @ r_b  # value of each action [N, A, L], [N, K, B]
     worth_a = x @ payoffs_a
     worth_b = payoffs_b @ y.mT  # [N, K, L]
     gain = torch.maximum(

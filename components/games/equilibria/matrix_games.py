@@ -14,9 +14,9 @@ from components.errors import NumericalError
 from components.games.equilibria import matrix_games as simplex
 from components.games.equilibria.bimatrix import TIE
 
-ZERO = 1e-11  # of a tableau whose entries begin between 1 and 2
+ZERO = 1e-11  # relative to a tableau with entries that begin between 1 and 2
 
-PATIENCE = 1000  # steps for each row and column, of which one or two are usual
+PATIENCE = 1000  # steps for each row and column; one or two are usual
 
 
 def safest(payoff: Tensor) -> Tensor:
@@ -113,8 +113,8 @@ def _solve_two_by_two(payoff: Tensor) -> Maximin:
 class Equilibrium(NamedTuple):
     """Strategy pair from which neither player gains by deviating unilaterally."""
 
-    x: np.ndarray  # hers [A]
-    y: np.ndarray  # his [B]
+    x: np.ndarray  # the agent's [A]
+    y: np.ndarray  # the opponent's [B]
 
     @property
     def pure(self) -> bool:

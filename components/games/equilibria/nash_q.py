@@ -19,7 +19,7 @@ from components.games.equilibria.bimatrix import Selection, equilibrium, pairs
 from components.games.equilibria.solved import StageGameSolutions
 from components.registry import register
 
-MOST = 60_000  # pairs of mixtures of a stage game, those of 5 × 5 actions
+MOST = 60_000  # pairs of mixtures of a stage game, as many as for 5 × 5 actions
 
 
 @dataclass

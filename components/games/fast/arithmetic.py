@@ -13,8 +13,8 @@ import torch
 
 from components.maths.compiled.loops import Array, compile_loop
 
-# so many numbers PyTorch sums in the same order on every machine; more take vector instructions of
-# its own
+# PyTorch sums this many numbers in the same order on every machine; more take vector instructions
+# in an order of their own
 FEW = 5
 
 
@@ -101,7 +101,7 @@ def inverse_cdf(p: Array, at: int, n: int, u: float, edge: Array) -> int:
     return action
 
 
-parts = (lerp, sum_slice, inverse_cdf)  # what loops are made of
+parts = (lerp, sum_slice, inverse_cdf)  # types and functions that loops use
 
 
 def loop(function, more=()):  # type: ignore[no-untyped-def]

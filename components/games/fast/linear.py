@@ -70,7 +70,7 @@ class Side:
         self.dtype: type[np.floating] = self.weights[-1].dtype.type
         self.psi = [top.new_empty(len(top), q.own) for q in linear]
         self.held = [psi.numpy() for psi in self.psi]
-        # what is believed of one who has one action
+        # belief about an opponent with one action
         self.first = np.ones((len(top), linear[0].other), self.dtype)
         self.counted = np.empty(0, self.dtype) if counts is None else counts.view(-1).numpy()
         self.rates = [np.array([alpha, known.gamma]).astype(self.dtype) for alpha in known.alphas]

@@ -25,11 +25,11 @@ class CompiledOpponent(NamedTuple):
     """The kind of an opponent, its memory (shared with its tensor) and its parameters."""
 
     who: int
-    p: Array  # [R·B] of a smoother his estimates, of a fixed policy its probabilities
-    means: Array  # [R] long: what tit for tat means to do
+    p: Array  # [R·B] of a smoother the estimates, of a fixed policy the probabilities
+    means: Array  # [R] long: the intended action of tit for tat
     smooths: Array  # [2] β and 1 − β, in the type of the estimates
-    # [2] that tit for tat forgives, and that he errs; of a smoother, 1 where the first of equal
-    # estimates is taken
+    # [2] probabilities that tit for tat forgives, and that it errs; for a smoother, 1 if the first
+    # of equal estimates is taken
     odds: Array
 
 

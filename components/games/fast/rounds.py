@@ -86,7 +86,7 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
     few = room()
 
     def move(
-        # her
+        # the agent
         q: Array,
         begins: Array,
         counts: Array,
@@ -97,20 +97,21 @@ def _one(actions: int, threats: int, noticed: int) -> Callable[..., Any]:
         p: Array,
         means: Array,
         smooths: Array,
-        odds: Array,  # him
+        odds: Array,  # the opponent
         pays: Array,
         after: Array,
         ends: Array,
         shown: Array,
         seen: Array,  # the rules
-        # where the episode stands
+        # the state of the episode
         s: Array,
         order: Array,
         left: Array,
         foreseen: Array,
         total: Array,
         tally: Array,
-        # uniforms of hers, of his and of draws; her policy where it is given
+        # uniforms of the agent's actions, of the opponent's and of draws; the agent's policy where
+        # it is given
         u: Array,
         v: Array,
         w: Array,

@@ -14,7 +14,7 @@ from components.maths.compiled.loops import Array
 class Rules(NamedTuple):
     """Rules of each cell, (s·A + a)·B + b."""
 
-    pays: Array  # [3, S·A·B] hers, his, welfare
+    pays: Array  # [3, S·A·B] the agent's reward, the opponent's, welfare
     after: Array  # [S·A·B] long: s'
     ends: Array  # [S] bool: states that end an episode
     shown: Array  # [S·A·K]

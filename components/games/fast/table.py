@@ -62,7 +62,7 @@ class CompiledTable:
     """
 
     game: Game
-    tables: list[QFunction]  # Q_1 … Q_k, hers the last
+    tables: list[QFunction]  # Q_1 … Q_k, the agent's last
 
     def __post_init__(self) -> None:
         environment = self.game.environment
@@ -87,7 +87,7 @@ class CompiledTable:
         self.order = np.empty(replicates, np.int64)
         self.all = np.arange(replicates)
         self.foreseen = np.empty((replicates, noticed), self.dtype)
-        # one of level 1 draws nothing
+        # a player of level 1 draws nothing
         self.w = torch.zeros(len(self.tables), replicates, dtype=environment.dtype)
         self.tally = np.empty((3, replicates), self.dtype)
         self.one = np.empty(replicates, self.dtype)
@@ -99,13 +99,13 @@ class CompiledTable:
         self._rules: dict[int, tuple[object, Rules]] = {}
         self._known: tuple[Levels, tuple[Array, Array, Array]] | None = None
         self._seen: tuple[Tensor, CompiledOpponent, Tensor] | None = None
-        self._stood: GameState | None = None  # where ``foreseen`` is of
+        self._stood: GameState | None = None  # the state that ``foreseen`` belongs to
 
     def _get_rules(self, episode: int) -> Rules:
         environment = self.game.environment if self.changing is None else self.changing.at(episode)
         assert isinstance(environment, TableEnvironment), "so says ``fitting``"
         if id(environment) not in self._rules:
-            # held, so that its number stays its own
+            # kept alive, so that its id stays its own
             self._rules[id(environment)] = environment, rules(environment)
         return self._rules[id(environment)][1]
 

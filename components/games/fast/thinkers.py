@@ -64,7 +64,7 @@ class Levels(NamedTuple):
     bootstraps_horizon: bool
     # whether equally good actions share, or the first or the last of them is taken
     ties: int = SHARED
-    # whether players above level 1 answer one draw of what they forecast, or all of it
+    # whether players above level 1 answer one draw of their forecast, or all of it
     drawn: bool = False
 
     def chances(self, own: Array, dtype: type[np.floating]) -> Array:
@@ -95,13 +95,13 @@ class CompilablePlayer(Protocol):
 
     def action_counts(
         self, mind: Any
-    ) -> Tensor | None: ...  # of the level-1 thinker [R, S, n]; None: there is nothing to count
+    ) -> Tensor | None: ...  # of the level-1 thinker [R, S, n]; None: there are no counts
 
-    def levels(self, episode: int) -> Levels: ...  # what is fixed while an episode lasts
+    def levels(self, episode: int) -> Levels: ...  # constants of an episode
 
     def unsupported_option(
         self, linear: bool
-    ) -> str | None: ...  # the key, as it is set, that no loop serves; None: there is none
+    ) -> str | None: ...  # the key, as it is set, that no loop supports; None: there is none
 
 
 def forecast(counts: Array, at: int, n: int, believed: Array) -> None:
@@ -135,7 +135,7 @@ def greedy(psi: Array, n: int, chances: Array, level: int, ties: int, answer: Ar
         highest = max(highest, psi[a])
     equals = 0
     place = 0
-    # counted without a branch: which is the highest is nothing that a processor could guess
+    # counted without a branch: a processor cannot predict which is the highest
     for a in range(n):
         equals += psi[a] == highest
     if ties != SHARED:
@@ -170,7 +170,7 @@ def reply(
     ``answer`` may be ``believed``.
 
     Twin: ``LevelK._policy``."""
-    if not (drawn and level > 0):  # one of level 1 has counts, and expects
+    if not (drawn and level > 0):  # a player of level 1 has counts, and expects
         expect(q, at, own, other, believed, psi, terms)
         greedy(psi, own, chances, level, ties, answer)
         return
@@ -213,7 +213,7 @@ def forecast_opponent(
     else:
         forecast(counts, row * own, own, believed)
     for j in range(k - 1):
-        if (k - 1 - j) % 2 == 0:  # she, as he would model her
+        if (k - 1 - j) % 2 == 0:  # the agent, as the opponent would model it
             reply(
                 q,
                 begins[j] + row * cells,
@@ -342,7 +342,7 @@ def learn(
                 answer[c] = believed[c]
     for j in range(
         k - 1
-    ):  # Algorithm 4.1, line 2, and line 3: what the next level expects, from the table just updated
+    ):  # Algorithm 4.1, lines 2 and 3: the next level's expectation, from the table just updated
         if (k - 1 - j) % 2 == 0:
             update(
                 q,

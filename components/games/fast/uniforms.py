@@ -19,8 +19,8 @@ from components.maths.compiled.loops import Array
 
 N = 624
 AHEAD = 397  # of the Mersenne twister, MT19937
-# where its words begin in what a generator tells of its state, 64 bits each; before them what is
-# left, and the next
+# where its words begin in a generator's state, 64 bits each; before them the number of words left,
+# and the next
 FIRST_STATE_WORD = 3
 SIZE = 5056  # bytes of that state
 

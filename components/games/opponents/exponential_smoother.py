@@ -51,7 +51,7 @@ class ExponentialSmoother(Opponent[Tensor]):
     def act(self, state: Tensor, turn: Turn, rng: Rng) -> Tensor:
         """Target of the positive reward, b [R] long."""
         least = state == state.amin(-1, keepdim=True)
-        # Equal estimates get different uniform numbers; all the others are out of the draw.
+        # Equal estimates get different uniform numbers; all others are excluded from the draw.
         u = torch.rand(state.shape, generator=rng.attack, device=state.device, dtype=state.dtype)
         return torch.where(least, u if self.ties == "random" else 0.0, 2.0).argmin(-1)
 

@@ -31,7 +31,7 @@ class RegulatorState:
     baseline: Tensor  # mean SU of the steps before [R]
     rate: Tensor  # τ of the last draw [R]
     earlier: Tensor  # ∇ log π of the draw before, where each is kept [R, ·]
-    longer_ago: Tensor  # mean SU of the ``every`` turns before those of ``baseline`` [R]
+    longer_ago: Tensor  # mean SU of the ``every`` turns before the turns of ``baseline`` [R]
     turns: int = 0
 
 
@@ -139,7 +139,8 @@ class Regulator(Opponent[RegulatorState]):
 
     def _turn_gradient(self, state: RegulatorState, mean: Tensor) -> Tensor:
         """The gradient [R, ·] where each turn's draw is credited with that turn's welfare."""
-        # Before the first step nothing is known of how they fare: its own mean stands in.
+        # Before the first step the welfare of the players is unknown: the turn's own mean replaces
+        # it.
         baseline = mean if state.turns == self.every else state.baseline
         return (
             state.products - (baseline.unsqueeze(1) * state.scores if self.baseline else 0.0)

@@ -34,7 +34,7 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
 
     needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
     unbiased: ClassVar[bool] = True
-    first_alone: ClassVar[bool]  # p, and the bound that is told, are of the first layer's draws
+    first_alone: ClassVar[bool]  # p, and the reported bound, use only the first layer's draws
 
     n_samples: PositiveInt
 

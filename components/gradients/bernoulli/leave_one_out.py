@@ -34,7 +34,7 @@ class DrawsWithSlope:
 
     z: list[Tensor]  # z_l [S, B, D_l]
     probability: list[Tensor]  # σ(α_l)
-    slope: list[Tensor]  # ∂f/∂z_l, the other layers as they were drawn
+    slope: list[Tensor]  # ∂f/∂z_l, with the other layers fixed as drawn
     f: Tensor  # log p(x, z) − log q(z|x) [S, B]
 
 
@@ -84,7 +84,7 @@ class LeaveOneOut(Gradient[BernoulliLayers[RowBatch], RowBatch, Learnt[C]], Gene
             module, scale * log_joint.sum(), alphas, [scale * g for g in by_alpha]
         )
         if self.lr:
-            # draws that are compared vary together
+            # compared draws vary together
             descend(state, [g.mean(0, keepdim=True) for g in by_alpha])
         self.observe_draws(state.control, draws)
         return gradients, {"elbo": batch.scale * draws.f.mean(0).sum()}, state

@@ -54,7 +54,7 @@ class RelaxedDraws:
     alphas: list[Tensor]
     u: list[Tensor]
     z: list[Tensor]
-    v: list[Tensor]  # what u is drawn anew with, given z
+    v: list[Tensor]  # noise to redraw u with, given z
     f: Tensor  # [S, B]
 
 

@@ -98,7 +98,7 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
         add = 1 - self.decay
         cross = state.cross
         cross_weight = state.seen
-        if state.weight > 0:  # a mean is known that this noise had no part in
+        if state.weight > 0:  # an earlier mean exists that does not contain this noise
             cross = keep * cross + add * self.moments(told, state.mean / state.weight)
             cross_weight = keep * cross_weight + add
         mean = keep * state.mean + add * told.gradient

@@ -58,12 +58,12 @@ def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, fitted: 
 class Told:
     """Results for one draw of the noise, from which coefficients learn once it has been used."""
 
-    unit: float  # what coefficients are counted in
+    unit: float  # unit of the coefficients
     w: Tensor  # [B, K·D]
     shared: bool  # one draw serves all rows
     gradient: Tensor  # Ĝ [P]
-    rows: Tensor | None  # ĝ_b [B, P], of partial_gradients alone
-    fitted: Tensor  # d_b + c_bᵀ w(ε_b) [B, P], differentiable in what is learnt
+    rows: Tensor | None  # ĝ_b [B, P], only for partial_gradients
+    fitted: Tensor  # d_b + c_bᵀ w(ε_b) [B, P], differentiable in the learnt parameters
 
 
 class ControlVariateGradient(Gradient[M, RowBatch, S]):
@@ -112,7 +112,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
         # c_bᵀ w(ε_b), row by row
         corrections = unit * torch.einsum("bpk,bk->bp", c.expand(len(w), -1, -1), w)
         controlled = split(gradient - corrections.detach().sum(0), parameters)
-        # Only after c was used: it must not know the noise that it corrects.
+        # Only after c was used: c must be independent of the noise that it corrects.
         fitted = corrections if level is None else corrections + unit * level
         state = self.learn(state, Told(unit, w, shared, gradient, rows, fitted))
         return (

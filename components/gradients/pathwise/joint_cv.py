@@ -43,10 +43,10 @@ class ExpansionTables:
     """Table used for the correction, and the table that the current pass fills."""
 
     used: Expansions
-    h: Tensor  # sums over the rows of the table that is used [D]
+    h: Tensor  # sums over the rows of the table in use [D]
     H: Tensor  # [D, D]
     filled: Expansions
-    seen: int  # rows of the pass that goes on
+    seen: int  # rows of the current pass
 
 
 @register("gradient", "joint_cv")

@@ -89,7 +89,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
             g if g is None or c is None else g - c
             for g, c in zip(raw_gradients, corrections, strict=True)
         ]
-        # Only now: the surrogate must not know the noise that it corrects.
+        # Only now: the surrogate must be independent of the noise that it corrects.
         state.optimizer.zero_grad()
         residuals = [
             g

@@ -23,7 +23,7 @@ from components.gradients.score.log_ratio import (
 )
 from components.registry import register
 
-NUMBERS = 2**22  # of the scores of extra draws that are held at once
+NUMBERS = 2**22  # numbers of the scores of extra draws held in memory together
 
 
 @dataclass

@@ -64,7 +64,7 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None
     ) -> tuple[list[Tensor | None], dict[str, Tensor], None]:
-        # Of p only values take part in the variance: its parameters follow the mean of log p.
+        # For p only values enter the variance: its parameters follow the mean of log p.
         f, pull_back = differentiable(module, batch, self.n_samples, rng.noise)
         away = factors(f, self.product)
         # of half the variance by f [S, B] or [S, 1]

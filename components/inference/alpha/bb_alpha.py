@@ -39,7 +39,7 @@ class BlackBoxAlpha(DivergenceVI):
         """L and the mean log likelihood of all rows, each []."""
         network = q.network
         theta = q.draw(self.n_samples, generator)  # [K, P]
-        # log f̃ but for what has cancelled [K]
+        # log f̃ without the terms that cancel [K]
         factor = -self.exponents(q, theta) / (batch.scale * len(batch.x))
         ell = network.log_prob(network.outputs(theta, batch.x), batch)  # [K, B]
         tilted = batch.scale * log_power_mean(ell - factor[:, None], self.alpha).sum()

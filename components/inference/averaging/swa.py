@@ -33,7 +33,7 @@ class SwaState:
 
     network: Penalised
     optimizer: Optimizer
-    shown: list[Tensor] = rebuilt()  # what batch normalisation is gathered anew from
+    shown: list[Tensor] = rebuilt()  # rows to recompute batch normalisation from
     t: int = 0  # steps done
     n: int = 0  # points collected
     mean: Tensor  # θ̄ [P]

@@ -24,7 +24,7 @@ from components.inference.point.fit import Fit, FitState
 from components.problems.supervised import Supervised
 from components.registry import register
 
-BELIEFS = 1 << 22  # random beliefs held at once
+BELIEFS = 1 << 22  # random beliefs held in memory together
 
 
 @register("inference", "acra")

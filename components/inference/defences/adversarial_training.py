@@ -71,7 +71,7 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, AdversarialDes
     def step(
         self, state: AdversarialDescentState, batch: Batch, rng: Rng
     ) -> tuple[AdversarialDescentState, Info]:
-        state.network.train(False)  # who attacks sees it as it predicts
+        state.network.train(False)  # an attacker sees it in prediction mode
         # the network itself, no copy
         attacked = state.threat.attack(PointEstimate(state.network), batch, rng)
         state.network.train()

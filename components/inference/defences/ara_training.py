@@ -101,7 +101,7 @@ class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialCh
                 [threat.attack(Particles(model, beta), batch, rng) for beta in betas]
             )
         x = batch.x.repeat(len(betas), 1)  # [K B, D]
-        # one for a step of training: none waits for others
+        # one for a step of training: independent of the others
         T = poisson_steps(x[:1], self.attack_steps, rng.attack)
         attacked = langevin(
             threat.victim(BlockwiseParticles(model, state.theta)),

@@ -23,7 +23,7 @@ from components.inference.point.fit import FitState
 from components.posteriors.fitted import FittedEstimator
 
 LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
-PAIRS = 1 << 21  # candidates of origins held at once
+PAIRS = 1 << 21  # candidates of origins held in memory together
 Attack = Callable[["Origins", torch.Generator], Tensor]
 
 
@@ -62,9 +62,9 @@ class Origins:
     mail: Tensor  # row of x' [P]
     sent: Tensor  # set of words that leads from x to x', a row of the sets [P]
     log_p: Tensor  # log p_C(x|y_1) [P]
-    absent: Tensor  # words that x has not [P, D] bool
+    absent: Tensor  # words absent from x [P, D] bool
     sets: Tensor  # [M, k]
-    # log odds of r(z) for the z that each set makes of x; ∞ where it makes none [P, M]
+    # log odds of r(z) for the z that each set makes from x; ∞ where it makes none [P, M]
     odds: Tensor
 
 

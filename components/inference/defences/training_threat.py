@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.problems.supervised import Supervised
 
-# rows behind a step: as many clean as attacked, or the attacked ones alone
+# rows of a step: as many clean as attacked, or only attacked ones
 Mixture = Literal["half", "attacked"]
 
 

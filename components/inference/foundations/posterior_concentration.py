@@ -60,7 +60,7 @@ class Contraction:
     numbers: list[int]  # [G]
     errors: Tensor  # ‖S y − f₀‖² [R, G]
     smoothed: list[Smoothed]
-    exponent: float  # what theory says
+    exponent: float  # rate predicted by theory
 
     @property
     def spread(self) -> Tensor:

@@ -31,7 +31,7 @@ def waiting_probability(heads: int, tails: int, null: float) -> float:
     from scipy import special
 
     if tails == 0:
-        return float("nan")  # nobody waited
+        return float("nan")  # there was no waiting
     return float(special.betainc(heads, tails, null)) if heads else 1.0
 
 
@@ -88,7 +88,7 @@ class Stopped:
         stop = stop.copy()
         n_max = len(stop) - 1
         stop[n_max] = True
-        stop[0] = False  # nobody ends before the first toss
+        stop[0] = False  # no sequence ends before the first toss
         endpoints: list[tuple[Array, Array, Array]] = []
         log_counts = np.full(n_max + 1, -np.inf)
         log_counts[0] = 0.0

@@ -41,7 +41,7 @@ class RuleTables:
     p: Array
     ends: dict[str, tuple[Array, Array]]  # of KINDS
     stopped: dict[Rule, Stopped]
-    significant: Stopped  # of until_significant, which is looked at for every N
+    significant: Stopped  # of until_significant, which is checked at every N
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class StoppingReport:
     tables: RuleTables
     n: int  # imagined sequences of each rule
     held: Tensor  # [2, rules, 1 + thetas] of KINDS, over nature first
-    rejected: Tensor  # [rules] of those with θ = null
-    tosses: Tensor  # [rules] of the same, in all
-    first: Tensor  # [N + 1] of the same, how many were significant after n tosses first
+    rejected: Tensor  # [rules] rejections among those with θ = null
+    tosses: Tensor  # [rules] tosses of the same, in total
+    first: Tensor  # [N + 1] of the same, number first significant after n tosses
 
     def log_predictive(self, batch: Rows) -> Tensor:
         """log p(x | tosses at hand) [B]."""

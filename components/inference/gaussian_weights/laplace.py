@@ -26,7 +26,7 @@ from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
 from components.registry import register
 
-MOST_WEIGHTS = 10_000  # of which all covariances are held
+MOST_WEIGHTS = 10_000  # largest number with a full covariance
 
 
 class PenalisedWeights(Penalised, WeightSpace, Protocol):

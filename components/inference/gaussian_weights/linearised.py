@@ -19,7 +19,7 @@ from components.posteriors.draws import hold
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NUMBERS = 2**23  # of the Jacobians that are held at once
+NUMBERS = 2**23  # numbers of the Jacobians held in memory together
 
 
 def jacobian(network: WeightNetwork, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
@@ -136,7 +136,7 @@ class Evidence:
     """
 
     log_likelihood: float  # at κ = 1
-    labels: int  # number of real labels; 0 of classes, whose κ is 1
+    labels: int  # number of real labels; 0 for classes, where κ is 1
     residual: float  # Σ (y − f)²/σ² of real labels
     square: float  # Q
     curvatures: Tensor  # λ [m]

@@ -40,10 +40,10 @@ class SwagState:
     model: LogJoint | None = rebuilt()  # None: a network descends, which is no density over flat θ
     weights: (
         nn.ParameterDict | Penalised
-    )  # "theta" [1, P]: a checkpoint is read into what the optimizer holds; or a network
+    )  # "theta" [1, P]: a checkpoint is loaded into the optimizer's tensor; or a network
     optimizer: Optimizer
-    shown: list[Tensor] = rebuilt()  # what a network's batch normalisation is gathered anew from
-    seed: int = 0  # of the networks that are drawn
+    shown: list[Tensor] = rebuilt()  # rows to recompute a network's batch normalisation from
+    seed: int = 0  # of the drawn networks
     t: int = 0  # steps done
     n: int = 0  # points collected
     mean: Tensor  # θ̄ [P]

@@ -15,8 +15,8 @@ from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 
-SMALLEST = 1e-12  # a step size below it moves nothing
-FEWEST = 20  # a shorter warm-up learns the step size alone (as Stan's does)
+SMALLEST = 1e-12  # a smaller step size moves nothing
+FEWEST = 20  # a shorter warm-up learns only the step size (as Stan's does)
 INITIAL = 75
 BASE = 25
 FINAL = 50  # Stan's windows, in steps

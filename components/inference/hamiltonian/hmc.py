@@ -33,7 +33,8 @@ from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
 from components.posteriors.draws import Draws
 from components.registry import register
 
-# Leapfrog steps of a trajectory while the chains look for the target: least of chees, most of the others.
+# Leapfrog steps of a trajectory while the chains search for the target: at least this many for
+# chees, at most for the others.
 SEARCH_STEPS = 64
 
 
@@ -113,10 +114,10 @@ class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonian
         eps = tuning.step_size
         length = state.length
         t = state.t + 1
-        assert length is not None  # as ``init`` has it
+        assert length is not None  # as ``init`` sets it
         learns = self.trajectory == "chees" and t <= self.warmup
         initial = windows(self.warmup)[0]
-        if learns and t in (1, initial + 1):  # what the way to the target taught is forgotten
+        if learns and t in (1, initial + 1):  # forget the statistics of the way to the target
             length = chees.Length.of(eps)
         time = length.value * (1.0 if self.trajectory == "fixed" else chees.halton(t))
         n_steps = self.count_steps(time, eps, t)

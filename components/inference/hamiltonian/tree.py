@@ -26,7 +26,7 @@ from components.inference.hamiltonian.turns import (
     join_stretches,
 )
 
-BLOCK = 8  # states of a subtree that are held at once, and checked by Gram matrices
+BLOCK = 8  # states of a subtree that are held together, and checked by Gram matrices
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Draw:
     acceptance: Tensor  # mean over all states of the trajectory but the first
     diverging: Tensor
     n_steps: Tensor
-    depth: Tensor  # doublings that were kept
+    depth: Tensor  # doublings accepted
 
 
 @dataclass(frozen=True)
@@ -158,11 +158,11 @@ def subtree(
     rates = torch.zeros_like(energy)
     last = edge
     proposal = edge
-    together = 0  # steps that all took are counted once
+    together = 0  # steps that all took count once
     log_weight: Tensor | None = None
-    waiting: list[TrajectorySegment] = []  # the subtrees that are not yet full, outermost first
+    waiting: list[TrajectorySegment] = []  # the subtrees that are not full yet, outermost first
     for begin in range(0, size, BLOCK):
-        # [n, A, 4P + 2]; rubbish where not alive
+        # [n, A, 4P + 2]; undefined where not alive
         trajectory = edge.new_empty(min(size, BLOCK), *edge.shape)
         errors: list[Tensor] = []
         for i, now in enumerate(trajectory):
@@ -253,7 +253,7 @@ def no_u_turn(
     n_steps = torch.zeros_like(like, dtype=torch.long)
     depth = torch.zeros_like(like, dtype=torch.long)
     diverging = torch.zeros_like(like, dtype=torch.bool)
-    rows = torch.arange(C, device=like.device)  # of the chains whose trajectories go on [A]
+    rows = torch.arange(C, device=like.device)  # chains with a trajectory that goes on [A]
     for j in range(max_depth):
         u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)
         u = u if rows.shape[0] == C else u[:, rows]

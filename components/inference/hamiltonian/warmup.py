@@ -40,11 +40,11 @@ from components.inference.log_joint import value_and_gradient
 class HamiltonianChains(Chains):
     """The state of chains that follow trajectories."""
 
-    value: Tensor  # log π(θ) [C], where parameters are integrated out that of the others
+    value: Tensor  # log π(θ) [C]; with parameters integrated out, log π of the others
     gradient: Tensor  # [C, P'], with respect to the parameters that the trajectories move
     tuning: Tuning
     divergences: Tensor  # trajectories after warm-up that diverged []
-    length: Length | None = None  # of trajectories; None: they end by themselves
+    length: Length | None = None  # of trajectories; None: they end on their own
 
 
 class WarmUp(BaseModel):
@@ -61,11 +61,11 @@ class WarmUp(BaseModel):
     before: ClassVar[dict[str, object]] = {"collapse": "none"}
     chains: PositiveInt
     warmup: NonNegativeInt
-    thinning: PositiveInt  # one state in so many is kept
+    thinning: PositiveInt  # one state in this many is kept
     step_size: PositiveFloat  # ε of the first step; the one of all steps when warmup is 0
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     mass: Shape  # M⁻¹: identity, or the covariance of the chains, its diagonal or dense
-    # what is integrated out of the trajectories, and drawn after each
+    # parameters integrated out of the trajectories, and drawn after each
     collapse: Literal["none", "last_layer"]
 
     def asked_by_keys(self) -> dict[str, str]:

@@ -41,7 +41,7 @@ class AADM(ReplicableAdversarial):
     (28).
     """
 
-    # what records have that are from before the key
+    # value in records from before the key
     before: ClassVar[dict[str, object]] = {"alphas": []}
     alpha: Alpha
     alphas: list[Alpha]

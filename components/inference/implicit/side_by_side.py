@@ -122,7 +122,7 @@ class ParallelAdversarial(
     needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
     gives: ClassVar[frozenset[str]] = frozenset()
 
-    one: Adversarial  # what is done of each
+    one: Adversarial  # the method applied to each
 
     def init(
         self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng

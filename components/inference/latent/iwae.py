@@ -37,7 +37,8 @@ def weighed(
     if gradient == "reparam":
         log_w = module.log_joint(batch, z) - log_normal(z, m, s)
         return log_w, log_w.logsumexp(0).sum()
-    # φ moves w through z alone, θ never does: what comes back through z_k is weighed once more on its way.
+    # φ moves w only through z, θ never does: the gradient through z_k is weighed once more on its
+    # way.
     log_w = module.log_joint(batch, z) - log_normal(z, m.detach(), s.detach())
     share = log_w.detach().softmax(0)  # w̃ [K, B]
     z.register_hook(lambda slope: share[..., None] * slope)

@@ -23,7 +23,7 @@ from components.registry import register
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # at which the coverage is checked, beside ``level``
+LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]  # for the coverage check, in addition to ``level``
 SHOWN = 400  # estimates of repeated data sets that a figure shows
 
 
@@ -35,7 +35,7 @@ class MaximumLikelihoodEstimate:
     data: LinearData
     model: Conjugate
     level: float
-    inside: dict[float, int]  # level -> data sets whose region held β
+    inside: dict[float, int]  # level -> data sets with β inside the region
     n: int  # repeated data sets
     cloud: Tensor  # estimates of the first of them [≤ SHOWN, D]
 
@@ -68,7 +68,7 @@ class MaximumLikelihoodState:
     model: Conjugate = rebuilt()
     data: LinearData = rebuilt()
     n: int = 0  # repeated data sets
-    inside: Tensor  # of those whose region held β, at each of ``levels``
+    inside: Tensor  # number of them with β inside the region, at each of ``levels``
     cloud: Tensor  # estimates of the first of them [≤ SHOWN, D]
 
 

@@ -70,7 +70,7 @@ class Risks:
     n: int
     risk: Tensor  # [E, M]
     error: Tensor  # [E, M], standard errors
-    gain: Tensor  # risk less that of least squares on the same data sets [E, M]
+    gain: Tensor  # risk less the risk of least squares on the same data sets [E, M]
     gain_error: Tensor  # [E, M]
     bayes_risk: Tensor  # [E]
     bayes_error: Tensor  # [E]

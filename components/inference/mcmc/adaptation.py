@@ -27,7 +27,7 @@ class Proposal:
 
     log_step: Tensor  # log ε [C]
     moments: Moments | None
-    factor: Tensor | None  # L [P, P], or [P] (its diagonal; of one target alone)
+    factor: Tensor | None  # L [P, P], or [P] (its diagonal; only for one target)
 
 
 class AdaptedProposal(BaseModel):
@@ -140,7 +140,7 @@ def factor(covariance: Tensor, regularisation: float) -> Tensor:
             "the covariance of the chains, learnt in warm-up, has no Cholesky factor",
             "raise inference.regularisation, or use inference.covariance=diagonal",
         )
-    # LAPACK leaves it by columns, a checkpoint brings it back by rows, and BLAS rounds by layout
+    # LAPACK returns columns first, a checkpoint loads rows first, and BLAS rounds by layout
     return L.contiguous()
 
 

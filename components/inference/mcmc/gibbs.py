@@ -82,7 +82,7 @@ class Gibbs(Inference[Blocks, SampleableProblem, ModelBatch, GibbsState]):
                 B, (B, len(theta)), generator=rng.noise, device=theta.device
             ):
                 theta_next = theta
-                # each chain takes its own block's draw and leaves the others'
+                # each chain takes its own block's draw and keeps the others'
                 for b in picks.unique().tolist():
                     new = model.draw_block(model.blocks[b], theta, batch, rng.noise)
                     theta_next = torch.where((picks == b)[:, None], new, theta_next)

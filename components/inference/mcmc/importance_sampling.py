@@ -32,7 +32,7 @@ from components.posteriors.draws import Draws
 from components.registry import register
 
 N_SCREENING_DRAWS = 100
-N_MODE_STARTS = 4  # draws of the prior, and how many of the best of them lead to modes
+N_MODE_STARTS = 4  # draws of the prior, and number of the best of them that lead to modes
 
 
 @dataclass(kw_only=True)
@@ -114,7 +114,7 @@ class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weig
         best = value.topk(N_MODE_STARTS).indices
         centre, L = laplace(model, theta[best[torch.isfinite(value[best])]], batch)
         dof = math.inf if self.proposal == "gaussian" else self.dof
-        factor = (self.inflation * L).contiguous()  # laid out as a checkpoint brings it back
+        factor = (self.inflation * L).contiguous()  # laid out as a checkpoint loads it
         single = TMixture(centre.new_ones(1), centre.unsqueeze(0), factor.unsqueeze(0), dof)
         if self.proposal != "mixture":
             return single
@@ -126,7 +126,7 @@ class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weig
         fit = state.fit
         t = state.t + 1
         if fit is None:
-            assert batch is not None  # as ``init`` has seen to
+            assert batch is not None  # as ``init`` ensures
             theta = model.sample_prior(self.chains, rng.noise)
             # π_u = prior × likelihood
             log_weight = batch.scale * model.log_likelihood(theta, batch).sum(1)

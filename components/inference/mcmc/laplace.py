@@ -12,7 +12,7 @@ from components.inference.log_joint import log_joint
 
 ITERATIONS = 200
 MIN_CURVATURE = 1e-10  # curvatures below this, where every coordinate has curvature 1, are none
-# the mode is found when a Newton step promises no more than this of the log joint
+# the mode is found when a Newton step promises at most this rise of the log joint
 DECREMENT = 1e-12
 
 
@@ -63,7 +63,7 @@ def mode(model: LogJoint, theta: Tensor, batch: ModelBatch) -> tuple[Tensor, Ten
             .detach()
             .nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
         )
-        if values.max() <= value:  # rounding: there is nothing left to climb
+        if values.max() <= value:  # rounding: no further ascent is possible
             break
         theta = trials[values.argmax()]
     return theta, value, hessian

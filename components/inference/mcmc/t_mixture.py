@@ -155,5 +155,6 @@ def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) 
             "a component of the proposal has a covariance without Cholesky factor",
             "raise inference.pilot, lower inference.components, or use inference.proposal=student_t",
         )
-    # contiguous: LAPACK leaves them by columns, a checkpoint brings them back by rows, and BLAS rounds by layout
+    # contiguous: LAPACK returns columns first, a checkpoint loads rows first, and BLAS rounds by
+    # layout
     return replace(q, weights=alpha / alpha.sum(), centres=centres, factors=factors.contiguous())

@@ -13,9 +13,9 @@ from components.inference.mcmc.t_mixture import TMixture
 
 DRAWS = 2000
 N_TAIL_RAYS = 100  # draws of q, and the least likely of them, from which rays lead outwards
-# −log of the share of q's mass that lies as far out as the end of a ray, against its start
+# −log of the share of q's mass that is as far out as the end of a ray, relative to its start
 MAX_LOG_RARITY = math.log(1e4)
-FACTORS = torch.logspace(0, 4, 2001, dtype=torch.float64)[1:]  # lengths of a ray that are tried
+FACTORS = torch.logspace(0, 4, 2001, dtype=torch.float64)[1:]  # tried lengths of a ray
 SHARE = 0.95  # quantile of the rays: a wedge of directions is enough for weights without a variance
 
 

@@ -22,7 +22,7 @@ from components.maths.partitions.crp_sweep import CrpSweepData
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-MOST_AT_FIRST = 20  # clusters that a chain starts with, at most
+MOST_AT_FIRST = 20  # largest number of clusters that a chain starts with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
         }
 
     def posterior(self, state: CrpState) -> PartitionDraws:
-        is_empty = not len(state.kept)  # before the first is kept: where the chains are
+        is_empty = not len(state.kept)  # before the first is kept: the current positions
         z = state.z[:, None] if is_empty else state.kept.stack_rows(1).long()
         log_joint = state.log_joint[:, None] if is_empty else state.kept_log_joint.stack_rows(1)
         accepted = state.accepted / max(state.n, 1) if self.split_merge else float("nan")

@@ -33,7 +33,7 @@ from components.posteriors.tables import write_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_PREDICTIVE_DRAWS = 200  # draws, evenly spaced, whose predictive densities are mixed
+MAX_PREDICTIVE_DRAWS = 200  # draws, evenly spaced, that mix their predictive densities
 MAX_LOSS_DRAWS = 1000  # draws, evenly spaced, over which losses are expected
 LOSSES: dict[str, PartitionLoss] = {"binder": Binder(), "variation": VariationOfInformation()}
 
@@ -48,7 +48,7 @@ class PartitionDraws:
     x: Tensor  # training rows [N, D]
     z: Tensor  # long [C, S, N]
     log_joint: Tensor  # log p(z, x) [C, S]
-    loss: str  # of LOSSES, whose action says what is shown
+    loss: str  # of LOSSES; its Bayes action is shown
     accepted: float  # share of the proposals to split or merge; NaN: there were none
 
     @cached_property

@@ -29,7 +29,7 @@ class EnsembleState:
     """M networks on their way down, and their optimizer."""
 
     model: LogJoint = rebuilt()
-    # "theta" [M, P]; a module: a checkpoint is read into what the optimizer holds
+    # "theta" [M, P]; a module: a checkpoint is loaded into the optimizer's tensor
     weights: nn.ParameterDict
     optimizer: Optimizer
 

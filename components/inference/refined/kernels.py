@@ -20,7 +20,7 @@ from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among,
 
 Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
 Target = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B]
-Field = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B, D]: what a particle follows
+Field = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B, D]: drift of a particle
 
 
 def slope(target: Target, z: Tensor, graph: bool) -> Tensor:

@@ -27,8 +27,8 @@ class Begun:
 
     z: Tensor  # z_0 [S, B, D]
     entropy: Tensor  # H(q_0) [B]; 0 of a point, which has none
-    target: Target  # log p(x, z), up to what does not depend on z
-    # what the sum over B of the objective is multiplied by: rows that each of them stands for
+    target: Target  # log p(x, z), up to terms that do not depend on z
+    # factor of the objective's sum over B: rows that each of them represents
     weight: float
 
 

@@ -28,7 +28,7 @@ from components.maths.optimizers import Optimizer
 class RefinementState:
     """A guide and a sampler in training."""
 
-    module: Trainable  # q_0, with all that learns from it
+    module: Trainable  # q_0, with everything that learns from it
     sampler: StepSize
     optimizer: Optimizer
 

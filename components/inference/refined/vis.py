@@ -45,7 +45,7 @@ from components.posteriors.variational import RefinedPosterior
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-CHUNK = 100  # draws that are refined at once
+CHUNK = 100  # draws that are refined together
 MOST = 100  # P of a Hessian
 
 INTERACTING = ("svgd", "sgld_r")
@@ -103,7 +103,7 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
     gives: ClassVar[frozenset[str]] = frozenset()
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
-        # of parameters; classes by latent variables are predicted alone
+        # draws of parameters; classifiers by latent variables only predict
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
         "sequence": SAMPLER_OUTPUTS | {"analyses"},
         "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
@@ -213,7 +213,7 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
             if self.q0 == "point"
             else GlobalGaussian(target, mean, self.initial_std, full, "shared")
         )
-        sets = math.ceil(self.draws / self.n_samples)  # of particles as many as in training
+        sets = math.ceil(self.draws / self.n_samples)  # as many particles as in training
         shape = (INDEPENDENT_CHAINS, sets * self.n_samples, P)
         base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(
             mean.device

@@ -32,7 +32,7 @@ from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.posteriors.variational import RefinedPosterior
 
-CHUNK = 100  # draws whose log joint is asked for at once
+CHUNK = 100  # draws per call of the log joint
 
 
 @dataclass(kw_only=True)

@@ -42,7 +42,7 @@ class VCDState:
     optimizer: Optimizer
     seed: int
     step_size: float  # ε of the chain
-    # C, the running mean of what improved draws are worth []; None: there was no step
+    # C, the running mean of the values of improved draws []; None: there was no step
     control: Tensor | None = None
     model: LogJoint = rebuilt()
     train: ModelBatch = rebuilt()  # None: a density
@@ -134,7 +134,7 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
         with torch.no_grad():
             worth = log_joint(model, moved, batch) - log_q  # w(z_0) = f(z_t) [S]
             control = worth.mean() if state.control is None else state.control
-        # its value is nothing, its gradient that of E_{q^(t)}[f]
+        # its value is 0, its gradient is the gradient of E_{q^(t)}[f]
         improved = ((worth - control) * q.log_density(z_start) - log_q).mean()
         parameters = list(q.parameters())
         norm = climb(

@@ -35,7 +35,7 @@ from components.registry import register
 class AdamNoiseState(Chains):
     v: Tensor  # mean squared gradients [K, P]
     m: Tensor  # momenta [K, P]
-    control: Reference | None  # what is taken off gradient estimates; None: nothing
+    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "adam_noise")

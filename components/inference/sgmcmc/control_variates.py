@@ -20,7 +20,7 @@ from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.log_joint import log_joint_gradient, value_and_gradient
 from components.problems.supervised import Supervised
 
-# of the training set at once: [K, ROWS] likelihoods of every layer are what has to fit into memory
+# rows of the training set together: memory must hold [K, ROWS] likelihoods of every layer
 ROWS = 4096
 
 

@@ -54,7 +54,7 @@ def curvature(
 @dataclass(kw_only=True)
 class PSGLDState(Chains):
     v: Tensor  # mean squared gradients [K, P]
-    control: Reference | None  # what is taken off gradient estimates; None: nothing
+    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "psgld")

@@ -56,7 +56,7 @@ def median_bandwidth(distances: Tensor) -> Tensor:
     Source: Liu & Wang (2016), section 5."""
     L = distances.shape[-1]
     if L == 1:
-        # a single particle has k = 1 and Γ = 0, whatever h is
+        # a single particle has k = 1 and Γ = 0, for every h
         return distances.new_ones(distances.shape[:-2])
     row, column = torch.triu_indices(L, L, 1, device=distances.device)
     return distances[..., row, column].median(-1).values / math.log(L)
@@ -131,7 +131,7 @@ class Interaction:
         used = jitter
         if self.K is not None:
             factor, used = _factor(self.K, jitter)
-            # each replicate what it needs itself: they stay independent
+            # a separate one for each replicate: they stay independent
             if used > jitter and self.replicates > 1:
                 factors = [_factor(K, jitter) for K in self.K]
                 factor = torch.stack([L for L, _ in factors])

@@ -33,7 +33,7 @@ from components.registry import register
 @dataclass(kw_only=True)
 class SGDMomentumState(Chains):
     m: Tensor  # momenta at half steps [K, P]
-    control: Reference | None  # what is taken off gradient estimates; None: nothing
+    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "sgd_momentum")

@@ -38,7 +38,7 @@ from components.registry import register
 class SGHMCState(Chains):
     r: Tensor  # momenta [K, P]
     V: Tensor  # variances of the gradients [K, P]
-    control: Reference | None  # what is taken off gradient estimates; None: nothing
+    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "sghmc")
@@ -130,7 +130,7 @@ class SGHMC(
         control = self.refresh_reference(state.control, model, state.theta, t)
         theta = state.theta + eps * r
         if self.noise_estimate:
-            assert isinstance(batch, Batch)  # as ``init`` has seen to
+            assert isinstance(batch, Batch)  # as ``init`` ensures
             value, gradient, variance = self._split_gradient(control, model, theta, batch)
             V = V + (variance - V) / min(t + 1, self.noise_window)
         else:

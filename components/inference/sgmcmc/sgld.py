@@ -31,7 +31,7 @@ from components.registry import register
 
 @dataclass(kw_only=True)
 class SGLDState(Chains):
-    control: Reference | None  # what is taken off gradient estimates; None: nothing
+    control: Reference | None  # subtracted from gradient estimates; None: nothing
 
 
 @register("inference", "sgld")

@@ -33,7 +33,7 @@ class StepSizes(BaseModel):
     # T of a cyclical schedule, steps >= 1: then let burn_in and thinning be multiples of it
     cycle_length: PositiveInt
     burn_in: NonNegativeInt  # steps before any state is kept; Gallego (2021) section 2.3.3
-    thinning: PositiveInt  # one state in so many is kept; Gallego (2021) section 2.3.3
+    thinning: PositiveInt  # one state in this many is kept; Gallego (2021) section 2.3.3
 
     @model_validator(mode="after")
     def _check_decay(self) -> StepSizes:

@@ -40,14 +40,14 @@ class BackpropState:
 
     q: MeanField
     optimizer: Adam
-    train: Batch = rebuilt()  # what the variances of gradients are measured on
+    train: Batch = rebuilt()  # rows for the variances of gradients
 
 
 @dataclass(frozen=True)
 class MeasuredPosterior(MeanFieldPosterior):
     """q(θ), and how much the gradients of its bound vary there."""
 
-    # traces of covariances by divergence and by parameter; empty: none was measured
+    # traces of covariances by divergence and by parameter; empty: none measured
     variances: dict[str, float]
 
     def scores(self) -> dict[str, Tensor | float]:
@@ -175,7 +175,7 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
             sums = {
                 name: [torch.zeros_like(p), torch.zeros_like(p)] for name, p in parameters.items()
             }
-            first: list[Tensor] = []  # what is taken off, so that the squares keep their digits
+            first: list[Tensor] = []  # subtracted, so that the squares keep their digits
             for _ in range(self.measured):
                 value = (
                     self.terms(q, state.train, generator, divergence)["elbo"] / state.train.n_rows

@@ -39,8 +39,7 @@ Family = Literal["mean_field", "full_rank", "mixture", "flow"]
 class BlackBoxTrainingState(TrainingState[GlobalGaussian | FlexibleGuide]):
     """q(θ) in training."""
 
-    # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q
-    # does
+    # ε [2, draws, P] of the returned posterior: always the same, so that scores move as q does
     base: Tensor
     uniform: Tensor  # and u [2, draws]
     model: LogJoint = rebuilt()
@@ -89,7 +88,7 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
     gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    # keys that the gradient takes over from here
+    # keys that the gradient inherits from here
     shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     makes: ClassVar[frozenset[str]] = frozenset(
         {"pathwise", "log_ratio", "normal_noise", "path_derivative"}

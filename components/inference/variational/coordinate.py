@@ -31,7 +31,7 @@ class CoordinateState:
     ascent: ClosedFormAscent = rebuilt()
     factors: Factors  # [S, …] each
     objective: Tensor  # [S]
-    # of the draws that the posterior is read from: always the same, so that scores move as q does
+    # of the draws that the posterior returns: always the same, so that scores move as q does
     seed: int
     by_cycle: Trace = field(default_factory=Trace)  # rows [S], on the CPU
 

@@ -50,7 +50,7 @@ class FactorDraws(Draws):
     q itself where it can."""
 
     ascent: ClosedFormAscent
-    factors: Factors  # of the best start alone, S = 1
+    factors: Factors  # only of the best start, S = 1
     objective: float  # nats: below the log evidence of the training rows
     climb: ObjectiveHistory
 

@@ -37,8 +37,7 @@ from components.registry import register
 class GaussianTrainingState(TrainingState[GlobalGaussian]):
     """q(θ) in training."""
 
-    # ε [2, draws, P] of what the posterior hands back: always the same, so that scores move as q
-    # does
+    # ε [2, draws, P] of the returned posterior: always the same, so that scores move as q does
     base: Tensor
     model: LogJoint = rebuilt()
     train: Batch | Rows | Series | None = rebuilt()  # None: a density
@@ -71,7 +70,7 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
     gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    # keys that the gradient takes over from here
+    # keys that the gradient inherits from here
     shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     makes: ClassVar[frozenset[str]] = frozenset(
         {

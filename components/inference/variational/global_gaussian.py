@@ -18,7 +18,7 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 
 Noise = Literal["shared", "rows"]
-CHUNK = 100  # rows at once where the bound of all is estimated
+CHUNK = 100  # rows processed together when the bound of all is estimated
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RowwiseLogJoint:
         evaluated for all B² pairs and B of them are used.
         """
         if isinstance(batch, Series):
-            return self.model.log_likelihood(theta[:, 0], batch)  # one row, whatever the noise
+            return self.model.log_likelihood(theta[:, 0], batch)  # one row, for any noise
         if not isinstance(batch, Batch) and not self.n_data:
             return theta.new_zeros(len(theta), batch.n_rows)
         assert isinstance(batch, Batch | Rows)
@@ -186,7 +186,7 @@ class GlobalGaussian(nn.Module):
         """
         theta = self.transform(self.distinct(noise))
         theta_fixed = theta.detach()
-        # 0, with the gradient through θ alone
+        # 0, with the gradient only through θ
         log_q = self.log_density(theta) - self.log_density(theta_fixed)
         share = self.target.log_prior(theta) - log_q - self.log_density(theta_fixed).detach()
         return self.target.log_likelihood(theta, batch) + share / (batch.scale * batch.n_rows)

@@ -25,7 +25,7 @@ class LBFGSState:
     """A model at the best restart's θ, and all restarts."""
 
     module: Elbo
-    noise: Any  # drawn once, whatever ``elbo`` reads
+    noise: Any  # noise that ``elbo`` reads, drawn once
     runs: list[LBFGSRun]
 
 

@@ -23,7 +23,7 @@ from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-CHUNK = 1000  # rows at once where the bound of all is estimated
+CHUNK = 1000  # rows processed together when the bound of all is estimated
 
 RowTrainingState = TrainingState[LogRatio[RowBatch]]
 
@@ -33,7 +33,7 @@ class LabelTrainingState(TrainingState[Elbo]):
     """A model of labels in training, and what its bound on all rows is scored by."""
 
     train: Batch = rebuilt()
-    # of each part of them: always the same, so that the score moves as the model does
+    # for each of their parts: always the same, so that the score moves as the model does
     noise: list[Any] = rebuilt()
 
 
@@ -70,15 +70,15 @@ class VI(
     kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled", "supervised"})
     needs: ClassVar[frozenset[str]] = frozenset()
     needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "unlabelled": frozenset({"log_ratio"}),  # what held-out rows are scored by
-        "supervised": frozenset({"elbo"}),  # and what labels are predicted by
+        "unlabelled": frozenset({"log_ratio"}),  # scores held-out rows
+        "supervised": frozenset({"elbo"}),  # and predicts labels
     }
     gives: ClassVar[frozenset[str]] = frozenset({"holds_module"})
     gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "unlabelled": frozenset({"bounds_likelihood"}),
         "supervised": frozenset({"predicts", "redraws", "analyses"}),
     }
-    # keys that the gradient takes over from here
+    # keys that the gradient inherits from here
     shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     # of labels, which had no vi
     before: ClassVar[dict[str, Any]] = {"n_predict": 20, "bound_samples": 10}

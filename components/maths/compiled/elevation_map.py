@@ -66,13 +66,7 @@ def peaks(c: V, d: V, near: V, middle: V, third: V) -> V:
     )
 
 
-compilable = (
-    _double_angle,
-    _plus,
-    multiples,
-    hills,
-    peaks,
-)  # what a compiled map is made of as well
+compilable = (_double_angle, _plus, multiples, hills, peaks)  # types of a compiled map
 
 
 def elevation(a: Tensor, b: Tensor, dem: ElevationMapVersion) -> Tensor:

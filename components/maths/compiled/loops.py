@@ -54,12 +54,12 @@ def compile_loop(
 
     folder = _cache_folder(Path(inspect.getfile(loop)).parent)
     if folder is not None:
-        vars(config)["CACHE_DIR"] = str(folder)  # of which its types know nothing
-    # Not that numbers are finite: what is infinite or not a number must stay so.
+        vars(config)["CACHE_DIR"] = str(folder)  # missing from numba's types
+    # Do not assume finite numbers: infinities and NaN must survive.
     allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
     for part in parts:
         register_jitable(fastmath=allowed, forceinline=inline)(part)
-    untold = {"_nrt": not inline}  # of which its types know nothing either
+    untold = {"_nrt": not inline}  # missing from numba's types too
     return njit(loop, fastmath=allowed, error_model="numpy", cache=folder is not None, **untold)  # type: ignore[call-overload]
 
 

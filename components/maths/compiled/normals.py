@@ -15,14 +15,14 @@ from torch import Tensor
 from components.maths.compiled.functions import log_scaled, sin_cos_4
 from components.maths.compiled.loops import Array, compile_loop
 
-# 2⁶⁴ over the golden ratio, odd: what the counter goes on by
+# 2⁶⁴ over the golden ratio, odd: step of the counter
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
 SPLITMIX_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
-# Of a signed number and one of these numba would make a float.
+# Of a signed and an unsigned integer numba would make a float.
 TWO, S11, S27, S30, S31 = (np.uint64(k) for k in (2, 11, 27, 30, 31))
 STEP = 2.0**-53
-BLOCK = 1024  # pairs at a time, whose numbers stay in the nearest memory
+BLOCK = 1024  # pairs at a time, few enough for the nearest cache
 
 
 def mixed(z: Any) -> Any:

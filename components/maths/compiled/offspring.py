@@ -54,7 +54,7 @@ def _count(weights: Array, u: Array, counts: Array) -> None:
         scale = n / total
         for i in range(n):  # how many points lie below
             below = min(n, np.int64(math.ceil(edges[i] * scale - u[r])))
-            # where no weight is left, whatever the rounding
+            # if no weight is left, for any rounding
             counts[r, i] = n if edges[i] == total else below
         for i in range(n - 1, 0, -1):
             counts[r, i] -= counts[r, i - 1]
@@ -67,7 +67,7 @@ def _repeat(values: Array, counts: Array, repeated: Array) -> None:
         for i in range(n):
             value = values[r, i]
             end = place + counts[r, i]
-            # without a branch: what is too much is written over
+            # without a branch: surplus entries are written over
             repeated[place] = repeated[place + 1] = value
             place += 2
             while place < end:

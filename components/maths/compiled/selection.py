@@ -10,9 +10,10 @@ import numpy as np
 
 from components.maths.compiled.loops import Array, compile_loop
 
-# so many that few values share one with a rank, so few that their counts stay in the nearest memory
+# enough that few values share one with a rank, few enough that their counts fit in the nearest
+# cache
 BINS = 128
-SAMPLE = 64  # values of a row that say where its bins lie
+SAMPLE = 64  # values of a row that set the limits of its bins
 
 
 def _select(v: Array, low: int, high: int, k: int) -> None:
@@ -86,7 +87,7 @@ def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
     places = np.empty(n, np.uint8)
     near_ranks = np.empty(many, np.int64)
     parts = np.empty((4, 256), np.int64)
-    counts = np.empty(256, np.int64)  # as many as a place can be
+    counts = np.empty(256, np.int64)  # one for each possible index
     near = np.empty(n + 1, x.dtype)
     for m in range(len(x)):
         _bins(x, m, places)

@@ -79,7 +79,7 @@ def height_and_distance(
         ImportError: numba is not installed.
     """
     loop = _loop()
-    # coordinate by coordinate: what vector instructions read
+    # coordinate by coordinate, for vector instructions
     columns = x.transpose(-2, -1).contiguous()
     out = columns.new_empty(*x.shape[:-2], 2, x.shape[-2])
     dem_index = ("as_released", "as_printed", "matlab").index(dem)

@@ -91,7 +91,7 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
     Raises:
         ImportError: numba is not installed.
     """
-    highest = log_w.amax(1).double().numpy()  # [R], in whose precision numba takes the differences
+    highest = log_w.amax(1).double().numpy()  # [R], in the precision of numba's differences
     w = torch.empty(log_w.shape, dtype=torch.float64)
     sums = torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
@@ -109,7 +109,7 @@ def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
     Raises:
         ImportError: numba is not installed.
     """
-    columns = x.transpose(1, 2).contiguous()  # what vector instructions read
+    columns = x.transpose(1, 2).contiguous()  # read by vector instructions
     mean = columns.new_empty(columns.shape[:2])
     variance = columns.new_empty(columns.shape[:2])
     _compile_summarise()(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())

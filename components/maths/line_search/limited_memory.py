@@ -21,7 +21,7 @@ CURVATURE_FLOOR = 1e-10
 class Tolerance(NamedTuple):
     """Convergence tolerances of a run."""
 
-    value: float  # an iteration took less than so much, of |f|, off it
+    value: float  # an iteration lowers f by less than this share of |f|
     gradient: float  # largest |∂f/∂θ|
 
 
@@ -96,7 +96,7 @@ def iterate(
     def phi(step: float) -> Trial:
         try:
             f, g, terms = evaluate(theta + step * along)
-        except NumericalError:  # too far: the line search comes back
+        except NumericalError:  # too far: the line search shortens it
             return Trial(step, float("inf"), float("nan"))
         return Trial(step, f, float(g @ along), (g, terms))
 
@@ -104,7 +104,8 @@ def iterate(
     trial, evaluations = strong_wolfe(phi, Trial(0.0, value, slope), first, max_evaluations)
     run.evaluations += evaluations
     if trial is None:
-        # No decrease along −H ∇f: forget H; along −∇f itself there is none to be had in this arithmetic.
+        # No decrease along −H ∇f: forget H; along −∇f itself no decrease is possible in this
+        # arithmetic.
         run.converged = fresh
         run.forget()
         return

@@ -45,7 +45,7 @@ def inverse_cdf(p: Tensor, rows: Tensor, u: Tensor) -> Tensor:
     target = u.flatten().unsqueeze(1).to(p) * below[:, -1:]
     block = (below <= target).sum(1, keepdim=True).clamp_(max=blocks - 1)
     before = torch.nn.functional.pad(below, (1, 0)).gather(1, block)
-    # of the block, whatever was rounded
+    # of the block, for any rounding
     share = ((target - before) / (below.gather(1, block) - before)).clamp_(0, 1)
     within = _running_sums(p.index_select(0, row * blocks + block.squeeze(1)))  # [R·M, size]
     place = (

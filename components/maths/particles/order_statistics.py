@@ -11,7 +11,7 @@ from torch import Tensor
 from components.maths.compiled import loops
 from components.maths.compiled.selection import order_statistics
 
-FEW = 400  # below so many values a sort costs less than looking for the tails
+FEW = 400  # below this number of values a sort costs less than a search for the tails
 
 
 def quantiles(x: Tensor, probabilities: tuple[float, ...]) -> list[Tensor]:

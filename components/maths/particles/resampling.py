@@ -114,7 +114,7 @@ def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
     edges = _cumulative_weights(weights).mul_(n)
     floors = edges.floor()
     stratum = floors.long()
-    # the last edge has no stratum of its own, and nothing left
+    # the last edge has no stratum of its own, and no remainder
     first = u.gather(1, stratum.clamp(max=n - 1))
     has_point = first < edges - floors
     return _between(stratum + has_point)
@@ -133,7 +133,7 @@ def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
     total = weights.double().sum(1, keepdim=True)
     edges = torch.where(
         total > 0, _cumulative_weights(weights), 0.0
-    )  # nothing to draw from where there is no point either
+    )  # no index to draw from where there is no point either
     if loops.serve(edges):  # a quarter of the time, the same places
         return _between(count_points_below(sorted_uniforms, edges))
     return _between(torch.searchsorted(sorted_uniforms, edges))
@@ -190,4 +190,4 @@ def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
     counts = (floors + more).long()
     return counts.scatter_add_(
         1, indices, n - counts.sum(1, keepdim=True)
-    )  # the last has what is left: 0 or 1, but for rounding
+    )  # the last has the rest: 0 or 1, except for rounding

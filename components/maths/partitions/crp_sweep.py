@@ -210,7 +210,7 @@ def split_or_merge(
         K += 1
         clear(K, V, first, second, n, beta, L, logdet)
         return -1 - K
-    for b in range(N):  # what a merged cluster would be
+    for b in range(N):  # the merged cluster
         if z[b] == q:
             move_row(A, x, b, 1, V, first, second, n, beta, L, logdet)
     gain -= marginals[n[A]] - 0.5 * (nu + n[A]) * logdet[A]

@@ -15,9 +15,9 @@ from components.metrics.evidence.proposal import Target
 
 LEAPFROG = 10  # steps of a transition
 FIRST_STEP = 0.1  # step size at the first temperature of the pilot run
-PILOT_ACCEPTANCE = 0.65  # acceptance rate that the pilot run steers to
+PILOT_ACCEPTANCE = 0.65  # target acceptance rate of the pilot run
 STEP_SIZE_FACTOR = 1.05  # factor by which its step sizes change at a temperature
-PILOT = 4  # of so many chains one is in the pilot run
+PILOT = 4  # one chain in this many is in the pilot run
 STEEPNESS = 4.0  # δ of the schedule
 
 

@@ -24,9 +24,9 @@ from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 
 Proposal = Literal["guide", "laplace"]
 
-WORST = 0.05  # rows of which one in twenty is worse stand for the weights of all
-TAILS = 500  # the first rows, whose tails are fitted: 20 ms each
-# evaluation streams from here on are of these scores alone: the guide's own bound stays what it is
+WORST = 0.05  # rows: the worst twentieth of them represents the weights of all
+TAILS = 500  # the first rows, used to fit tails: 20 ms each
+# evaluation streams from here on are only for these scores: the guide's own bound stays unchanged
 BESIDE = 10**6
 
 

@@ -12,10 +12,10 @@ from torch import Tensor
 Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) of z [S, B, D]: [S, B]
 
 ITERATIONS = 10  # of Newton's method from the mean of the guide
-HALVINGS = 8  # of a Newton step, of which the best is taken
-# standard deviations of the proposal to those of the fit, so that its tails are the heavier ones
+HALVINGS = 8  # of a Newton step; the best one is taken
+# ratio of the proposal's standard deviations to the fit's, so that the proposal has heavier tails
 WIDER = 1.2
-# samples of each row whose densities are asked for together: their activations stay in the cache
+# samples of each row in one call of the densities: their activations stay in the cache
 AT_ONCE = 20
 GUIDE = 0.25
 PRIOR = 0.05  # shares of the samples that the guide and the prior get

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 
-MOST = 40  # parameters that are told
+MOST = 40  # parameters that are reported
 
 
 def scores(posterior: HoldsDraws) -> dict[str, Tensor | float]:

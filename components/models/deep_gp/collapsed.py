@@ -210,5 +210,5 @@ class CollapsedMDGP(nn.Module):
         covariance = self.top.covariance
         assert isinstance(
             covariance, IndependentCovariance | CoregionalisedCovariance
-        )  # which is what it is built with
+        )  # the types that it is built with
         return torch.exp(-2 * covariance.log_lengthscale).expand(covariance.n_tasks, -1).clone()

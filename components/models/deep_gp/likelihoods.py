@@ -18,7 +18,7 @@ from components.contracts.predictive import Categorical, GaussianMixture, Predic
 if TYPE_CHECKING:
     from components.problems.supervised import Supervised
 
-NOISE_FLOOR = 1e-6  # below it a label counts for more digits than float32 has
+NOISE_FLOOR = 1e-6  # below it a label has more digits than float32 holds
 
 
 class GaussianLabels(nn.Module):

@@ -36,7 +36,7 @@ class DeepGPSettings(BaseModel):
     top_mean: Literal["zero", "linear"]
     # initial sd of q(v), whitened inducing values, top layer, > 0; 1: the prior
     top_q_scale: PositiveFloat
-    pass_inputs: bool  # true: the top layer sees the inputs beside the latent features
+    pass_inputs: bool  # true: the top layer sees the inputs and the latent features
     # inducing inputs of each shared process, at most the number of training rows (A.1.2: 100); see inducing_by_task
     n_inducing: PositiveInt
     # rows: training rows drawn at random | kmeans: centroids (A.1.1); higher layers propagate them

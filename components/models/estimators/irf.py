@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # slow to import
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 TINY = 1e-6  # smallest residual variance: no prediction is certain
-FOLDS = 5  # of the cross-validation whose predictions a calibration is fitted to
+FOLDS = 5  # of the cross-validation; a calibration is fitted to its predictions
 Calibration = Literal["none", "sigmoid", "isotonic"]
 
 
@@ -85,7 +85,7 @@ class Forests(nn.Module):
         threshold = np.full(shape, np.inf)
         value = np.zeros((*shape, values))
         for t, forest in enumerate(forests):
-            # A class that a task never showed has no column in its forest's votes.
+            # A class absent from a task has no column in its forest's votes.
             columns = slice(None) if self.target == "real" else forest.classes_.astype(int)
             for k, estimator in enumerate(forest.estimators_):
                 tree = estimator.tree_

@@ -49,6 +49,6 @@ def sparse_counts(x: Tensor, n_words: int) -> csr_matrix:
 def to_word_counts(x: Tensor, n_words: int) -> Tensor:
     """The same as a tensor [B, V]."""
     tokens = x.long() - LEFT_OUT
-    counts = x.new_zeros(len(x), n_words + 1)  # the last column takes what is not counted
+    counts = x.new_zeros(len(x), n_words + 1)  # the last column takes words that are not counted
     counts.scatter_add_(1, torch.where(tokens >= 0, tokens, n_words), torch.ones_like(x))
     return counts[:, :n_words]

@@ -31,7 +31,7 @@ class Factor(NamedTuple):
     log_prob: Tensor  # [S, B]
     error: Tensor  # v − sigmoid(α) [S, B, D]
     network: Perceptron
-    given: list[Tensor]  # what ``network.run`` gave beside α
+    given: list[Tensor]  # what ``network.run`` returned besides α
 
     @classmethod
     def at(cls, v: Tensor, network: Perceptron, h: Tensor) -> Factor:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from components.models.latent.perceptron import Perceptron
 
 LOG_2PI = math.log(2 * math.pi)
-# the start of a mean keeps away from 0 and 1 by this much, and that of a variance from 0
+# the start of a mean keeps this distance from 0 and 1, and the start of a variance from 0
 FEWEST = 1e-3
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-TOGETHER = 8  # factors of which one logarithm is taken
+TOGETHER = 8  # factors for one logarithm
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class TwoClasses:
     missing."""
 
     rows: Tensor  # [B, D]
-    columns: Tensor  # their transpose [D, B]; products are quicker where it is laid out anew
+    columns: Tensor  # their transpose [D, B]; products are faster with a contiguous copy
     missing: int
 
     @cached_property
@@ -37,7 +37,7 @@ class TwoClasses:
         As Σ_b ±x_b − Σ_b σ(f_b) ±x_b the gradient needs no more of [B, K] than the value does.
         Logarithms cost most, so one is taken of ``TOGETHER`` probabilities; where a product is too
         small for its type, of each."""
-        # [B, K]: both products, and that of probabilities, are quickest so
+        # [B, K]: both products, and the product of probabilities, are fastest this way
         p = (self.rows @ theta.T).sigmoid_()
         gradient = torch.add(others, self.total, alpha=scale).sub_(
             (self.columns @ p).T, alpha=scale
@@ -76,7 +76,7 @@ class ManyClasses:
                 likelihood if self.seen is None else torch.where(self.seen, likelihood, 0.0)
             ).sum(1)
         missing = torch.zeros_like(f).scatter_(1, labels, 1.0).sub_(f.softmax(1)).flatten(0, 1)
-        pull = (X.T @ missing.T).T.reshape(theta.shape)  # quicker than missing @ X
+        pull = (X.T @ missing.T).T.reshape(theta.shape)  # faster than missing @ X
         return likelihood, scale * pull + others
 
 

@@ -144,7 +144,7 @@ class ProbitAscent:
         X, y = self.model.select(batch)
         sign = signs(y, X)
         mean = sign * truncated_normal_mean(sign * (factors["m"] @ X.T))  # E z [S, N]
-        return factors | {"m": mean @ X @ factors["V"][0]}  # V is that of every start
+        return factors | {"m": mean @ X @ factors["V"][0]}  # every start has the same V
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
         X, y = self.model.select(batch)

@@ -50,7 +50,7 @@ class NormalGammaModule:
     """θ = (μ, log τ) [K, 2]; parameters (μ, τ)."""
 
     m: float  # prior mean of μ
-    kappa: float  # rows that the prior of μ is worth
+    kappa: float  # weight of the prior of μ, in rows
     a: float
     b: float
     rows: Tensor  # of the training set [N, 1]

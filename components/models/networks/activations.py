@@ -30,7 +30,8 @@ class ActivationFunction(NamedTuple):
     """
 
     value: Callable[[Tensor], Tensor]  # z -> h, in the place of z unless it ``keeps`` z
-    # ∂/∂h, which may have one row for all units, what is kept, and where to write (either of both) -> ∂/∂z
+    # ∂/∂h, which may have one row for all units, the stored value, and where to write (either of
+    # both) -> ∂/∂z
     derivative: Callable[[Tensor, Tensor, Tensor], Tensor]
     keeps: bool = False  # whether the derivative is read off z, not h
 

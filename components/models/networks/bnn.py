@@ -58,7 +58,7 @@ class BayesianNetwork(nn.Module):
         tasks = 0 if noise_precision is None else network.n_tasks
         self.pieces = [self.n_weights, 0 if weight_precision is None else 1, tasks]
         self.dim = sum(self.pieces)
-        self.names: list[str] = []  # a weight has no name that anybody would look for
+        self.names: list[str] = []  # a weight has no name worth listing
 
     def split(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """w [K, n], log λ [K, 1 or 0], log γ [K, T or 0]."""

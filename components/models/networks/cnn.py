@@ -75,7 +75,7 @@ class CNN(Model[Supervised, FeedForward]):
             activation=self.activation,
             dropout=self.dropout,
             prior_std=self.prior_std,
-            noise=1.0,  # of real labels, which it does not model
+            noise=1.0,  # for real labels, which it does not model
             noise_init=1.0,
             noise_spread=None,
             channels=self.channels,

@@ -95,7 +95,8 @@ class Convolutions(nn.Module):
         for layer, (weight, bias) in enumerate(layers, 1):
             kernels = weight.unflatten(-1, (-1, self.kernel, self.kernel))
             z = convolve(h, kernels, bias, self.stride)
-            # Features are read channel by channel: laid out so before the activation, both ways of it run through memory.
+            # Features are read channel by channel: with this layout the activation runs through
+            # memory in order, both ways.
             h = self.activation(z.contiguous() if layer == len(layers) else z)
             h = F.max_pool2d(h, 2) if self.stride == 1 else h
         return h.flatten(1)

@@ -59,7 +59,7 @@ class DenseNetwork(FeedForward):
         if shared:
             x = torch.cat([x, x.new_ones(1, x.shape[1])])  # [I + 1, B]
         below = [x]
-        activations = []  # h_0 … h_{L−1}, and what tells a′ of each
+        activations = []  # h_0 … h_{L−1}, and the input of each a′
         for layer, (weight, bias) in enumerate(layers):
             if layer == 0 and shared:
                 both = torch.cat([weight, bias.unsqueeze(-1)], -1)  # [K, U, I + 1]

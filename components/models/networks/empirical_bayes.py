@@ -34,7 +34,7 @@ class EmpiricalBayesNetwork(nn.Module):
     ):
         super().__init__()
         start = network.theta.detach()
-        network.theta.requires_grad_(False)  # where θ starts, of which it has no further part
+        network.theta.requires_grad_(False)  # this θ is only the start, and is not trained
         self.network = network
         self.sizes = network.pieces[::2] if point_biases else [len(start)]
         parts = start.split(network.pieces)

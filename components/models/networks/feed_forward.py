@@ -183,7 +183,7 @@ class FeedForward(FlatNetwork):
     ) -> Tensor:
         if generator is None or self.dropout == 0:
             return h
-        # All passes share what comes before the first dropout, so they part only here.
+        # All passes share the layers before the first dropout, so they separate only here.
         shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
         mask = (
             torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout

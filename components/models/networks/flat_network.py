@@ -153,7 +153,7 @@ class FlatNetwork(nn.Module):
 
     @property
     def names(self) -> list[str]:
-        return []  # a weight has no name that anybody would look for
+        return []  # a weight has no name worth listing
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta

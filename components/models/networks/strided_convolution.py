@@ -66,7 +66,7 @@ def image_gradient(g: Tensor, kernels: Tensor, size: Sequence[int], stride: int)
     first = -((k - 1 - p) // stride)
     last = (stride - 1 + p) // stride  # of d
     u = torch.arange(stride)[:, None] + p - stride * torch.arange(first, last + 1)  # [s, m]
-    # those that are none lie in a border of zeros
+    # missing ones are in a border of zeros
     u = torch.where((u >= 0) & (u < k), u, k).to(kernels.device)
     # [out, in, s, s, m, m]
     taps = F.pad(kernels, (0, 1, 0, 1))[:, :, u[:, None, :, None], u[None, :, None, :]]

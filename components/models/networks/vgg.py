@@ -27,7 +27,7 @@ BLOCKS: dict[int, tuple[int, ...]] = {
     16: (2, 2, 3, 3, 3),
     19: (2, 2, 4, 4, 4),
 }
-WIDEST = 8  # channels grow to so many times those of the first block
+WIDEST = 8  # channels grow to this multiple of the first block's
 MOMENTUM = 0.1
 EPS = 1e-5  # of running statistics, and of the variance
 
@@ -59,12 +59,12 @@ class VGGNetwork(Classifier):
         self.kernels = nn.ParameterList()
         self.gains = nn.ParameterList()
         self.shifts = nn.ParameterList()
-        self.ends: set[int] = set()  # convolutions behind which a pooling stands
+        self.ends: set[int] = set()  # convolutions followed by a pooling
         inside = colours
         for block, convolutions in enumerate(blocks):
             out = width * min(2**block, WIDEST)
             for _ in range(convolutions):
-                limit = math.sqrt(6 / (9 * inside))  # of variance 2/fan_in (He et al. 2015, eq. 10)
+                limit = math.sqrt(6 / (9 * inside))  # variance 2/fan_in (He et al. 2015, eq. 10)
                 self.kernels.append(self.uniform_parameter((out, inside, 3, 3), limit, rng.init))
                 self.gains.append(self.constant(out, 1.0))
                 self.shifts.append(self.constant(out, 0.0))

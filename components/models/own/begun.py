@@ -21,7 +21,7 @@ class InitialisedNetwork(FeedForward):
         vars(self).update(vars(network))  # parameters and buffers are the network's own
         start = network.theta.detach().clone()
         begin = torch.cat([start, network.log_noise.detach()]) if self.learns_noise else start
-        self.register_buffer("start", begin, persistent=False)  # the file has it
+        self.register_buffer("start", begin, persistent=False)  # the file stores it
         self.spread = spread
 
     def initial(self, n: int, generator: torch.Generator) -> Tensor:

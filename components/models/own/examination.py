@@ -15,13 +15,13 @@ from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 
-ROWS = 16  # training rows that it is examined with
-OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that is no difference, in either precision
+ROWS = 16  # training rows used for the examination
+OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that counts as equal, in either precision
 # standard deviations of noise on parameters under which it is examined
 JITTERS = 2 * (0.1, 1.0, 3.0, 30.0, 1e3, 1e5)
-# of these that have to give numbers, or nothing is said of outputs that merely lie in [0, 1]
+# number of these that must give finite outputs, or outputs that merely are in [0, 1] are not judged
 FEWEST = 2
-SLACK = 1e-3  # by which a probability may lie outside of [0, 1]
+SLACK = 1e-3  # tolerance for a probability outside of [0, 1]
 
 Answer = Callable[[Tensor], Tensor]  # x [B, D] -> outputs [B, ...]
 NetworkOutputsFn = Callable[[Tensor, Tensor], Tensor]  # θ [P], x [B, D] -> outputs [B, ...]
@@ -78,7 +78,7 @@ def _outputs_in_larger_batches(answer: Answer, x: Tensor, count: int) -> Iterato
     yield answer(torch.cat([x[count:], x[:count]]))
     try:
         yield answer(torch.cat([x.flip(0) - span, x + span, x[:count]]))
-    except Exception:  # of a module that refuses such rows, as an embedding does, nothing is learnt
+    except Exception:  # a module that rejects such rows, as an embedding does, gives no information
         return
 
 
@@ -174,7 +174,7 @@ def check_outputs(
         if look is None:
             return
         tried = [guess_output_kind(v) for v in _outputs_under_noise(answer, theta, x)]
-        if look == "sums to one" and "in [0, 1]" in tried:  # as a softmax whose ends are cut off
+        if look == "sums to one" and "in [0, 1]" in tried:  # as for a softmax with clipped ends
             look = "in [0, 1]"
         if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
             return
@@ -196,7 +196,7 @@ def _outputs_under_noise(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> 
         z = torch.randn(theta.shape, generator=generator, dtype=theta.dtype).to(theta.device)
         try:
             values = answer(theta + scale * z, x)
-        except ConfigMismatchError:  # parameters that have to be positive, or the like
+        except ConfigMismatchError:  # parameters that have to be positive, for example
             continue
         if bool(torch.isfinite(values).all()) and bool((values != 0).any()):
             yield values

@@ -86,7 +86,7 @@ class Module(Model[Supervised, ModuleNetwork]):
                 reraise_user_error(making, cls),
                 torch.random.fork_rng([]),
                 torch.no_grad(),
-            ):  # what it computes here is copied
+            ):  # results here are copied
                 torch.manual_seed(seed)
                 module = cls(**(self.arguments or {}))
             if not isinstance(module, nn.Module):

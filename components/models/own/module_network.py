@@ -31,9 +31,9 @@ from components.models.own.examination import (
 )
 from components.problems.supervised import Supervised
 
-KEY = "model.outputs"  # says what its outputs are
-N_PROBE_ROWS = 2  # with which the module is compared with itself
-PROBE_SCALE = 0.5  # so many times its own parameters it is tried with
+KEY = "model.outputs"  # states the kind of its outputs
+N_PROBE_ROWS = 2  # rows for comparing the module with itself
+PROBE_SCALE = 0.5  # tried with this multiple of its own parameters
 
 
 class ModuleNetwork(FlatNetwork):
@@ -70,7 +70,7 @@ class ModuleNetwork(FlatNetwork):
         module = made(seed)
         named = dict(module.named_parameters(remove_duplicate=False))
         first: dict[int, str] = {}
-        # tied ones have one place in θ
+        # tied ones have one index in θ
         self_names = {name: first.setdefault(id(p), name) for name, p in named.items()}
         parameters = {name: p.detach() for name, p in named.items() if self_names[name] == name}
         if not parameters:
@@ -83,7 +83,7 @@ class ModuleNetwork(FlatNetwork):
         self.inputs = inputs
         self.spread = spread
         self.made = made
-        self.given = given  # given: by a file, which all begin at
+        self.given = given  # given: by a file, where all begin
         self.meaning: Outputs = outputs or "logits"
         self.image_shape, self.answers = problem.image_shape, self.n_tasks * self.n_outputs
         self.places = self_names
@@ -106,7 +106,7 @@ class ModuleNetwork(FlatNetwork):
         with torch.no_grad():
             self.net = strip_parameters(module)
             for p in dict.fromkeys(named.values()):
-                p.mul_(PROBE_SCALE)  # in place: copies that are kept of them would show
+                p.mul_(PROBE_SCALE)  # in place: copies of them would become visible
             with reraise_user_error(where):
                 expected = self._shape_outputs(
                     module(self._to_module_input(first_rows)), first_rows
@@ -130,7 +130,7 @@ class ModuleNetwork(FlatNetwork):
         self._check_copies()
 
     start: Tensor  # [P]
-    shares_weights = True  # noise on pre-activations knows nothing of its layers
+    shares_weights = True  # noise on pre-activations does not apply to its layers
 
     # ---- the module ------------------------------------------------------------------------------------------------
     def _to_module_input(self, x: Tensor) -> Tensor:
@@ -280,7 +280,7 @@ class ModuleNetwork(FlatNetwork):
         momenta = [layer.momentum for layer in layers]
         for layer in layers:
             layer.reset_running_stats()
-            layer.momentum = None  # the mean of all that was seen
+            layer.momentum = None  # the mean of all rows seen
         with modes(self.net, True, False):
             for x in batches if layers else ():
                 self.at(self.theta, x)

@@ -86,7 +86,7 @@ def _in_order(shapes: list[Shape], there: dict[str, Shape], where: str) -> list[
     """
     remaining = sorted(there, key=_natural)
     numbered = {re.sub(r"\d+", "#", name) for name in remaining}
-    # fc1, fc2, fc3: the numbers say it, and what does not fit can be named by its place
+    # fc1, fc2, fc3: numbers give the order, and a mismatch can be named by its index
     if len(numbered) == 1:
         return remaining
     order: list[str] = []

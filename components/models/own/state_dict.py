@@ -53,7 +53,7 @@ class StateDict(Model[Supervised, Network]):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    # its network says which
+    # its network names the kind
     domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary", "tokens"})
     offers: ClassVar[frozenset[str]] = frozenset({"network"})
     offers_where: ClassVar[dict[str, str]] = {

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from components.errors import ConfigMismatchError, DamagedFileError, QuestionableConfigWarning
 
-MOST_NAMED = 3  # tensors of each sort in a complaint
-# Where training loops put the weights beside other things: taken where one of these is there, whatever else is.
+MOST_NAMED = 3  # tensors of each kind in an error message
+# Keys under which training loops put the weights next to other things: used if one of them exists.
 WEIGHT_CONTAINER_KEYS = frozenset(
     {"state_dict", "model_state_dict", "net", "model", "network", "weights", "model_state"}
 )
-DEEPEST = 3  # mappings inside each other that are looked through
+DEEPEST = 3  # levels of nested mappings that are searched
 
 
 def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
@@ -77,7 +77,7 @@ def _safetensors(path: Path) -> Mapping[str, object]:
 def _load_torch_weights(path: Path) -> Mapping[str, object]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # other bytes lead the unpickler anywhere
+    except Exception as error:  # other bytes send the unpickler anywhere
         raise _damaged_file_error(
             path, "file of tensors alone", error, "torch.save(net.state_dict(), …)"
         ) from None

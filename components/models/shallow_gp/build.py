@@ -59,8 +59,8 @@ class ShallowGPSettings(BaseModel):
     # binary labels: P(y = 1) is Φ(f) (probit) or 1/(1 + e⁻ᶠ) (logit)
     link: Literal["probit", "logit"]
     quadrature_nodes: PositiveInt  # binary labels: Gauss–Hermite nodes; integer ≥ 1
-    # added to the diagonal of K (exact; beside the noise) or of K_zz (sparse) before a Cholesky, in squared units of
-    # the labels; > 0
+    # added to the diagonal of K (exact; in addition to the noise) or of K_zz (sparse) before a
+    # Cholesky, in squared units of the labels; > 0
     jitter: PositiveFloat
 
 

@@ -19,9 +19,9 @@ from components.models.shallow_gp.labels import Labels
 # [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps what it frees: 8.8 of one
 # group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the factor, the inverse, …).
 MATRICES = 11
-PROBE = 1_000  # labels of a group on which time is taken
+PROBE = 1_000  # labels of a group from which time is measured
 MIN_PROBE_OPERATIONS = 2e10  # G n³ from which on a step takes about a second
-LONG = 2.0  # seconds of a bound and its gradient from which on they are told
+LONG = 2.0  # seconds of a bound and its gradient from which on they are reported
 
 
 def _matrix_bytes(labels: Labels) -> float:
@@ -112,5 +112,5 @@ def warn_if_costly(
         f"{key}: {_of(labels)}: each bound with its gradient takes about {long} here and {size / GIB:,.1f} GiB{free}, as "
         f"time grows with N³ and memory with N²; {instead} learns by minibatches",
         HighCostWarning,
-        stacklevel=1,  # from this file: the runner shows what components warn of
+        stacklevel=1,  # from this file: the runner shows warnings of components
     )

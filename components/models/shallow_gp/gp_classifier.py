@@ -17,7 +17,7 @@ from components.models.shallow_gp.sparse import SparseGP
 from components.problems.supervised import Supervised
 from components.registry import register
 
-ROWS = 500  # training rows whose distances give the lengthscale
+ROWS = 500  # training rows; their distances give the lengthscale
 
 
 def find_median_distance(x: Tensor) -> float:
@@ -64,7 +64,7 @@ class GPClassifier(Model[Supervised, SparseGP]):
         x = problem.train.x
         options = self.model_dump(exclude={"name", "ard", "kernel", "lengthscale", "variance"})
         lengthscale = self.lengthscale or find_median_distance(x)
-        # class labels have no observation noise: what stands for it here is never read
+        # class labels have no observation noise: its value here is never read
         settings = ShallowGPSettings(posterior="sparse", mean="zero", noise_variance=1.0, **options)
         ard: Literal["own", "none"] = "own" if self.ard else "none"
         covariance = IndependentCovariance(

@@ -62,7 +62,7 @@ class UserExactGP(nn.Module):
         super().__init__()
         self.gp = gp
         self.where = where
-        self._seen: Tensor | None = None  # hyper-parameters that GPyTorch's caches are of
+        self._seen: Tensor | None = None  # hyper-parameters of GPyTorch's current caches
 
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> None:
         """None: nothing is sampled."""
@@ -104,7 +104,7 @@ class UserExactGP(nn.Module):
         """Mean and variance of f at x [1, B, 1], and the variance of the noise."""
         now = torch.cat([p.detach().flatten() for p in self.parameters()])
         if self._seen is None or not torch.equal(self._seen, now):
-            self.gp.train()  # drops what was kept for other hyper-parameters
+            self.gp.train()  # drops caches of other hyper-parameters
             self._seen = now
         self.gp.eval()
         with exactly(self.where):
@@ -205,7 +205,7 @@ class UserSparseGP(nn.Module):
         """``marginals`` of the parameters of now, the variances above 0."""
         self.gp.eval()
         for part in self.gp.modules():
-            clear_cache_hook(part)  # factors of parameters of before
+            clear_cache_hook(part)  # factors of earlier parameters
         with exactly(self.where):
             mean, variance = self.marginals(x)
         return mean, variance.clamp_min(math.sqrt(torch.finfo(variance.dtype).tiny))

@@ -44,7 +44,7 @@ class LSTMNetwork(Classifier):
         for layer in range(layers):
             inside = words if layer == 0 else units
             like = problem.train.x
-            # Made without numbers, which would be of the global stream.
+            # Created without values, which would come from the global stream.
             cell = nn.LSTM(
                 inside, units, batch_first=True, device="meta", dtype=like.dtype
             ).to_empty(device=like.device)
@@ -61,7 +61,7 @@ class LSTMNetwork(Classifier):
         h = self.apply_dropout(F.embedding(tokens, self.words), generator)  # [B, L, words]
         for cell in self.cells:
             h = self.apply_dropout(cell(h)[0], generator)  # [B, L, units]
-        last = lengths(mask) - 1  # what follows has no say: time runs forwards
+        last = lengths(mask) - 1  # later steps have no effect: time runs forwards
         return h[torch.arange(len(h), device=h.device), last]
 
 

@@ -44,7 +44,7 @@ class RobertaNetwork(Classifier):
             ) from None
         tokens = check_vocabulary(problem, name) - 1
         like = problem.train.x
-        # the package draws on the global stream what a folder does not hold
+        # the package draws parameters missing in the folder from the global stream
         with torch.random.fork_rng(devices=[]):
             encoder = RobertaModel.from_pretrained(
                 folder, local_files_only=True, add_pooling_layer=False, hidden_dropout_prob=drop
@@ -68,7 +68,8 @@ class RobertaNetwork(Classifier):
         ids = torch.where(tokens > 0, tokens - 1, self.encoder.config.pad_token_id)
         dropping = generator is not None and self.dropout > 0
         self.encoder.train(dropping)
-        # Its dropout draws on the global stream, which is therefore put at a number of ours and then back.
+        # Its dropout draws from the global stream, which is therefore set to a state of ours and
+        # then restored.
         with torch.random.fork_rng(devices=[x.device] if x.is_cuda else [], enabled=dropping):
             if generator is not None and dropping:
                 torch.manual_seed(

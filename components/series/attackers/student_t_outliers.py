@@ -49,7 +49,7 @@ class StudentTOutliers(Contamination):
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
         y = clean.y
         wide = (*y.shape[:2], 1 if self.shared else y.shape[2])
-        # In float64 whatever the setting: the last of the tail lies beyond what 24 bits of a uniform reach.
+        # Always in float64: 24 bits of a uniform do not reach the last of the tail.
         hit = (
             torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=torch.float64)
             < self.probability

@@ -24,9 +24,9 @@ class SelectedBeta(Filtered):
 
     betas: list[float]  # [G]
     losses: Tensor  # (6.13) [G, R]
-    chosen: int  # place of the β in the grid, the mode of ``best``
-    best: Tensor  # place of each replicate's best β [R]
-    scored_on: str  # what the losses are of, in words
+    chosen: int  # index of the β in the grid, the mode of ``best``
+    best: Tensor  # index of each replicate's best β [R]
+    scored_on: str  # quantity behind the losses, in words
 
     def scores(self) -> dict[str, Tensor]:
         """The chosen β, and the best β of each replicate on its own; [R]."""
@@ -67,7 +67,7 @@ class OnlineBeta(Filtered):
     """The states as the filter at the β of each time sees them."""
 
     betas: list[float]  # [G]
-    index: Tensor  # place of the β of each time in the grid [R, T]
+    index: Tensor  # index of the β of each time in the grid [R, T]
 
     def scores(self) -> dict[str, Tensor]:
         """The β that was chosen most often, of equals the smaller; [R]."""

@@ -32,7 +32,7 @@ class OnlineBetaState:
     errors: Tensor  # |y − ŷ| of the last W times, NaN where there was none [W, G, R, dy]
     observations: Tensor  # of the last W times [W, R, dy]
     filtered: Filtering
-    index: Trace = field(default_factory=Trace)  # place of the β of each time, rows [R]
+    index: Trace = field(default_factory=Trace)  # index of the β of each time, rows [R]
 
 
 @register("inference", "online_beta")

@@ -29,12 +29,12 @@ from components.series.sequence import Sequence
 class Selection:
     """Filters by the place of their β in the grid, and what is known of the choice."""
 
-    # on the observations; once β is chosen, that one goes on alone
+    # filter states on the observations; once β is chosen, only that filter continues
     seen: dict[int, FilterState[Any]]
-    # on the alternative realisation; none where there is none, or β is chosen
+    # on the alternative realisation; empty if there is none, or β is chosen
     elsewhere: dict[int, FilterState[Any]]
     losses: Tensor | None = None  # [G, R]; None: not chosen yet
-    scored: Tensor = rebuilt()  # the observations that the choice rests on [R, horizon, dy]
+    scored: Tensor = rebuilt()  # the observations used for the choice [R, horizon, dy]
     weights: Tensor = rebuilt()  # [R, dy]
     alternative: bool = rebuilt()
 
@@ -79,7 +79,7 @@ class SelectBeta(BetaGrid):
 
     def step(self, state: Selection, batch: Observation, rng: Rng) -> tuple[Selection, Info]:
         info: Info = {}
-        # the last to be told of is the smallest β, or the one chosen
+        # the last one reported is the smallest β, or the chosen one
         for g in reversed(state.seen):
             state.seen[g], info = self.filters[g].step(state.seen[g], batch, rng)
         if state.losses is None:

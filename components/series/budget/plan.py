@@ -15,8 +15,7 @@ from components.series.budget.spends import Spends
 from components.series.budget.sum_law import Array, SumLaw
 
 TOLERANCE = (
-    # of what is gained, and of the standard deviation where nothing is spent: what a plan may fall
-    # short by
+    # of the gain, and of the standard deviation without spending: the largest shortfall of a plan
     1e-6
 )
 SLSQP_TOLERANCE = 1e-15  # of SLSQP, in the same units
@@ -30,7 +29,7 @@ class Plan:
     u: Array  # [n]
     mean: float  # E[Σ y]
     sd: float  # of Σ y
-    gap: float  # no plan is better by more, in the units of sales
+    gap: float  # upper limit of another plan's advantage, in the units of sales
 
 
 def best_plan(
@@ -80,7 +79,7 @@ def best_plan(
             )
         begin = _bisect_to_variance(inner, safest, corner, limit)
         u, eta = one.ascend(value, gradient, begin, limit)
-        u = _bisect_to_variance(inner, safest, u, limit)  # what rounding left beyond it
+        u = _bisect_to_variance(inner, safest, u, limit)  # back inside the limit, despite rounding
     gap = one.gap(u, value(u), gradient(u), limit, eta)
     if gap > TOLERANCE * (1 + abs(value(u))):
         raise NumericalError(

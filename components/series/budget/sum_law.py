@@ -28,8 +28,8 @@ class SumLaw:
 
     Source: Gallego (2021), section 1.2.4, "Budget allocation"."""
 
-    a: Array  # [S] sum of what is expected where nothing more is spent
-    r: Array  # [S, n] what one unit more of each spend adds to the sum
+    a: Array  # [S] sum expected without further spending
+    r: Array  # [S, n] rise of the sum by one more unit of each spend
     v: Array  # [S] variance of the sum, of one draw
 
     @classmethod

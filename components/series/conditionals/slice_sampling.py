@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.series.conditionals.truncated_gamma import counter_uniform
 
-MOST = 200  # shrinkages, of which an interval is 1e-60 after half
+MOST = 200  # shrinkages; half of them shrink an interval to 1e-60
 
 
 def seeds_of(chains: int, generator: torch.Generator) -> NDArray[np.uint64]:

@@ -82,7 +82,7 @@ def evidence(
             for j in range(i + 1):
                 A[i, j] += weighed * V[t, j]
     value = 0.0
-    for i in range(k):  # L in the place of A, and L⁻¹ b in that of b
+    for i in range(k):  # L replaces A, and L⁻¹ b replaces b
         for j in range(i + 1):
             total = A[i, j]
             for m in range(j):

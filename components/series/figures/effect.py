@@ -12,7 +12,7 @@ from components.series.figures.time_axis import axis_times, label_times
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TAIL = 3  # of what was seen, so many times what follows is drawn
+TAIL = 3  # length of the seen part drawn, in lengths of the part that follows
 
 
 def effect(
@@ -24,7 +24,7 @@ def effect(
     h = len(future)
     begin = max(0, n - TAIL * h)
     t = axis_times(dates, n, n + h)
-    boundary = axis_times(dates, n - 1, n + 1)  # of what was seen, and the first after it
+    boundary = axis_times(dates, n - 1, n + 1)  # between the last seen time and the first after it
     began = boundary[0] + (boundary[1] - boundary[0]) / 2
     pointwise = (future - paths).cpu()
     cumulative = pointwise.nan_to_num(0.0).cumsum(1)

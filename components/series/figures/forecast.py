@@ -14,7 +14,7 @@ from components.series.figures.time_axis import axis_times, label_times
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TAIL = 3  # of what was seen, so many times what is forecast is drawn
+TAIL = 3  # length of the seen part drawn, in lengths of the forecast
 
 
 def forecast(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REPLICATE = 0  # the replicate drawn
-# of the vertical axis, in ranges of what is not an outlier: others are marks at its edge
+# limits of the vertical axis, in ranges of the inliers: outliers are marks at its edge
 ROOM = 1.5
 
 

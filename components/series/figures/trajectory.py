@@ -42,7 +42,7 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
         axis.plot(t, error, color=PALETTE[0], lw=1, label=f"{kind} mean")
         axis.axhline(0, color="black", lw=0.8, ls="--", label="true state")
         if hit.any():
-            # Ticks in axes units below, so that outliers of any size leave the scale alone.
+            # Ticks in axes units below, so that outliers of any size do not change the scale.
             axis.plot(
                 t[hit.numpy()],
                 torch.full((int(hit.sum()),), 0.02),

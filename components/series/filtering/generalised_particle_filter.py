@@ -69,7 +69,7 @@ class FilterState(Generic[M]):
     particles: Tensor  # [R, N, dx]
     log_w: Tensor  # normalised [R, N]
     filtered: Filtering
-    # None: nothing has been filtered since the run began or went on
+    # None: nothing has been filtered since the run began or resumed
     weighted: WeightedParticles | None = rebuilt()
 
 
@@ -156,7 +156,7 @@ def settle(
     log_normaliser = weights.log_sum
     log_w = log_w.to(x) - log_normaliser.to(x).unsqueeze(1)
 
-    # What is resampled for its quantiles alone needs no independence.
+    # Resampling only for quantiles needs no independence.
     scheme = "systematic" if resampling.below == 0 else resampling.scheme
     counts = offspring(scheme, weights.w, rng.noise)  # Resample  # [R, N]
     particles = resample_particles(x, counts)
@@ -168,7 +168,7 @@ def settle(
         equal = equal + (parent_log_w - parent_log_w.detach())
     if resampling.below == 0:
         particles = x
-        equal = log_w  # resampled for the quantiles alone
+        equal = log_w  # resampled only for the quantiles
     elif resampling.below < 1:
         stay = (weights.ess > resampling.below * n).unsqueeze(1)  # [R, 1]
         particles = torch.where(stay.unsqueeze(2), x, particles)
@@ -209,7 +209,7 @@ def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
         sums = torch.stack([w.sum(1), w.square().sum(1)], 1)
         log_sum = highest + sums[:, 0].log()
         ess = sums[:, 0].square() / sums[:, 1]
-    if (log_sum - log_sum == 0).all():  # finite: what is not differs from itself
+    if (log_sum - log_sum == 0).all():  # finite: inf − inf and NaN − NaN differ from 0
         return Weights(w, sums, log_sum, ess)
     replicates = (~torch.isfinite(log_sum)).nonzero().flatten().tolist()
     y = ", ".join(f"{value:.4g}" for value in batch.y[replicates[0]].tolist())

@@ -108,7 +108,7 @@ def linearise(
     Exact, and then the optimal proposal, where h is linear."""
     m = model.transition_mean(before, seen.t)  # [R, N, dx]
     h, J = _value_and_jacobian(model, m, seen.t)  # [R, N, dy], [R, N, dy, dx]
-    # Of each replicate they are those of all its particles.
+    # All particles of a replicate share them.
     Q, Sigma = (
         matrix if matrix.dim() == 2 else matrix.unsqueeze(1) for matrix in (model.Q, model.Sigma)
     )

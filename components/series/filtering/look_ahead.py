@@ -86,7 +86,7 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
         first = state.log_w.double() + log_g.double()  # Sample: k ∝ w_{t−1} Ǧ_t
         weights = normalise_log_weights(first, batch)
         rows = ancestors(self.resampling, weights.w, rng.noise)  # [R·N]
-        if batch.missing is not None:  # nothing to select by: all stay where they are
+        if batch.missing is not None:  # no weight to select by: all stay in place
             identity = torch.arange(r * n, device=rows.device)
             rows = torch.where(batch.missing.repeat_interleave(n), identity, rows)
         parents = take_rows(before, rows)

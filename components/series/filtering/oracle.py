@@ -115,7 +115,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
             def log_density(noise: Tensor) -> Tensor:
                 return density.log_noise_density(noise, covariance)
 
-            # it may not know, as it is configured: better said now
+            # it may not know the law, as configured: report this now
             log_density(torch.zeros_like(covariance[..., :1, :]))
             return log_density
         raise ConfigMismatchError(

@@ -47,11 +47,11 @@ class Gain:
     There is a leading dimension R if replicates differ.
     """
 
-    start: Tensor  # the P of the time before, from which it follows
+    start: Tensor  # the P of the previous time, from which it follows
     prior_P: Tensor  # P⁻ [dx, dx]
     K: Tensor  # [dx, dy]
     whiten: Tensor  # L⁻¹, S = L Lᵀ [dy, dy]
-    P: Tensor  # once y is seen; ``start`` itself where the step leaves it as it was
+    P: Tensor  # once y is seen; ``start`` itself if the step leaves it unchanged
 
     @cached_property
     def log_det(self) -> Tensor:
@@ -70,10 +70,10 @@ class Gaussians(Generic[M]):
 
     model: M = rebuilt()
     m: Tensor  # [R, dx]
-    P: Tensor  # [dx, dx], that of all replicates; [R, dx, dx] where they differ
+    P: Tensor  # [dx, dx], shared by all replicates; [R, dx, dx] where they differ
     gain: Gain | None = (
         rebuilt()
-    )  # of the last step: used again where P has settled, found again from P after a resumption
+    )  # of the last step: reused where P has settled, recomputed from P after resuming
     filtered: Filtering
 
 

@@ -36,7 +36,7 @@ class FilteredSeries:
     """Moments of p(x_t | y_1:t) for t = 1 … T, time first."""
 
     mean: Tensor  # [T, R, dx]
-    # [T, dx, dx], that of all replicates; [T, R, dx, dx] where they miss different observations
+    # [T, dx, dx], shared by all replicates; [T, R, dx, dx] where they miss different observations
     P: Tensor
     predicted: Tensor  # E[y_t | y_1:t−1] [T, R, dy]
     log_evidence: Tensor  # [R]

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-SMALLEST = 1e-30  # of a probability that is drawn: its logarithm is to be a number
+SMALLEST = 1e-30  # of a drawn probability: its logarithm must be finite
 
 
 def log_dirichlet(log_x: Tensor, concentration: float) -> Tensor:

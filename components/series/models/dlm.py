@@ -28,7 +28,7 @@ from components.series.sequence import Sequence
 
 LONGEST = 500  # times up to which a factor of T³/3 is sooner made than T steps of a filter
 
-NUMBERS = 3 * 10**7  # of K covariances [T, T] at once, a quarter of a gigabyte
+NUMBERS = 3 * 10**7  # numbers of K covariances [T, T] together, a quarter of a gigabyte
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SeriesCovariance:
 
     mean: Tensor  # μ [T]
     start: Tensor  # U [T, d]
-    # B [1 + P, T, T]: that of the observations, then those of the states in the order of their
+    # B [1 + P, T, T]: first for the observations, then for the states in the order of their
     # variances
     parts: Tensor
 

@@ -123,7 +123,7 @@ class HiddenMarkovModule(nn.Module):
         (log_a, _), (log_b, _) = self._rows(theta)
         x = series.y[0, :, 0]  # [T]
         is_observed = ~x.isnan()
-        # a missing one says nothing  # [K, T, S]
+        # a missing one has no information  # [K, T, S]
         log_emission = log_b[:, :, x.nan_to_num(0.0).long()].mT * is_observed.unsqueeze(1)
         start = log_a.new_zeros(self.states).log_softmax(0)
         return forward(start, log_a, log_emission), log_a, log_b
@@ -168,7 +168,7 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
 
     def build(self, problem: Sequence, rng: Rng) -> HiddenMarkovModule:
         y = problem.observations
-        assert isinstance(problem.system, CategoricalSeries)  # among what it assumes
+        assert isinstance(problem.system, CategoricalSeries)  # one of its assumptions
         classes = problem.system.n_classes
         if len(y) > 1:
             raise ConfigMismatchError(

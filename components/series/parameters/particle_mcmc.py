@@ -47,8 +47,8 @@ class ParticleChains:
     # every replicate's observations once for each of its chains [R·C, T, dy]
     problem: Sequence = rebuilt()
     t: int = 0  # steps done
-    begun: Tensor  # [R·C, P] where the chains began
-    theta: Tensor  # and where they are now [R·C, P]
+    begun: Tensor  # [R·C, P] start positions of the chains
+    theta: Tensor  # and current positions [R·C, P]
     value: Tensor  # log p(θ) + log Ẑ(θ), as it was estimated when θ was proposed [R·C]
     ess: Tensor  # smallest effective sample size of the filter that estimated it [R·C]
     states: Tensor  # a trajectory x_1 … x_T of the same particles [R·C, T, dx]
@@ -120,7 +120,7 @@ class ParticleMCMC(
         for state in passing(
             self.filter, model.at(theta), problem, problem.observations.shape[1], rng
         ):
-            assert state.weighted is not None  # a filter that has made a step says what it had
+            assert state.weighted is not None  # a filter has its state after a step
             clouds.append(state.weighted)
         value = model.log_prior(theta) + state.filtered.log_normaliser
         return Tried(theta, value, min_ess(state).to(value), clouds)
@@ -193,5 +193,5 @@ class ParticleMCMC(
 def _of(model: Parameterised, theta: Tensor) -> TransitionDensity:
     """The transition density of the models of K parameter sets."""
     density = model.at(theta)
-    assert isinstance(density, TransitionDensity)  # it is among what the method needs
+    assert isinstance(density, TransitionDensity)  # it is one of the method's requirements
     return density

@@ -37,7 +37,7 @@ class SMC2State:
     what has been filtered."""
 
     model: Parameterised = rebuilt()
-    problem: Sequence = rebuilt()  # of which y_1 … y_t alone are looked at
+    problem: Sequence = rebuilt()  # only y_1 … y_t are read
     particles: int  # N, of the states
     begun: Tensor  # a parameter set of each replicate before the first observation [R, P]
     theta: Tensor  # [R·M, P]
@@ -198,7 +198,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             proposed = theta + self.step_size / P**0.5 * (z @ L.mT).flatten(0, 1)
             try:
                 new = self._run_new_filters(state, proposed, replicates, t, rng)
-            except NumericalError:  # rejected by all: whom it concerns is not known
+            except NumericalError:  # rejected by all: the replicate concerned is not known
                 shares.append(log_z.new_zeros(()))
                 continue
             new_z = new.filtered.log_normaliser

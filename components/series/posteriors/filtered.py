@@ -56,7 +56,7 @@ class Filtering:
     evidence: bool = True
     ess: Trace = field(
         default_factory=Trace
-    )  # rows [R]; none where there are no particles, or a record of before had none
+    )  # rows [R]; none if there are no particles, or for an earlier record
     # rows [R]; none where a method gives each observation the same weight
     weight: Trace = field(default_factory=Trace)
 

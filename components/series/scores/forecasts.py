@@ -30,7 +30,7 @@ def entropy(predictive: GaussianMixture) -> Tensor:
     x, w = np.polynomial.hermite_e.hermegauss(min(MOST, max(FEWEST, NODES // len(mu))))
     nodes, weights = (torch.from_numpy(each).to(mu) for each in (x, w / w.sum()))
     total = torch.zeros_like(mu[0])
-    for b in range(len(total)):  # nodes of all rows at once would be S × NODES × B
+    for b in range(len(total)):  # nodes of all rows together would be S × NODES × B
         one = GaussianMixture(mu[:, b : b + 1], v[:, b : b + 1])  # [S, 1, T]
         y = one.mu + one.v.sqrt() * nodes.unsqueeze(1)  # [S, n, T]
         log_p = one.log_prob(y.flatten(0, 1)).view_as(y)

@@ -48,7 +48,7 @@ class FFBSi(ParticleSmoother):
         )
         yield FilteredParticles(len(x), _rows(x[-1], indices), None)
         for t in range(len(x) - 1, 0, -1):  # x[t − 1] is the cloud of time t
-            # one row of the kernel serves all that stand there
+            # one row of the kernel serves all particles there
             different, place = distinct(indices, x.shape[2])
             u = uniforms()
             indices = torch.zeros_like(indices)

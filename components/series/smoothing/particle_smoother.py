@@ -35,12 +35,12 @@ class ForwardParticles:
     resampled."""
 
     filter: FilterState[SmoothableStateSpace]
-    seed: int  # of the way back, which is made anew from it whenever the posterior is asked for
+    seed: int  # of the backward pass, which each call of the posterior repeats from it
     start: Tensor  # particles of time 0, equally weighted [R, N, dx]
     x: Trace = field(default_factory=Trace)  # rows [R, N, dx]
     log_w: Trace = field(default_factory=Trace)  # normalised, rows [R, N]
     y: Trace = field(default_factory=Trace)  # rows [R, dy]
-    smoothed: SmoothedSeries | None = rebuilt()  # the way back from the time that ``x`` ends at
+    smoothed: SmoothedSeries | None = rebuilt()  # the backward pass from the last time of ``x``
 
 
 class FilteredParticles(NamedTuple):
@@ -82,7 +82,7 @@ class ParticleSmoother(
     ) -> tuple[ForwardParticles, Info]:
         now: FilterState[SmoothableStateSpace]
         now, info = self.filter.step(state.filter, batch, rng)
-        assert now.weighted is not None  # a filter that has made a step says what it had
+        assert now.weighted is not None  # a filter has its state after a step
         state.filter = now
         state.smoothed = None
         state.x.append(now.weighted.x)

@@ -79,7 +79,7 @@ def backwards(
         return m, P
     moved = torch.stack([f for f, _ in ahead])
     A = torch.stack([jacobian for _, jacobian in ahead])
-    # one Jacobian for replicates whose covariances differ
+    # one Jacobian for replicates with different covariances
     A = A.unsqueeze(1) if A.dim() < P.dim() else A
     before = P[:-1]
     AP = A @ before

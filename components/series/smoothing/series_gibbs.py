@@ -30,7 +30,7 @@ class Sweeps:
     model: SeriesConditionals = rebuilt()
     times: int  # T
     begun: Tensor  # parameters where the chains began [R, C, P]
-    theta: Tensor  # and where they are now [R, C, P]
+    theta: Tensor  # and current parameters [R, C, P]
     t: int = 0  # sweeps done
     kept: Trace = field(default_factory=Trace)  # rows of parameters [R, C, P], on the CPU
     kept_states: Trace = field(default_factory=Trace)  # rows of x_1 … x_T [R, C, T, dx], on the CPU

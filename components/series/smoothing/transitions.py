@@ -18,7 +18,7 @@ from components.contracts.capabilities import AdditiveGaussian, StateSpace, Tran
 from components.errors import NumericalError
 from components.series.models.linear_gaussian_ssm import factor
 
-BLOCK = 1 << 20  # pairs held at once: 4 MB in float32, which a cache still holds
+BLOCK = 1 << 20  # pairs held in memory together: 4 MB in float32, which fits in a cache
 
 
 class SmoothableStateSpace(StateSpace, TransitionDensity, Protocol):
@@ -32,7 +32,7 @@ class Pairs(NamedTuple):
     replicates: slice
     later: slice
     logits: Tensor  # [r, k, N], overwritten by the next block
-    constant: Tensor  # what does not depend on n [r, k, 1]
+    constant: Tensor  # terms that do not depend on n [r, k, 1]
 
 
 def backward_kernel(block: Pairs, t: int) -> Tensor:

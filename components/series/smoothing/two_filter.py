@@ -28,7 +28,7 @@ from components.series.smoothing.particle_smoother import (
 )
 from components.series.smoothing.transitions import SmoothableStateSpace, pairs
 
-PRIOR_DRAWS = 4096  # trajectories of the prior, from which the artificial priors have their moments
+PRIOR_DRAWS = 4096  # trajectories of the prior, used for the moments of the artificial priors
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from components.series.maths.simulation_smoother import in_order
 from components.series.maths.stationary import coefficients_to_partial
 from components.series.structural.fading import FadingRegression
 
-# draws of an autoregression's coefficients, of which the first that is stationary is taken
+# draws of an autoregression's coefficients, until one is stationary
 TRIES = 30
 
 

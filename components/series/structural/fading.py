@@ -18,14 +18,14 @@ from components.series.maths.stocks import stocks
 class FadingRegression:
     """Regression e = X(φ) β + N(0, σ²/λ), in which some columns are stocks that fade with φ_q."""
 
-    X: Tensor  # columns, of stocks what flows in [n, p]
-    fades: Tensor  # which φ a column fades with, −1: it is no stock [p]
+    X: Tensor  # columns, for stocks the inflow [n, p]
+    fades: Tensor  # index of the φ that a column fades with, −1: it is no stock [p]
     q: int
     phi: Tensor  # all φ [C, Q]
     left: Tensor  # e [C, n], 0 at times that are not seen
     weights: Tensor  # λ [C or 1, n], 0 at times that are not seen
     slab: SpikeSlab
-    gamma: Tensor  # which columns are in [C, p]
+    gamma: Tensor  # included columns [C, p]
     sigma: Tensor  # [C]
 
     def log_density(self, x: Tensor) -> Tensor:

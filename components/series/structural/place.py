@@ -18,7 +18,7 @@ class Place:
 
     sigma: Tensor  # [C, S]
     phi: Tensor  # [C, Q]
-    gamma: Tensor  # which columns are in [C, p] bool
+    gamma: Tensor  # included columns [C, p] bool
     beta: Tensor  # [C, p], 0 where they are out
     nu: Tensor  # [C]; ∞: errors are Gaussian
     precisions: Tensor  # λ [C, n]; [C, 0]: all are 1

@@ -39,7 +39,7 @@ class StructuralGibbsState:
     place: Place
     t: int = 0  # sweeps done
     kept: Trace = field(default_factory=Trace)  # rows of θ [C, P], on the CPU
-    # rows of what each block adds [C, n, B], on the CPU
+    # rows of each block's contribution [C, n, B], on the CPU
     kept_parts: Trace = field(default_factory=Trace)
     # rows of λ [C, n] of Student's errors, on the CPU
     kept_precisions: Trace = field(default_factory=Trace)

@@ -30,7 +30,7 @@ from components.series.maths.stationary import coefficients_to_partial, partial_
 from components.series.sequence import Sequence
 from components.series.structural.structural_posterior import StructuralDraws, parts_of
 
-SMALLEST_START = 0.05  # of a standard deviation where a search begins, in units of that of y
+SMALLEST_START = 0.05  # standard deviation where a search begins, in units of sd(y)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Coordinates:
 
     structure: Structure
     units: Tensor  # of β [p]
-    taken: Tensor  # columns that may be in [p] bool
+    taken: Tensor  # columns that may be included [p] bool
 
     @classmethod
     def of(cls, structure: Structure, design: Design) -> Coordinates:

@@ -80,7 +80,8 @@ class StructuralDraws(Draws):
         if lag is not None:
             kappa = theta[:, self.of.structure.beta[lag[0]]]
             centre = lag[1]
-            # Where the last are missing, what follows them rests on what they may have been: they are forecast too.
+            # Where the last are missing, later times depend on their possible values: they are
+            # forecast too.
             late = int(series.y[0, :, 0].isnan().flip(0).cumprod(0).sum())
         with torch.no_grad():
             moments = forecast_moments(system, design.y, design.seen, horizon + late, kappa, centre)
@@ -198,7 +199,7 @@ class StructuralDraws(Draws):
         for i in range(c):
             one = zeros[0].clone()
             one[i] = 1.0
-            # of y_{T+1} … y_{T+H} to a unit put in at T  # [S, H]
+            # effect on y_{T+1} … y_{T+H} of a unit at T  # [S, H]
             response = of(one).mean - base.mean
             for j in range(horizon):
                 D[:, j:, j, i] = response[:, : horizon - j]

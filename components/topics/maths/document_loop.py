@@ -10,7 +10,7 @@ from typing import Any
 from components.maths.compiled.functions import exp_digamma
 from components.maths.compiled.loops import Array, compile_loop
 
-WIDTH = 8  # pairs of a document are filled up to a multiple of this, so that no loop has a rest
+WIDTH = 8  # pairs of a document are padded to a multiple of this, so that no loop has a remainder
 
 
 def gather_columns(words: Array, counts: Array, b: Array, local: Array, n: Array) -> int:

@@ -20,7 +20,7 @@ from runner.errors import ConfigError
 
 Values = dict[str, Any]  # the full mapping of each role, or None
 Parts = dict[str, Any]  # the component of each role, or None
-Checks = Callable[[Values, Parts], None]  # raises ConfigError: the whole does not fit
+Checks = Callable[[Values, Parts], None]  # raises ConfigError: the composition does not fit
 
 
 class Composition:
@@ -51,9 +51,9 @@ class Composition:
         self.carried = carried or {}
         self.asked = asked or {}
         self.lacks_steps = lacks_steps
-        # Of what ``is_valid_with`` has found to fit, by method: whether the run would lack its number of steps.
+        # Methods that ``is_valid_with`` has accepted: whether the run would lack its number of steps.
         self.methods_that_work: dict[str, bool] = {}
-        self.built = dict(parts or {})  # those components that are built already, by their roles
+        self.built = dict(parts or {})  # components that are already built, by their roles
 
     @property
     def parts(self) -> Parts:

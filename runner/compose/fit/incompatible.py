@@ -15,7 +15,7 @@ class Offer:
     takes them."""
 
     role: str
-    lead: str  # what a message has before their names
+    lead: str  # the words of a message before their names
     needs: frozenset[str] = frozenset()  # capabilities that settings of a model may have to bring
     where: str = ""  # the key that holds the component; "": the role's own
     joint: str = "; "

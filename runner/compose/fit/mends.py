@@ -17,14 +17,14 @@ from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.errors import ConfigError
 
-# What a list is called that stands in for another, of which no name works.
+# Title of a list that replaces another list with no name that works.
 LEADS = {
     "inference": "inference that fits the rest",
     "model": "models that fit the rest",
     "attacker": "attackers that fit the rest",
     "dataset": "datasets that fit the rest",
 }
-GROUPS = 4  # groups of parts, and experiments, that are named at most
+GROUPS = 4  # largest number of groups of parts, and experiments, that are named
 
 
 def add_suggested_fixes(error: IncompatibleError, whole: Composition) -> ConfigError:
@@ -146,7 +146,7 @@ def _groups(whole: Composition) -> Iterator[str]:
     for attacker in attackers:
         for model in models:
             choices = ({"model": model, "inference": method, **attacker} for method in methods)
-            # One method for each model, so that more models are seen.
+            # One method for each model, so that more models are listed.
             yield from _first(
                 (_format_changes(changes) for changes in choices if whole.is_valid_with(changes)), 1
             )

@@ -41,7 +41,7 @@ def check_pairs(
         IncompatibleError: naming the pair.
     """
     check_model(dataset, model)
-    # first: what an estimator asks, the method that holds it asks too
+    # first: the requirements of an estimator are also requirements of the method that holds it
     check_gradients(inference, "inference", model)
     if unknown := model.assumptions() - dataset.simulates:
         raise IncompatibleError(
@@ -213,7 +213,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     mends: tuple[SuggestedFix, ...] = ()
     if lacks == where.keys():
         settings = "; ".join(f"set model.{setting}" for setting in sorted(set(where.values())))
-        # a setting brings all that it is named for, not only what is lacked here
+        # a setting brings everything it is named for, not only the missing capabilities
         brought = {
             capability
             for capability, setting in model.offers_where.items()

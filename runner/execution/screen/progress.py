@@ -13,7 +13,7 @@ from runner.terminal import printer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-SHOWN = 5  # live metrics beside the bar
+SHOWN = 5  # live metrics next to the bar
 PROGRESS_LINE_SECONDS = 30.0  # seconds between the lines of a long evaluation
 
 
@@ -25,7 +25,7 @@ class Live:
         self.replicates = replicates
         self.started = time.monotonic()
         self.assessed = False
-        self.said = 0.0  # whether the last evaluation has begun, and when a line told of it
+        self.said = 0.0  # assessed: the last evaluation has begun; said: time of its line
         self.progress: Progress | None = None
         if printer.out.is_terminal and not printer.out.quiet:
             from rich.progress import (

@@ -111,9 +111,9 @@ def show_result(
     overall_only = [k for k in every if not any(f"{names[k]}/{part}" in result for part in parts)]
     if len(names) <= WIDE:
         out.print(_beside(rows, names, every, sections=len(ours)))
-    elif len(rows) <= WIDE:  # more metrics than fit beside each other
+    elif len(rows) <= WIDE:  # more metrics than fit side by side
         out.print(_below(rows, names, every))
-    else:  # and more parts than fit too: metrics that have no parts are a list of their own
+    else:  # and more parts than fit too: metrics without parts get a list of their own
         overall_rows = [*ours[: bool(headline)], *(row for row in theirs if row[0] == "published")]
         if overall_only:
             out.print(_below(overall_rows, names, overall_only))
@@ -174,7 +174,7 @@ def show_checks(title: str, rows: Sequence[Mapping[str, Any]], of: str = "") -> 
     words = [VERDICTS[row["passed"]] for row in rows]
     first = max((len(word) for word, _ in words), default=6)
     table.add_column(no_wrap=True, min_width=first)
-    rest = out.width - first - 4  # beside the verdict
+    rest = out.width - first - 4  # next to the verdict
     check = min(max((len(row["check"]) for row in rows), default=0), rest * 3 // 5)
     for width in (check, rest - check):
         table.add_column(no_wrap=True, overflow="ellipsis", max_width=width)

@@ -23,7 +23,7 @@ DASHES = dict(zip(LINES, ("solid", "dash", "dot", "dashdot"), strict=True))
 SYMBOLS = ["circle", "square", "diamond", "triangle-down", "star", "triangle-up", "cross", "x"]
 PANEL_HEIGHT_PIXELS = 260
 LEGEND_LINE_PIXELS = 20
-EDGE = 90  # pixels: height of a panel, of a line of the legend, of what is around
+EDGE = 90  # pixels: height of a panel, of a line of the legend, of the margin
 MOST_POINTS = 20_000  # of a panel: longer lines are thinned, first and last points kept
 FEWEST = 20
 LONGEST = 300  # points of a line that is thinned
@@ -182,7 +182,7 @@ def evolution_chart(
                     "line": edges,
                     "opacity": 0.2,
                 }
-                data.insert(  # before every line, which it would pale
+                data.insert(  # before every line, which it would cover
                     0,
                     on
                     | around

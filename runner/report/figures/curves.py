@@ -30,7 +30,7 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
             for row, cells in laid.rows:
                 for cell in cells:
                     summary = cell.summary
-                    # some of the replicates are no fair point of a curve
+                    # some of the replicates are no fair point on a curve
                     if "so far" in cell.reason:
                         continue
                     if row.name in names and summary is not None and math.isfinite(summary.mean):

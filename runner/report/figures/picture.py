@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SMOKE = "smoke run"  # what is written across a figure in which anything is of one
+SMOKE = "smoke run"  # watermark of a figure that uses any smoke run
 
 
 class Picture(NamedTuple):

@@ -11,7 +11,7 @@ from runner.report.results import TableLayout, scores
 from runner.study.definition import StudyDefinition
 from runner.study.snapshot import FrozenRun, Snapshot
 
-# the score that says which β a run has chosen: the row that was run with it is marked
+# the score with the β that a run has chosen: the row run with it is marked
 CHOSEN = "beta_selected"
 
 

@@ -15,7 +15,7 @@ from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import control_variates
 
-CHUNK = 2**21  # numbers of gradients of rows held at once
+CHUNK = 2**21  # numbers of gradients of rows held in memory together
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from components.maths.particles.resampling import ancestors
 NEWTON = 100
 LEVELS = 150
 MOVES = 3
-CHUNK = 1_000  # draws whose likelihoods are found at once
+CHUNK = 1_000  # draws per likelihood evaluation
 TARGET_ACCEPTANCE = 0.3  # share of moves to be taken
 
 

@@ -32,7 +32,7 @@ from components.inference.variational.laboratory.spread import (
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 
-TOGETHER = 40  # draws whose scores are found in one backward pass
+TOGETHER = 40  # draws with scores from one backward pass
 
 
 def rows_of(module: LogRatio[RowBatch], batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
@@ -90,7 +90,7 @@ def corrections(
 
 RowProblem = Supervised | Unlabelled
 
-# Streams of a freeze, by what they are for; estimators follow in those of INIT.
+# Streams of a freeze, by purpose; the streams of estimators follow from INIT on.
 FIXED, NOISE, FRESH, AGAIN, BEST, LEARN, SCORE, BOUND, INIT = range(9)
 
 
@@ -103,7 +103,7 @@ class Frozen:
     problem: RowProblem
     streams: int  # index of the first
     rng: Rng
-    guide: bool  # only parameters of q are looked at
+    guide: bool  # only parameters of q are measured
 
     def own(self, purpose: int) -> Rng:
         return Beside(self.rng, self.streams + purpose)

@@ -28,11 +28,11 @@ from components.inference.variational.laboratory.measured import (
 from components.inference.variational.laboratory.spread import MeasuredEstimator, Spread
 from components.registry import register
 
-FIRST = 10**7  # index of the laboratory's own streams: beyond those of any step
+FIRST = 10**7  # index of the laboratory's own streams: beyond the streams of any step
 EACH = 10**3  # streams at each step
 QUANTILES = 101
 BOUND_DRAWS = 2_000  # behind a bound (Boustati C.3.1)
-BESIDE = 500  # from there on those of estimators that learn beside the training
+BESIDE = 500  # from there on streams of estimators that learn during the training
 
 
 @dataclass
@@ -41,7 +41,7 @@ class LaboratoryState:
 
     fitting: TrainingState[Any]
     step: int
-    # states of the estimators that learn beside the training; empty where they learn at each freeze
+    # states of the estimators that learn during the training; empty if they learn at each freeze
     learnt: list[Any]
     findings: Findings
     problem: RowProblem = rebuilt()
@@ -96,7 +96,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
     needs: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
-    # keys that what it holds takes over from here
+    # keys that components inside inherit from here
     shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
 
     train: Inference

@@ -44,8 +44,8 @@ class Findings:
 class Measured:
     """Scores, figures of them, and a table with all."""
 
-    labels: list[str]  # of the gradients, the first of which the others are measured against
-    unbiased: list[bool]  # of each: its mean is said to be the gradient of the ELBO
+    labels: list[str]  # of the gradients; the first is the reference of the others
+    unbiased: list[bool]  # of each: True if its mean is the gradient of the ELBO
     at: list[int]
     iterations: list[int]
     findings: Findings

@@ -62,7 +62,7 @@ class Spread:
     n: int
     mean: Tensor  # [P]
     variance: Tensor  # unbiased [P]
-    norm_variance: float  # of ‖ĝ‖, which is what the thesis prints
+    norm_variance: float  # of ‖ĝ‖, as printed in the thesis
     seconds: float  # median time of an estimate
 
     @property
@@ -105,7 +105,7 @@ class Over:
     """Row-sampling share and bias, from two estimates at each of M fresh batches."""
 
     minibatch_share: float  # Tr Cov_B[E[ĝ|B]] / Tr Cov[ĝ]
-    # ‖E ĝ − E ĝ₀‖², ĝ₀ that of the first estimator: an unbiased estimate, which may be below 0
+    # ‖E ĝ − E ĝ₀‖², ĝ₀ of the first estimator: an unbiased estimate, which may be below 0
     bias: float
     bias_p: float  # probability of as large a value where both have one mean
 
@@ -148,7 +148,7 @@ def spread_over_batches(
         before = apart
     results = []
     for k in range(len(watched)):
-        # ‖E ĝ‖² = (‖Σ_B ḡ_B‖² − Σ_B ‖ḡ_B‖²)/(M(M − 1)): products of different batches alone.
+        # ‖E ĝ‖² = (‖Σ_B ḡ_B‖² − Σ_B ‖ḡ_B‖²)/(M(M − 1)): only products of different batches.
         between = product[k] / n - (float(total[k].square().sum()) - squares[k]) / (n * (n - 1))
         total_trace = between + within[k] / n
         results.append(

@@ -22,7 +22,8 @@ class DropoutNetworkSettings(BaseModel):
 
     widths: list[PositiveInt]
     dropout: DropoutRate  # probability of dropping a hidden unit, in [0, 1) (A.1: 0.2)
-    # λ > 0 of λ Σ θ² beside the mean of -log p(y|x, θ) over rows (A.1: "L2 regularisation", value not given)
+    # λ > 0 of λ Σ θ², added to the mean of -log p(y|x, θ) over rows (A.1: "L2 regularisation",
+    # value not given)
     l2: PositiveFloat
     # real labels, noise variance of each task: learned | a number > 0, in units of the standardised labels (not
     # given; about 0.005 gives NLPPs as large as those printed)
