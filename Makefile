@@ -51,10 +51,11 @@ bench-peers: setup .venv-peers/.ready ## install the peers that make bench compa
 	.venv-peers/bin/python -m pip install --quiet -r scripts/peers/requirements.txt
 	touch .venv-peers/.ready
 
-lint: setup ## ruff (lint and format) and type hints
+lint: setup ## ruff (lint and format), type hints, plainness
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m scripts.house
 
 contracts: setup ## write docs/contracts.md from the protocols
 	$(BIN)/python -m scripts.contracts_page

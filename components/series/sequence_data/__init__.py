@@ -1,0 +1,1 @@
+"""Observed and simulated sequences."""

@@ -1,0 +1,303 @@
+"""Dates of a series: read, put to the test, and filled in where some are missing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from components.errors import ConfigMismatchError
+from components.series.maths.dates import (
+    SHOWN,
+    format_time_like,
+    has_offset,
+    read_times,
+    strip_utc_offset,
+)
+from components.series.sequence_data.equal_steps import (
+    DAY,
+    HOUR,
+    EqualSteps,
+    Gaps,
+    are_weekdays,
+    count_steps,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBERS = re.compile(  # a day and a month in either order, a year, and perhaps a time
+    r"(?P<first>\d{1,2})(?P<mark>[./-])(?P<second>\d{1,2})(?P=mark)\d{4}(?P<clock> \d\d:\d\d(?::\d\d)?)?"
+)
+YEARS = ("%Y", "%y", "%G", "%c", "%x")
+# most of them may be missing; beyond them a date far away is treated as a mistake
+MOST_TIMES = 100_000
+CLOCK_CHANGE_HINT = (
+    "local times across a change of clocks need their offset, as 2024-10-27T02:00+01:00, or UTC"
+)
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """T equally spaced times; only some of them may have a line in the file."""
+
+    dates: tuple[str, ...]  # ISO 8601 [T]
+    places: list[int]  # of the file's lines among them
+    facts: dict[str, str] = field(default_factory=dict)  # for the terminal and the record
+
+    @property
+    def gaps(self) -> int:
+        """Times without a line."""
+        return len(self.dates) - len(self.places)
+
+
+def calendar(
+    texts: list[str],
+    lines: list[int],
+    file: str,
+    column: str,
+    gaps: Gaps,
+    date_format: str | None = None,
+) -> Calendar:
+    """Dates that rise by equal steps: of hours or days, of months where all are one day of a month,
+    or its last, or of business days where all are from Monday to Friday.
+
+    The step is the commonest difference.  Times of several offsets from UTC are instants where
+    these have equal steps, else what the clock on the wall shows.  ``gaps``: times that are not
+    there take their place in the series, every day or from Monday to Friday; otherwise they are a
+    mistake.
+
+    Raises:
+        Misfit: no date, one that can be read in two ways, out of order, there twice, between two steps, or a gap; it names the
+            line.
+    """
+    where = [f"{file}, line {line}: {column}" for line in lines]
+    dates, facts = to_iso(texts, where, date_format)
+    times = read_times(dates)
+    aware = [has_offset(text) for text in dates]
+    labels = [
+        text if text == date else f"{text} ({date})"
+        for text, date in zip(texts, dates, strict=True)
+    ]
+    _check_order(times, labels, where, column, aware)
+    if len(times) < 3:
+        return Calendar(tuple(dates), list(range(len(texts))), facts)
+    if all(aware) and (local := _to_local_dates(times, dates, gaps)):
+        dates, steps = local
+        facts["dates"] = "local times, their offsets from UTC left out"
+    else:
+        steps = count_steps(times, gaps)
+    out = [dates[0]]
+    places = [0]
+    for k in range(1, len(texts)):
+        skipped, rest = divmod(int(steps.counts[k] - steps.counts[k - 1]), steps.step)
+        between = f"between {labels[k - 1]} and {labels[k]}"
+        if rest:
+            raise ConfigMismatchError(
+                f"{where[k]} has no equal steps {between}; elsewhere {steps}{_clock_change_hint(steps, k, aware)}"
+            )
+        if skipped > 1 and gaps == "error":
+            weekdays = are_weekdays(times) and steps.unit == "seconds" and steps.step == DAY
+            allowed = (
+                "dataset.gaps=business_days (Monday to Friday) or allow"
+                if weekdays
+                else "dataset.gaps=allow"
+            )
+            hour = steps.unit == "seconds" and (skipped - 1) * steps.step == HOUR
+            clocks = f"; {CLOCK_CHANGE_HINT}" if hour and not any(aware) else ""
+            start = where[k].removesuffix(f": {column}")
+            raise ConfigMismatchError(
+                f"{start}: {skipped - 1} missing {between}; add lines, or {allowed}{clocks}"
+            )
+        if len(out) + skipped > MOST_TIMES and skipped > len(texts):
+            raise ConfigMismatchError(
+                f"{where[k]} {labels[k]} leaves {skipped - 1:,} times of {steps} without a "
+                f"line after {labels[k - 1]}; mend the "
+                "date, or leave out the lines after the gap"
+            )
+        first = int(steps.counts[k - 1])
+        out += [
+            format_time_like(steps.later(first + j * steps.step), dates[k - 1])
+            for j in range(1, skipped)
+        ] + [dates[k]]
+        places.append(len(out) - 1)
+    return Calendar(tuple(out), places, {"steps": f"{steps}, {out[0]} to {out[-1]}"} | facts)
+
+
+def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None = None) -> int:
+    """The place of the first of the dates that is no earlier.
+
+    Raises:
+        Misfit: it is no date, or not between the first and the last."""
+    if not dates:
+        raise ConfigMismatchError(
+            f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number"
+        )
+    iso_date = text
+    if read_times([text]).hasnans:
+        iso_date = to_iso([text], [f"{key}:"], date_format)[0][0]
+    if has_offset(iso_date) and not has_offset(dates[0]):
+        raise ConfigMismatchError(
+            f"{key}={text}: the dates have no offset from UTC; give it without one"
+        )
+    if not has_offset(iso_date):
+        dates = tuple(strip_utc_offset(date) for date in dates)
+    time = read_times([iso_date])[0]
+    times = read_times(dates)
+    if not times[0] < time <= times[-1]:
+        raise ConfigMismatchError(
+            f"{key}={text}: the series is from {dates[0]} to {dates[-1]}; name a date between them"
+        )
+    return int((times >= time).argmax())
+
+
+def to_iso(
+    texts: list[str], where: list[str], date_format: str | None
+) -> tuple[list[str], dict[str, str]]:
+    """Dates in ISO 8601 and what they were taken for, where they were not written so.
+
+    Raises:
+        Misfit: a text is no date, or days and months cannot be told apart."""
+    if date_format is None:
+        if not (unread := read_times(texts).isna()).any():
+            return texts, {}
+        row = int(unread.argmax())
+        if NUMBERS.fullmatch(texts[row]) is None:
+            raise ConfigMismatchError(
+                f"{where[row]} {texts[row]!r} is no date; write {SHOWN}, or set dataset.date_format, as '%d %b %Y'"
+            )
+        date_format = _day_or_month_first(texts, where)
+        facts = {"dates": f"read as {date_format}"}
+    else:
+        facts = {}
+    times = _parse(texts, where, date_format)
+    iso = [time.isoformat() for time in times]
+    return (iso if times[0].tzinfo is not None else _shorten_dates(iso)), facts
+
+
+def _day_or_month_first(texts: list[str], where: list[str]) -> str:
+    """The format of numeric dates such as 31.12.2020, by the part that exceeds 12 somewhere.
+
+    Raises:
+        Misfit: neither or both parts exceed 12, or another date has another form.
+    """
+    matches = [NUMBERS.fullmatch(text) for text in texts]
+    for row, match in enumerate(matches):
+        if match is None:
+            raise ConfigMismatchError(
+                f"{where[row]} {texts[row]!r} is no date as the others are; mend it, or set dataset.date_format"
+            )
+    parsed_dates = [match for match in matches if match is not None]
+    mark = parsed_dates[0]["mark"]
+    clock = parsed_dates[0]["clock"] or ""
+    clock_format = "" if not clock else " %H:%M:%S" if clock.count(":") == 2 else " %H:%M"
+    orders = [f"%d{mark}%m{mark}%Y{clock_format}", f"%m{mark}%d{mark}%Y{clock_format}"]
+    day_first, month_first = (
+        any(int(match[name]) > 12 for match in parsed_dates) for name in ("first", "second")
+    )
+    if day_first == month_first:
+        why = (
+            "is a day and a month in two orders"
+            if day_first
+            else "has a day and a month that cannot be told apart"
+        )
+        raise ConfigMismatchError(
+            f"{where[0]} {texts[0]!r} {why}; set dataset.date_format to '{orders[0]}' or '{orders[1]}'"
+        )
+    return orders[0] if day_first else orders[1]
+
+
+def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Timestamp]:
+    """Parse dates by a format.
+
+    Raises:
+        Misfit: the format is invalid, or a date does not have it.
+    """
+    import pandas as pd
+
+    key = f"dataset.date_format={date_format}"
+    if not any(year in date_format for year in YEARS):
+        raise ConfigMismatchError(
+            f"{key}: no year in it; write %Y for the year, %m for the month and %d for the day"
+        )
+    times: list[pd.Timestamp] = []
+    for text, location in zip(texts, where, strict=True):
+        try:
+            time = pd.to_datetime(text, format=date_format, errors="coerce")
+        except ValueError as error:
+            why = str(error).splitlines()[0].rstrip(".")
+            raise ConfigMismatchError(
+                f"{key}: {why}; write %Y for the year, %m for the month, %d for the day"
+            ) from None
+        if not isinstance(time, pd.Timestamp):  # NaT
+            raise ConfigMismatchError(
+                f"{location} {text!r} does not have the form {key}; mend it, or change the key"
+            )
+        times.append(time)
+    return times
+
+
+def _shorten_dates(dates: list[str]) -> list[str]:
+    """Drop the time of day if every time is midnight, else the seconds if all are 0."""
+    times = read_times(dates)
+    if (times == times.normalize()).all():
+        return [time.strftime("%Y-%m-%d") for time in times]
+    whole_minutes = (times == times.floor("min")).all()
+    return [time.isoformat(timespec="minutes" if whole_minutes else "auto") for time in times]
+
+
+def _check_order(
+    times: pd.DatetimeIndex, texts: list[str], where: list[str], column: str, aware: list[bool]
+) -> None:
+    """Check that dates rise strictly and that either all or none have offsets.
+
+    Raises:
+        Misfit: only some times have offsets, a date occurs twice, or one precedes the last.
+    """
+    if any(aware) and not all(aware):
+        row = aware.index(not aware[0])
+        offset = "an offset from UTC" if aware[row] else "no offset from UTC"
+        raise ConfigMismatchError(
+            f"{where[row]} {texts[row]} has {offset}, {texts[0]} is otherwise; give all times one, or none"
+        )
+    hours = not any(aware) and bool((times != times.normalize()).any())
+    clocks = f"; {CLOCK_CHANGE_HINT}" if hours else ""
+    for k in range(1, len(times)):
+        if times[k] == times[k - 1]:
+            raise ConfigMismatchError(
+                f"{where[k]} {texts[k]} is there twice; keep one of the lines{clocks}"
+            )
+        if times[k] < times[k - 1]:
+            raise ConfigMismatchError(
+                f"{where[k]} {texts[k]} comes after {texts[k - 1]}; sort the lines by {column}{clocks}"
+            )
+
+
+def _to_local_dates(
+    times: pd.DatetimeIndex, dates: list[str], gaps: Gaps
+) -> tuple[list[str], EqualSteps] | None:
+    """Dates without their offsets from UTC, and their steps.  None: the instants have equal steps,
+    or the local times none."""
+    walls = [strip_utc_offset(date) for date in dates]
+    local = read_times(walls)
+    if not local.is_monotonic_increasing or local.has_duplicates:
+        return None
+    of_walls = count_steps(local, gaps)
+    if of_walls.unit != "seconds" and not of_walls.has_gaps:
+        return _shorten_dates(walls), of_walls
+    instants = count_steps(times, "allow")
+    better = of_walls.unit == "business days" or (of_walls.are_equal and not instants.are_equal)
+    return (_shorten_dates(walls), of_walls) if better else None
+
+
+def _clock_change_hint(found: EqualSteps, row: int, aware: list[bool]) -> str:
+    """Advice on a difference that is no multiple of the step, if a clock change explains it."""
+    difference = int(found.counts[row] - found.counts[row - 1])
+    off = min(difference % found.step, found.step - difference % found.step)
+    if found.unit != "seconds" or not all(aware):
+        return ""
+    return (
+        "; of local midnights give the dates alone, 2024-03-31"
+        if found.step % DAY == 0 and off <= HOUR
+        else ""
+    )

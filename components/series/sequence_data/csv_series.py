@@ -1,0 +1,249 @@
+"""A series of one's own: columns of a CSV file."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.own.collinear import name_collinear
+from components.datasets.own.own_file import OwnFile
+from components.datasets.own.text_table import Decimal, TextTable, read_table
+from components.datasets.tables.raw_units import check_squares
+from components.errors import ConfigMismatchError
+from components.registry import register
+from components.series.budget.budget import Budget
+from components.series.figures.signal import signal
+from components.series.forecasting import Origin, split
+from components.series.sequence import Sequence
+from components.series.sequence_data.calendar import Calendar, calendar, place
+from components.series.sequence_data.equal_steps import Gaps
+
+
+@register("dataset", "csv_series")
+class CsvSeries(OwnFile[Sequence]):
+    """Series from the columns of a CSV file, one time per line.
+
+    The first line of the file names the columns.  y_t holds the ``columns`` at time t, NaN
+    where a cell is among the words of ``missing``; x_t the ``regressors``, u_t the
+    ``inputs`` (spending on channels); the ``truth`` of the signal E[y_t | x_t], where there
+    are columns of it, is visible only to scores and figures.  Dates rise by equal steps;
+    with ``gaps: allow`` times without a line are missing, including their x, and their u is
+    0.  The last ``n_ahead`` times, or the times from a date on, are to be forecast, where x
+    and u are known in advance and y may be missing: the series is then a ``Forecasting``.
+    All R replicates see the same observations [R, T, dy].  The name of the data includes
+    the beginning of the file's checksum.
+
+    Raises:
+        DataUnavailable: no such file.
+        DamagedFile: the file is empty, or not a table.
+        Misfit: a column that is not there, or constant, a cell that is not a number, dates
+            out of order, x or u unknown where they are required, or y never observed.
+
+    Source: Shafranovich (2005), RFC 4180.
+    """
+
+    kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
+    vectorised: ClassVar[bool] = True
+
+    before: ClassVar[dict[str, Any]] = {
+        "date": None,
+        "date_format": None,
+        "gaps": "error",
+        "regressors": [],
+        "inputs": [],
+        "n_ahead": 0,
+        "origin": "end",
+        "intervention": False,
+        "budget": None,
+        "exclude": [],
+        "decimal": None,
+        "encoding": None,
+    }
+
+    columns: Annotated[list[str], Field(min_length=1)]
+    truth: list[str] | None
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)]
+    decimal: Decimal | None
+    encoding: str | None
+    missing: list[str]
+    exclude: list[str]
+    date: str | None
+    date_format: str | None
+    gaps: Gaps
+    regressors: list[str] | None
+    inputs: list[str]
+    n_ahead: NonNegativeInt | str
+    origin: Origin
+    intervention: bool
+    budget: Budget | None
+    skip: NonNegativeInt
+    n_steps: Annotated[int, Field(ge=1)] | None
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        table = self._table(setting.data_dir)
+        times = self._calendar(table)
+        regressors = self._regressors(table)
+        n_ahead = self.n_ahead
+        if isinstance(n_ahead, str):
+            n_ahead = len(times.dates) - place(
+                times.dates if self.date else (), n_ahead, "dataset.n_ahead", self.date_format
+            )
+        if (n_train := len(times.dates) - n_ahead) < 1:
+            raise ConfigMismatchError(
+                f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from"
+            )
+        if self.truth is not None and len(self.truth) != len(self.columns):
+            raise ConfigMismatchError(
+                f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}"
+            )
+
+        def spread(names: list[str], key: str, between: float = math.nan) -> Tensor:
+            values = self._numbers(table, names, key)
+            out = values.new_full((len(values) + times.gaps, len(names)), between)
+            out[times.places] = values
+            return out  # [T, …]
+
+        y = spread(self.columns, "columns")
+        if bool(y[:n_train].isnan().any(1).all()):
+            raise ConfigMismatchError(
+                f"dataset.columns={','.join(self.columns)}: missing at all of the {n_train} times that are seen"
+            )
+        truth = None if self.truth is None else spread(self.truth, "truth")
+        x = spread(regressors, "regressors")
+        u = spread(self.inputs, "inputs", 0.0)
+        where = (
+            list(times.dates) if self.date is not None else [f"line {line}" for line in table.lines]
+        )
+        self._check(table.file, x, regressors, "regressors", n_train, where)
+        self._check(table.file, u, self.inputs, "inputs", n_train, where)
+
+        def to_device(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype).contiguous()
+
+        sequence = Sequence(
+            name=self.identity(setting.data_dir, setting.offline),
+            states=None,
+            observations=to_device(y.expand(setting.replicates, -1, -1)),
+            means=None if truth is None else to_device(truth.unsqueeze(0)),
+            system=None,
+            state_names=self.columns,
+            regressors=to_device(x) if regressors else None,
+            regressor_names=regressors,
+            inputs=to_device(u) if self.inputs else None,
+            input_names=self.inputs,
+            dates=times.dates if self.date is not None else (),
+            figures=[signal],
+            about=table.facts
+            | times.facts
+            | self._describe_collinear(torch.cat([x, u], 1)[:n_train], [*regressors, *self.inputs])
+            | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
+        )
+        if n_ahead == 0:
+            if self.budget is not None and self.budget.total is not None:
+                raise ConfigMismatchError(
+                    f"dataset.budget.total={self.budget.total:g}: nothing is to be forecast; give dataset.n_ahead"
+                )
+            return sequence
+        return split(sequence, n_ahead, self.origin, self.budget, self.intervention)
+
+    def _table(self, data_dir: Path) -> TextTable:
+        """The lines that were asked for.
+
+        Raises:
+            Misfit: the file has too few."""
+        file = self.file(data_dir)
+        table = read_table(
+            file, self.delimiter, self.missing, self.exclude, self.decimal, self.encoding
+        )
+        table = table.part(self.skip, self.n_steps)
+        if not table.n_rows or (self.n_steps is not None and table.n_rows < self.n_steps):
+            raise ConfigMismatchError(
+                f"dataset.n_steps={self.n_steps}: {file} has {table.n_rows} lines after dataset.skip={self.skip}"
+            )
+        return table
+
+    def _regressors(self, table: TextTable) -> list[str]:
+        """Names of the columns x: null is every column that has no other use."""
+        used = {*self.columns, *self.inputs, *(self.truth or []), self.date}
+        return (
+            [name for name in table.names if name not in used]
+            if self.regressors is None
+            else self.regressors
+        )
+
+    def _calendar(self, table: TextTable) -> Calendar:
+        """Raises Misfit: dates that make no series."""
+        if self.date is None:
+            return Calendar(("",) * table.n_rows, list(range(table.n_rows)))
+        texts = table.column(self.date, "date")
+        if None in texts:
+            raise ConfigMismatchError(
+                f"{table.where(texts.index(None))}: {self.date} is missing; give every line a date"
+            )
+        dates = [str(text) for text in texts]
+        return calendar(dates, table.lines, str(table.file), self.date, self.gaps, self.date_format)
+
+    def _check(
+        self, file: Path, values: Tensor, names: list[str], key: str, seen: int, where: list[str]
+    ) -> None:
+        """Check the regressors or inputs [T, …] of y.
+
+        Each must vary where y is seen and be known after that; inputs must be known everywhere.
+
+        Raises:
+            Misfit: a column violates this.
+        """
+        for j, name in enumerate(names):
+            column = values[:, j]
+            observed_values = column[:seen][~column[:seen].isnan()]
+            if len(observed_values) == 0 or bool((observed_values == observed_values[0]).all()):
+                constant = "missing" if len(observed_values) == 0 else f"{observed_values[0]:g}"
+                raise ConfigMismatchError(
+                    f"dataset.{key}={name}: always {constant} over the {seen} times that are seen; leave it out"
+                )
+            must = column if key == "inputs" else column[seen:]
+            if len(gone := must.isnan().nonzero().flatten()):
+                first = where[int(gone[0]) + len(column) - len(must)]
+                why = "nothing spent is 0" if key == "inputs" else "a forecast asks for it"
+                raise ConfigMismatchError(
+                    f"{file}, {first}: {name} of dataset.{key} is missing; {why}"
+                )
+
+    def _describe_collinear(self, beside: Tensor, names: list[str]) -> dict[str, str]:
+        """Columns of regressors and inputs that others determine over the times that are seen."""
+        named = name_collinear(beside, names)
+        return {"collinear": f"{named}; their coefficients are hardly told apart"} if named else {}
+
+    def _numbers(self, table: TextTable, names: list[str], key: str) -> Tensor:
+        """Columns by name [T, …], NaN where missing.
+
+        Raises:
+            Misfit: a column is not there or named twice, a cell is no number, or numbers are so large or small that their
+                squares are none, or 0.
+        """
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigMismatchError(f"dataset.{key}: names {twice[0]} twice; leave one out")
+        out = torch.full((table.n_rows, len(names)), math.nan, dtype=torch.float64)
+        for j, name in enumerate(names):
+            for row, cell in enumerate(table.column(name, key)):
+                if cell is None:
+                    continue
+                value = table.number(cell)
+                if value is None:
+                    raise ConfigMismatchError(
+                        f"{table.where(row)}: {name} is {cell!r}, no number; mend it, or add it to dataset.missing"
+                        f"{table.hint(cell)}"
+                    )
+                out[row, j] = value
+            if len(present_values := out[~out[:, j].isnan(), j]):
+                check_squares(present_values.unsqueeze(1), [f"{name} of dataset.{key}"])
+        return out

@@ -1,0 +1,129 @@
+"""Times of a series counted in equal steps: months, business days, or so many microseconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from components.errors import ConfigMismatchError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Gaps = Literal["error", "allow", "business_days"]
+Integers = NDArray[np.int64]
+MONTH = 28  # days between dates from which they may be the same day of each month
+DAY = 86_400_000_000
+HOUR = 3_600_000_000  # microseconds
+
+
+class EqualSteps(NamedTuple):
+    """Times counted in one unit: months, microseconds or business days."""
+
+    counts: Integers  # [n]
+    unit: str
+    later: Callable[[int], pd.Timestamp]  # the time of a count
+
+    @property
+    def step(self) -> int:
+        """The commonest difference, of equals the shortest."""
+        times = Counter(np.diff(self.counts).tolist())
+        return int(min(times, key=lambda difference: (-times[difference], difference)))
+
+    @property
+    def are_equal(self) -> bool:
+        """True if every difference is so many steps."""
+        return not (np.diff(self.counts) % self.step).any()
+
+    @property
+    def has_gaps(self) -> bool:
+        return bool((np.diff(self.counts) != self.step).any())
+
+    def __str__(self) -> str:
+        sizes = {"days": DAY, "hours": HOUR, "minutes": 60_000_000}
+        unit, number = (
+            (self.unit, f"{self.step}")
+            if self.unit != "seconds"
+            else ("seconds", f"{self.step / 1e6:g}")
+        )
+        if self.unit == "seconds":
+            for name, size in sizes.items():
+                if self.step % size == 0:
+                    unit = name
+                    number = f"{self.step // size}"
+                    break
+        return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
+
+
+def count_steps(times: pd.DatetimeIndex, gaps: Gaps) -> EqualSteps:
+    """Times counted in months, in business days, or in microseconds."""
+    elapsed = EqualSteps(times.as_unit("us").asi8, "seconds", _timestamp)
+    if gaps == "business_days":
+        return _business_days(times)
+    if (months := _find_month_steps(times)) is not None:
+        return months
+    # Weekends are no gaps if every other day is present: with gaps=allow they are missing, as
+    # before.
+    if gaps == "error" and are_weekdays(times) and elapsed.step == DAY and elapsed.has_gaps:
+        business = _business_days(times)
+        return elapsed if business.has_gaps else business
+    return elapsed
+
+
+def _find_month_steps(times: pd.DatetimeIndex) -> EqualSteps | None:
+    """Times counted in months.  None: they are not the same day of each month, or its last."""
+    clock = times - times.normalize()
+    last = times.days_in_month
+    anchor = 31 if (times.day == last).all() else int(times.day.max())
+    same = (clock == clock[0]).all() and (times.day == np.minimum(anchor, last)).all()
+    if not same or int(np.diff(times.as_unit("us").asi8).min()) < MONTH * DAY:
+        return None
+
+    def later(count: int) -> pd.Timestamp:
+        first = _timestamp(0) + _months_later(count - 12 * 1970)
+        return first.replace(day=min(anchor, first.days_in_month)) + clock[0]
+
+    return EqualSteps(
+        np.asarray(12 * times.year + times.month - 1, dtype=np.int64), "months", later
+    )
+
+
+def _business_days(times: pd.DatetimeIndex) -> EqualSteps:
+    """Times counted in days from Monday to Friday.
+
+    Raises:
+        Misfit: one is on a weekend, or has another hour."""
+    if not are_weekdays(times):
+        row = int(((times.day_of_week > 4) | (times != times.normalize())).argmax())
+        raise ConfigMismatchError(
+            f"dataset.gaps=business_days: {times[row]} is no day from Monday to Friday; set it to allow"
+        )
+    counts = np.busday_count("1970-01-01", times.to_numpy().astype("datetime64[D]"))
+    first = int(counts[0])
+
+    def later(count: int) -> pd.Timestamp:
+        import pandas as pd
+
+        return times[0] + pd.offsets.BusinessDay(count - first)
+
+    return EqualSteps(counts, "business days", later)
+
+
+def are_weekdays(times: pd.DatetimeIndex) -> bool:
+    return bool((times.day_of_week < 5).all() and (times == times.normalize()).all())
+
+
+def _timestamp(microseconds: int) -> pd.Timestamp:
+    import pandas as pd
+
+    return pd.Timestamp(microseconds, unit="us")
+
+
+def _months_later(count: int) -> pd.DateOffset:
+    import pandas as pd
+
+    return pd.DateOffset(months=count)

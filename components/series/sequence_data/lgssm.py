@@ -1,0 +1,87 @@
+"""A simulated linear Gaussian series, of any matrices."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.figures.coverage import coverage
+from components.series.figures.states import states
+from components.series.linear_gaussian import (
+    Matrix,
+    make_system,
+    simulate_observations,
+    simulate_system,
+    tensors,
+)
+from components.series.sequence import LinearGaussianSystem, Sequence
+
+
+@register("dataset", "lgssm")
+class LgssmSeries(Dataset[Sequence]):
+    """Simulated series of a linear Gaussian state-space model with arbitrary matrices.
+
+    x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ).  The states x
+    [1, T, dx] are the same for all R replicates; each has its own observations y
+    [R, T, dy].
+
+    Raises:
+        ValueError: a matrix does not match the size of the others, or a covariance is not
+            one; the message names the key.
+
+    Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6.
+    """
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+
+    n_steps: PositiveInt
+    A: Matrix
+    Q: Matrix
+    H: Matrix
+    Sigma: Matrix
+    m0: list[float]
+    P0: Matrix
+
+    @model_validator(mode="after")
+    def _fits(self) -> LgssmSeries:
+        self.system()
+        return self
+
+    def system(self) -> LinearGaussianSystem:
+        """A, Q, H, Σ, m_0, P_0 in float64."""
+        return make_system(
+            tensors({name: dict(self)[name] for name in ("A", "Q", "H", "Sigma", "m0", "P0")})
+        )
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        system = self.system()
+        z = torch.randn(len(system.m0), generator=rng.data, dtype=torch.float64)
+        x0 = system.m0 + torch.linalg.cholesky(system.P0) @ z
+        path, y = simulate_system(system, x0, self.n_steps, setting.replicates, rng.data)
+
+        def to_device(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype)
+
+        return Sequence(
+            name=self.name,
+            states=to_device(path.unsqueeze(0)),
+            observations=to_device(y),
+            redraw=lambda generator: to_device(
+                simulate_observations(system, path, setting.replicates, generator)
+            ),
+            system=LinearGaussianSystem(
+                **{name: to_device(matrix) for name, matrix in vars(system).items()}
+            ),
+            means=to_device((path @ system.H.T).unsqueeze(0)),
+            state_names=[f"x{j + 1}" for j in range(len(x0))],
+            figures=[states, coverage],
+        )

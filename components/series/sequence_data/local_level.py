@@ -1,0 +1,86 @@
+"""A simulated random walk observed with noise, with optional missing observations."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.figures.coverage import coverage
+from components.series.figures.states import states
+from components.series.sequence import LinearGaussianSystem, Sequence
+
+
+@register("dataset", "local_level")
+class LocalLevelSeries(Dataset[Sequence]):
+    """Series of the local-level model, simulated.
+
+    μ_0 ~ N(m, p²), μ_t = μ_{t−1} + N(0, s_η²), y_t = μ_t + N(0, s_ε²); each observation is missing
+    (NaN) with a probability of its own.  Each of the R replicates has its own level [R, T, 1] and
+    its own observations [R, T, 1].
+
+    Source: Gallego (2021), section 1.2.2; Durbin and Koopman (2012), chapter 2."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+
+    n_steps: PositiveInt
+    observation_sd: PositiveFloat
+    level_sd: PositiveFloat
+    initial_mean: float
+    initial_sd: PositiveFloat
+    missing: Annotated[float, Field(ge=0, lt=1)]
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        def normal(generator: torch.Generator) -> Tensor:
+            return torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
+
+        def to_device(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype)
+
+        first = torch.randn(setting.replicates, 1, generator=rng.data, dtype=torch.float64)
+        # [R, T]
+        level = (
+            self.initial_mean + self.initial_sd * first + self.level_sd * normal(rng.data).cumsum(1)
+        )
+
+        def observe(generator: torch.Generator) -> Tensor:
+            y = level + self.observation_sd * normal(generator)
+            if self.missing:
+                is_missing = (
+                    torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
+                )
+                y = y.masked_fill(is_missing, math.nan)
+            return to_device(y.unsqueeze(-1))
+
+        one = torch.ones(1, 1, dtype=torch.float64)
+        matrices = {
+            "A": one,
+            "Q": self.level_sd**2 * one,
+            "H": one,
+            "Sigma": self.observation_sd**2 * one,
+            "m0": self.initial_mean * one[0],
+            "P0": self.initial_sd**2 * one,
+        }
+        return Sequence(
+            name=self.name,
+            states=to_device(level.unsqueeze(-1)),
+            observations=observe(rng.data),
+            redraw=observe,
+            system=LinearGaussianSystem(
+                **{name: to_device(matrix) for name, matrix in matrices.items()}
+            ),
+            means=to_device(level.unsqueeze(-1)),
+            state_names=["level"],
+            figures=[states, coverage],
+        )

@@ -1,0 +1,98 @@
+"""A simulated Gaussian process in time with a Matérn kernel, seen through noise at regular
+steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.errors import NumericalError
+from components.registry import register
+from components.series.figures.coverage import coverage
+from components.series.figures.states import states
+from components.series.maths.matern_state_space import Smoothness, matern_matrices
+from components.series.sequence import LinearGaussianSystem, Sequence
+
+
+@register("dataset", "matern_sde")
+class MaternSeries(Dataset[Sequence]):
+    """Series of a Gaussian process with a Matérn kernel, simulated through its SDE.
+
+    In the form of a stochastic differential equation, x_t = (f, f', …)(t Δτ) has ν + 1/2
+    coordinates: x_0 ~ N(0, P∞), x_t = A x_{t−1} + N(0, Q), y_t = f(t Δτ) + N(0, σ²); each
+    observation is missing (NaN) with the same probability, independently.  The process f
+    [1, T, 1], the only truth to be estimated, is the same for all R replicates; each
+    replicate has its own observations y [R, T, 1].
+
+    Raises:
+        NumericalTrouble: Q has no Cholesky factor.
+
+    Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010).
+    """
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
+
+    n_steps: PositiveInt
+    smoothness: Smoothness
+    lengthscale: PositiveFloat
+    variance: PositiveFloat
+    noise_variance: PositiveFloat
+    step: PositiveFloat
+    missing: Annotated[float, Field(ge=0, lt=1)]
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        matrices = matern_matrices(
+            self.smoothness, self.lengthscale, self.variance, self.noise_variance, self.step
+        )
+        factors = {}
+        for name in ("P0", "Q"):
+            factors[name], failed = torch.linalg.cholesky_ex(matrices[name])
+            if failed:
+                raise NumericalError(
+                    f"Cholesky of {name} failed with Δτ = {self.step}", "raise dataset.step"
+                )
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        drive = torch.randn(
+            self.n_steps + 1, len(matrices["A"]), generator=rng.data, dtype=torch.float64
+        )
+        x = factors["P0"] @ drive[0]
+        path = torch.empty_like(drive[1:])
+        for t in range(self.n_steps):
+            x = path[t] = matrices["A"] @ x + factors["Q"] @ drive[t + 1]
+
+        def to_device(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype)
+
+        def observe(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
+            y = path[:, 0] + math.sqrt(self.noise_variance) * noise  # [R, T]
+            if self.missing:
+                is_missing = (
+                    torch.rand(y.shape, generator=generator, dtype=torch.float64) < self.missing
+                )
+                y = y.masked_fill(is_missing, math.nan)
+            return to_device(y.unsqueeze(-1))
+
+        return Sequence(
+            name=self.name,
+            states=to_device(path[:, :1].unsqueeze(0)),
+            observations=observe(rng.data),
+            redraw=observe,
+            system=LinearGaussianSystem(
+                **{name: to_device(matrix) for name, matrix in matrices.items()}
+            ),
+            means=to_device(path[:, :1].unsqueeze(0)),
+            state_names=["f"],
+            figures=[states, coverage],
+        )

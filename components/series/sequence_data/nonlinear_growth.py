@@ -1,0 +1,75 @@
+"""A simulated series of the nonlinear growth model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.figures.coverage import coverage
+from components.series.figures.states import states
+from components.series.models.nonlinear_growth import growth_mean
+from components.series.sequence import Sequence
+
+
+@dataclass(frozen=True)
+class Growth:
+    """System that generated a series: ``KnownParameters``."""
+
+    parameters: Mapping[str, float]
+
+
+@register("dataset", "nonlinear_growth")
+class NonlinearGrowthSeries(Dataset[Sequence]):
+    """Series of the univariate nonlinear growth model, simulated.
+
+    x_0 ~ N(m, p²), x_t = x_{t−1}/2 + 25 x_{t−1}/(1 + x_{t−1}²) + 8 cos 1.2 t + N(0, s_x²), y_t =
+    x_t²/20 + N(0, s_y²).  The states x [1, T, 1] are the same for all R replicates; each has its
+    own observations y [R, T, 1].
+
+    Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987)."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+
+    n_steps: PositiveInt
+    initial_mean: float
+    initial_sd: PositiveFloat
+    state_sd: PositiveFloat
+    observation_sd: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
+        x = self.initial_mean + self.initial_sd * drive[0]
+        path = torch.empty_like(drive[1:])
+        for t in range(self.n_steps):
+            x = path[t] = growth_mean(x, t + 1) + self.state_sd * drive[t + 1]
+        means = path.square() / 20
+
+        def observe(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
+            y = means + self.observation_sd * noise  # [R, T]
+            return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
+
+        return Sequence(
+            name=self.name,
+            states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            observations=observe(rng.data),
+            redraw=observe,
+            means=means.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            system=Growth({"state_sd": self.state_sd, "observation_sd": self.observation_sd}),
+            state_names=["state"],
+            scores_evidence=True,  # predictions of a square are the same for x and −x
+            figures=[states, coverage],
+        )

@@ -1,0 +1,80 @@
+"""Simulated returns with a hidden, changing volatility."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.registry import register
+from components.series.figures.coverage import coverage
+from components.series.figures.states import states
+from components.series.sequence import Sequence
+
+
+@dataclass(frozen=True)
+class Volatility:
+    """System that generated the returns: ``AutoregressiveVolatility`` and ``KnownParameters``."""
+
+    mu: float
+    phi: float
+    sigma: float
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """By the names of the model."""
+        return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma}
+
+
+@register("dataset", "stochastic_volatility")
+class StochasticVolatilityReturns(Dataset[Sequence]):
+    """Returns of the stochastic volatility model, simulated.
+
+    x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with standard
+    normal η, ε.  The log-variances x [1, T, 1] are the same for all R replicates; each replicate
+    has its own returns y [R, T, 1].
+
+    Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
+
+    n_steps: PositiveInt
+    mu: float
+    phi: Annotated[float, Field(gt=-1, lt=1)]
+    sigma: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
+        x = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[0]
+        path = torch.empty_like(drive[1:])
+        for t in range(self.n_steps):
+            x = path[t] = self.mu + self.phi * (x - self.mu) + self.sigma * drive[t + 1]
+
+        def returns(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(
+                setting.replicates, self.n_steps, generator=generator, dtype=torch.float64
+            )
+            y = torch.exp(path / 2) * noise  # [R, T]
+            return y.unsqueeze(-1).to(device=setting.device, dtype=setting.dtype)
+
+        return Sequence(
+            name=self.name,
+            states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            observations=returns(rng.data),
+            redraw=returns,
+            means=torch.zeros(1, self.n_steps, 1, device=setting.device, dtype=setting.dtype),
+            system=Volatility(self.mu, self.phi, self.sigma),
+            state_names=["log-variance"],
+            scores_evidence=True,  # the predicted mean of y is 0 for every x
+            figures=[states, coverage],
+        )

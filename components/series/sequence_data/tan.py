@@ -1,0 +1,138 @@
+"""A flight over known terrain, seen through its height above ground and its distance from the point
+of take-off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Kind
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.maths.compiled.elevation_map import ElevationMapVersion, elevation
+from components.registry import register
+from components.series.figures.coverage import coverage
+from components.series.figures.effective_size import effective_size
+from components.series.figures.trajectory import trajectory
+from components.series.linear_gaussian import walk
+from components.series.sequence import Sequence
+from components.series.sequence_data import released
+from components.series.sequence_data.realised import RealisedDataset
+
+Six = Annotated[list[float], Field(min_length=6, max_length=6)]
+StateStandardDeviations = Annotated[list[PositiveFloat], Field(min_length=6, max_length=6)]
+
+
+@dataclass(frozen=True)
+class Flight:
+    """System that generated the observations: ``TerrainAided``."""
+
+    delta: float
+    dem: ElevationMapVersion
+    takeoff: tuple[float, float]
+    motion_sd: Tensor  # [6]
+    noise_sd: float
+    m0: Tensor  # [6]
+    prior_sd: Tensor  # [6]
+
+    def A(self) -> Tensor:
+        """Positions move by Δτ times their velocities [6, 6]."""
+        moves = torch.eye(6, dtype=self.m0.dtype)
+        moves[:3, 3:] = self.delta * torch.eye(3, dtype=self.m0.dtype)
+        return moves
+
+    def observe(self, x: Tensor) -> Tensor:
+        """h(x) = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) of states [T, 6] -> [T, 2]."""
+        away = x[:, :2] - self.m0[:2]
+        return torch.stack([x[:, 2] - elevation(x[:, 0], x[:, 1], self.dem), away.norm(dim=1)], 1)
+
+
+@register("dataset", "tan")
+class TerrainAidedNavigation(RealisedDataset):
+    """Terrain-aided navigation, simulated: an aircraft over an elevation map that is known.
+
+    x_t = A x_{t−1} + N(0, Q), y_t = h(x_t) + N(0, s² I), h(x) = (z − DEM(x, y), distance from the
+    point of take-off).  The states [1, T, 6] are simulated once from x_0 and are the same for all R
+    replicates; each replicate has its own observations [R, T, 2].  ``realisation: released`` takes
+    the states, and a first sequence of corrupted observations, of the code published with the
+    thesis, where x_0 itself is observed first.  Raises Misfit when it has not as many times.
+
+    Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
+
+    kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
+    vectorised: ClassVar[bool] = True
+    simulates: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
+    n_steps: PositiveInt
+    delta: PositiveFloat
+    x0: Six
+    motion_sd: StateStandardDeviations
+    noise_sd: PositiveFloat
+    prior_sd: StateStandardDeviations
+    dem: ElevationMapVersion
+
+    def flight(self) -> Flight:
+        """All of it in float64."""
+        x0, motion, prior = (
+            torch.tensor(v, dtype=torch.float64) for v in (self.x0, self.motion_sd, self.prior_sd)
+        )
+        return Flight(
+            self.delta, self.dem, (self.x0[0], self.x0[1]), motion, self.noise_sd, x0, prior
+        )
+
+    def load(self, rng: Rng, setting: Setting) -> Sequence:
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        flight = self.flight()
+        A = flight.A()
+        fixed = None
+        if self.realisation == "released":
+            realisation = released.tan(
+                A, flight.motion_sd, flight.m0, self.noise_sd, flight.observe, self.rate
+            )
+            fixed = self.cut(realisation, self.n_steps)
+            path = fixed.states
+        else:
+            drive = flight.motion_sd * torch.randn(
+                self.n_steps, 6, generator=rng.data, dtype=torch.float64
+            )
+            path = walk(A, flight.m0, drive)
+        means = flight.observe(path)  # [T, 2]
+
+        def to_device(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype)
+
+        def observe(generator: torch.Generator) -> Tensor:
+            noise = torch.randn(
+                setting.replicates, self.n_steps, 2, generator=generator, dtype=torch.float64
+            )
+            return to_device(means + self.noise_sd * noise)  # [R, T, 2]
+
+        tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
+        sequence = Sequence(
+            name=self.name,
+            states=to_device(path.unsqueeze(0)),
+            observations=observe(rng.data),
+            redraw=observe,
+            system=Flight(
+                self.delta,
+                self.dem,
+                flight.takeoff,
+                noise_sd=self.noise_sd,
+                **{k: to_device(v) for k, v in tensors.items()},
+            ),
+            means=to_device(means.unsqueeze(0)),
+            state_names=[
+                "position x",
+                "position y",
+                "height",
+                "velocity x",
+                "velocity y",
+                "vertical velocity",
+            ],
+            figures=[trajectory, effective_size, coverage],
+        )
+        return self.apply_observation_keys(sequence, fixed)

@@ -1,0 +1,170 @@
+"""How plain the code of runner and components is: words, density, complexity, size, next to the bars of pyproject.toml.
+
+    python -m scripts.house    # part of make lint: exit code 1 above a bar
+
+Bars are in ``[tool.house]``.  Counted are, over all functions, classes and modules:
+
+- ``participle_percent``: functions named by a bare participle, per 100
+- ``stiff_words_per_1000``: words of ``STIFF`` in docstrings, per 1,000 words
+- ``doc_starts_percent``: docstrings that begin with a word of ``STARTS``, per 100
+- ``nodes_per_code_line``: nodes of the syntax tree per line that is no docstring, comment or blank
+- ``eight_positional``: calls with eight or more positional arguments
+- ``twelve_arguments``: functions with twelve or more
+- ``complex_over_15``, ``complex_over_20``: functions with so many branches, loops, conditions
+- ``fmt_skip``: lines exempt from the formatter
+- ``protocols``: classes that derive from Protocol
+- ``nodes``: size of the syntax trees
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("runner", "components")
+STIFF = (
+    "alone",
+    "beside",
+    "whatever",
+    "of which",
+    "of what",
+    "that of",
+    "those of",
+    "whose",
+    "stands",
+    "is none",
+    "at once",
+)
+STARTS = {"Of", "What", "Whether", "Where", "Those", "Whoever", "Whatever"}
+PARTICIPLE = re.compile(
+    "[a-z]+ed|made|kept|held|drawn|chosen|found|told|taken|given|laid|known|seen|built|begun|gone"
+    "|left|said|thrown|shown|written|bound|grown|spent|sent|lost|won|met|paid|sought|brought"
+)
+NO_PARTICIPLES = {
+    *("embed", "exceed", "feed", "fixed", "mixed", "need", "proceed", "read", "seed", "shared"),
+    *("shed", "speed", "spread", "weighed"),
+}
+BRANCHES = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.IfExp,
+    ast.ExceptHandler,
+    ast.comprehension,
+    ast.With,
+)
+
+
+def branch_count(node: ast.AST) -> int:
+    """Branches that a node adds by itself."""
+    count = int(isinstance(node, BRANCHES))
+    if isinstance(node, ast.comprehension):
+        count += len(node.ifs)
+    if isinstance(node, ast.BoolOp):
+        count += len(node.values) - 1
+    return count
+
+
+def complexity(function: ast.FunctionDef) -> int:
+    """One more than the branches of a function and of the functions inside it."""
+    return 1 + sum(branch_count(node) for node in ast.walk(function))
+
+
+def count_function(function: ast.FunctionDef, counts: Counter[str]) -> None:
+    name = function.name.strip("_")
+    branches = complexity(function)
+    arguments = len(function.args.args) + len(function.args.kwonlyargs)
+    counts["functions"] += 1
+    counts["participles"] += bool(PARTICIPLE.fullmatch(name)) and name not in NO_PARTICIPLES
+    counts["complex_over_15"] += branches > 15
+    counts["complex_over_20"] += branches > 20
+    counts["twelve_arguments"] += arguments >= 12
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """Every docstring, with its statement."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+            text = ast.get_docstring(node)
+            if text:
+                yield text, node.body[0]
+
+
+def is_protocol(node: ast.ClassDef) -> bool:
+    names = [getattr(getattr(base, "value", base), "id", "") for base in node.bases]
+    return any(
+        "Protocol" in (name, getattr(base, "id", ""))
+        for name, base in zip(names, node.bases, strict=True)
+    )
+
+
+def count_file(path: Path, counts: Counter[str]) -> None:
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    inside: set[int] = set()
+    for text, statement in docstrings(tree):
+        inside |= set(range(statement.lineno, (statement.end_lineno or 0) + 1))
+        words = text.lower()
+        counts["docstrings"] += 1
+        counts["words"] += len(re.findall(r"[a-z]+", words))
+        counts["stiff"] += sum(len(re.findall(rf"\b{word}\b", words)) for word in STIFF)
+        counts["starts"] += text.split()[0] in STARTS
+    for node in ast.walk(tree):
+        counts["nodes"] += 1
+        if isinstance(node, ast.FunctionDef):
+            count_function(node, counts)
+        elif isinstance(node, ast.ClassDef):
+            counts["protocols"] += is_protocol(node)
+        elif isinstance(node, ast.Call):
+            counts["eight_positional"] += len(node.args) >= 8
+    for number, line in enumerate(source.split("\n"), 1):
+        code = line.strip()
+        counts["code_lines"] += bool(code) and number not in inside and not code.startswith("#")
+    counts["fmt_skip"] += source.count("fmt: skip")
+
+
+def measure(root: Path = ROOT) -> dict[str, float]:
+    """Every measure by name."""
+    counts: Counter[str] = Counter()
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            count_file(path, counts)
+    return {
+        "participle_percent": 100 * counts["participles"] / counts["functions"],
+        "stiff_words_per_1000": 1000 * counts["stiff"] / counts["words"],
+        "doc_starts_percent": 100 * counts["starts"] / counts["docstrings"],
+        "nodes_per_code_line": counts["nodes"] / counts["code_lines"],
+        **{
+            name: counts[name]
+            for name in (
+                "eight_positional",
+                "twelve_arguments",
+                "complex_over_15",
+                "complex_over_20",
+                "fmt_skip",
+                "protocols",
+                "nodes",
+            )
+        },
+    }
+
+
+def main() -> int:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    bars = settings["tool"]["house"]
+    above = 0
+    for name, value in measure().items():
+        is_above = value > bars[name]
+        above += is_above
+        print(f"{name:22} {value:12,.2f}  bar {bars[name]:,}{'  ABOVE' if is_above else ''}")
+    return 1 if above else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

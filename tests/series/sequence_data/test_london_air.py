@@ -1,0 +1,159 @@
+"""The network of sensors: its rule for contaminated windows by loops, what is missing, and what a
+user can get wrong."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from configured import component, load
+from small_sequences import run
+
+from components.contracts.roles import Setting
+from components.errors import (
+    ConfigMismatchError,
+    DamagedFileError,
+    DataUnavailableError,
+    SimulatedDataWarning,
+)
+from components.series.sequence_data.air_network import (
+    SensorNetwork,
+    Window,
+    read_network,
+    simulated_network,
+)
+from runner.execution.rng import Streams
+
+
+def small_network() -> SensorNetwork:
+    rng = np.random.default_rng(0)
+    values = 6 + 0.5 * rng.standard_normal((60, 7))
+    values[3:8, 2] += 30  # five outlying hours of the first window, three of the second
+    values[22:25, 2] += 30
+    values[41:45, 5] += 30  # four of the third, in which the network is high
+    values[40:60] += 20
+    values[21:24, 4] -= 30  # three below
+    values[5, 1] = math.nan
+    return SensorNetwork(values, [f"S{s}" for s in range(7)], np.datetime64("2024-01-01T00", "h"))
+
+
+def test_the_rule_is_what_the_yaml_says():
+    network = small_network()
+    found = network.contaminated_windows(hours=20, threshold=10.0, max_level=17.0, max_missing=0.05)
+    assert found[:2] == [
+        Window(2, 0, 5),
+        Window(4, 20, 3),
+    ]  # of sensor 2 the better window alone, none of the high level
+    assert len({w.sensor for w in found}) == len(found) == 7
+    literal = {}
+    for s in range(7):
+        apart = [
+            abs(v - np.nanmedian(row))
+            for v, row in zip(network.values[:, s], network.values, strict=True)
+        ]
+        sd = 1.4826 * np.nanmedian(apart)
+        literal[s] = [sum(a > 10 * sd for a in apart[start : start + 20]) for start in (0, 20)]
+    assert all(w.outlying == max(literal[w.sensor]) for w in found if w.sensor != 1)
+    # one of twenty missing is not less than 5 %
+    assert next(w for w in found if w.sensor == 1).start == 20
+    high = network.contaminated_windows(hours=20, threshold=10.0, max_level=99.0, max_missing=0.05)
+    assert high[1] == Window(5, 40, 4)
+
+
+def test_hours_at_which_few_sensors_report_are_in_no_window():
+    network = small_network()
+    network.values[2, 2:] = math.nan
+    assert all(w.start != 0 for w in network.contaminated_windows(20, 10.0, 17.0, 1.0))
+
+
+def test_the_truth_is_the_median_and_what_is_missing_is_counted(monkeypatch):
+    network = small_network()
+    network.values[4, 2] = math.nan
+    monkeypatch.setattr(
+        "components.series.sequence_data.london_air.simulated_network", lambda: network
+    )
+    problem, rng = load(
+        "london_air", replicates=3, simulated=True, sensor="S2", start="2024-01-01T01", hours=20
+    )
+    assert problem.name == "london_air-sim"
+    assert problem.states is None
+    np.testing.assert_allclose(problem.means[0, :, 0], np.nanmedian(network.values[1:21], axis=1))
+    np.testing.assert_array_equal(problem.observations[2, :, 0], network.values[1:21, 2])
+    assert problem.missing.sum(1).tolist() == [1, 1, 1]
+    assert problem.suspect.sum() == 4
+    model = component("model", "matern_sde").build(problem, rng)
+    filter_ = component("inference", "beta_bootstrap_filter", particles=50)
+    found = run(
+        component("inference", "ffbsi", filter=filter_, trajectories=40), model, problem, Streams(0)
+    )
+    scores = problem.score(found, rng)
+    error = (problem.means[0] - found.signal.mean).square().sum(
+        (1, 2)
+    ) / problem.means.square().sum()
+    torch.testing.assert_close(scores["nmse"], error)
+    inside = (found.signal.lower <= problem.means) & (problem.means <= found.signal.upper)
+    torch.testing.assert_close(scores["coverage90"], inside.double().mean((1, 2)))
+    assert scores["missing"].tolist() == [1, 1, 1]
+    assert set(problem.draw(found, rng)) == {"signal", "effective_size"}
+    # Times at which the truth is not known do not count.
+    problem.means[0, 5:] = math.nan
+    part = problem.score(found, rng)
+    early = (problem.means[0, :5] - found.signal.mean[:, :5]).square().sum((1, 2)) / problem.means[
+        0, :5
+    ].square().sum()
+    torch.testing.assert_close(part["nmse"], early)
+    torch.testing.assert_close(part["coverage90"], inside[:, :5].double().mean((1, 2)))
+
+
+def test_the_interval_is_of_new_observations_and_not_of_the_signal():
+    """With two particles almost alike the 90 % interval is that of the noise alone, 2 · 1.645 σ."""
+    problem, rng = load("london_air", replicates=40, simulated=True, hours=20)
+    model = component("model", "matern_sde", variance=1e-4).build(problem, rng)
+    filter_ = component("inference", "bootstrap_filter", particles=400)
+    found = run(component("inference", "ffbs", filter=filter_), model, problem, Streams(0)).signal
+    assert abs(float((found.upper - found.lower).mean()) - 2 * 1.645) < 0.05
+
+
+def test_what_a_user_can_get_wrong():
+    load_ = {"simulated": True, "hours": 20}
+    with pytest.raises(
+        ConfigMismatchError,
+        match=r"dataset.sensor=XX: not a sensor of this species; there are S00, S01",
+    ):
+        load("london_air", sensor="XX", start=0, **load_)
+    with pytest.raises(
+        ConfigMismatchError, match=r"dataset.start=8750: 20 hours from there are not in the data"
+    ):
+        load("london_air", sensor="S01", start=8750, **load_)
+    with pytest.raises(
+        ConfigMismatchError, match=r"dataset.start=June: neither the number of an hour nor a date"
+    ):
+        load("london_air", sensor="S01", start="June", **load_)
+    with pytest.raises(ConfigMismatchError, match=r"dataset.pick=99: the rule finds 24 windows"):
+        load("london_air", pick=99, **load_)
+    with pytest.raises(ValueError, match="give both sensor and start, or neither"):
+        component("dataset", "london_air", sensor="S01")
+
+
+def test_without_the_file_a_simulated_network_takes_its_place_or_none():
+    with pytest.warns(
+        SimulatedDataWarning, match="cannot be had, a simulated network takes its place"
+    ):
+        problem, _ = load("london_air", hours=20)
+    assert problem.name == "london_air-sim"
+    dataset = component("dataset", "london_air", offline="error")
+    with pytest.raises(DataUnavailableError, match="no address offers it"):
+        dataset.load(
+            Streams(0), Setting(Path(), torch.device("cpu"), torch.float64, 1, offline=True)
+        )
+    assert simulated_network().values.shape == (8760, 24)
+
+
+def test_another_file_is_no_network(tmp_path):
+    path = tmp_path / "other.npz"
+    np.savez(path, data=np.zeros(3))
+    with pytest.raises(DamagedFileError, match="no measurements of PM25 in it"):
+        read_network(path, "PM25")
