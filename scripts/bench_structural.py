@@ -113,8 +113,8 @@ def ours(y: Array, X: Array, chains: int, size: float | None = SIZE) -> Callable
         nonlocal place
         rows = []
         for _ in range(n // BLOCK):
-            place, _, draws = state.sweeps.together(
-                place, state.sweeps.numbers(BLOCK, chains, rng.noise)
+            place, _, draws = state.sweeps.advance(
+                place, state.sweeps.numbers(BLOCK, chains, rng.noise, twice=False)
             )
             rows.append(draws)
         return torch.cat(rows).numpy()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from components.maths.compiled.loops import Array, available, compile_loop
+from components.maths.compiled.loops import Array, compile_loop
 from components.maths.partitions.clusters import clear, copy_cluster, factor, move_row, predictive
 
 
@@ -322,7 +322,7 @@ def _loop() -> Callable[..., None]:
         restricted_scan,
         split_or_merge,
     ]
-    return compile_loop(_sweep, parts) if available() else _sweep
+    return compile_loop(_sweep, parts)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from components.contracts.capabilities import TerrainAided
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.compiled import loops, terrain
+from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
@@ -47,7 +47,7 @@ class TerrainModule(nn.Module):
         self.dem = system.dem
         self.takeoff = system.takeoff
         self.noise_sd = system.noise_sd
-        self.compiled = compiled and loops.available()
+        self.compiled = compiled
         self.register_buffer("m0", system.m0.clone())
         self.register_buffer("prior_sd", system.prior_sd.clone())
         self.register_buffer("motion_sd", system.motion_sd.clone())

@@ -21,9 +21,8 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.registry import register
 from components.series.sequence import Sequence
-from components.series.structural.place import Place
 from components.series.structural.structural_posterior import StructuralDraws, parts_of
-from components.series.structural.sweep import Sweep
+from components.series.structural.sweep import Place, Sweep
 
 SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
 

@@ -1,7 +1,4 @@
-"""Sweeps over the words of documents, proportions and topics summed out; compiled where numba is
-installed.
-
-The loops are the same functions where it is not, and give the same numbers, slowly."""
+"""Sweeps over the words of documents, proportions and topics summed out, compiled."""
 
 from __future__ import annotations
 
@@ -128,9 +125,9 @@ def _collapsed_vb(
 
 @cache
 def gibbs() -> Callable[..., Any]:
-    return loops.compile_loop(_gibbs, inline=True) if loops.available() else _gibbs
+    return loops.compile_loop(_gibbs, inline=True)
 
 
 @cache
 def collapsed_vb() -> Callable[..., Any]:
-    return loops.compile_loop(_collapsed_vb, inline=True) if loops.available() else _collapsed_vb
+    return loops.compile_loop(_collapsed_vb, inline=True)

@@ -1,5 +1,5 @@
-"""Variational factors of documents given topics: a fixed point for each document, compiled where
-numba is installed."""
+"""Variational factors of documents given topics: a fixed point for each document; compiled on the
+CPU."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fit_documents(
 
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), eqs. (6), (7).
     """
-    if loops.serve(b):
+    if loops.is_on_cpu(b):
         return _update_factors_compiled(pairs, b, alpha, gamma, most, tolerance)
     return tensors(pairs, b, alpha, gamma, most, tolerance)
 
