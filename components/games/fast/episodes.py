@@ -15,7 +15,7 @@ from components.games.fast import rules as game_rules
 from components.games.fast import streams, thinkers
 from components.games.fast.rules import Rules, find_marks, take_step
 from components.games.fast.streams import draw_index, draw_uniform, init_stream
-from components.games.fast.thinkers import Mind, Move, Scratch, choose_action, learn, turn
+from components.games.fast.thinkers import Mind, PlayedRound, Scratch, choose_action, learn, turn
 from components.games.opponents.exponential_smoother import ExponentialSmoother
 from components.games.opponents.fixed_policy import FixedPolicy
 from components.games.opponents.tit_for_tat import TitForTat
@@ -124,7 +124,7 @@ def play_replicate(
         row = tally.s[i, 0] * rules.actions + a if rules.size == 0 else a
         done = take_step(rules, tally.s, i, a, b, scratch)
         observe_action(adversary, rules, i, row, a)
-        move = Move(a, b, scratch.gains[0], scratch.gains[1])
+        move = PlayedRound(a, b, scratch.gains[0], scratch.gains[1])
         cut = rules.cut and at == rules.horizon - 1
         if adversary.kind == LEARNER:
             learn(adversary.mind, i, turn(move), done, cut, scratch)

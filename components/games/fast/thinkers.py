@@ -72,7 +72,7 @@ class Scratch(NamedTuple):
     gains: Array  # [3] rewards of the agent and the opponent, and welfare
 
 
-class Move(NamedTuple):
+class PlayedRound(NamedTuple):
     """A move as one player sees it."""
 
     a: int  # the player's action
@@ -81,9 +81,9 @@ class Move(NamedTuple):
     r_other: float
 
 
-def turn(move: Move) -> Move:
+def turn(move: PlayedRound) -> PlayedRound:
     """The same move as the other player sees it."""
-    return Move(move.b, move.a, move.r_other, move.r)
+    return PlayedRound(move.b, move.a, move.r_other, move.r)
 
 
 def is_own(mind: Mind, j: int) -> bool:
@@ -241,7 +241,7 @@ def move_weights(weights: Array, marks: Array, cell: int, target: float, alpha: 
 
 
 def update_values(
-    mind: Mind, j: int, i: int, move: Move, goes_on: bool, guess: Array, scratch: Scratch
+    mind: Mind, j: int, i: int, move: PlayedRound, goes_on: bool, guess: Array, scratch: Scratch
 ) -> None:
     """w := w + α (r + γ max_own E[Q(s', own, other)] − Q(s, a, b)) at the marks of s; r alone
     unless the game ``goes_on``.
@@ -271,7 +271,7 @@ def update_values(
     move_weights(weights, scratch.before, cell, target, mind.alphas[j])
 
 
-def learn(mind: Mind, i: int, move: Move, done: bool, cut: bool, scratch: Scratch) -> None:
+def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch) -> None:
     """Takes a move from ``scratch.before`` to ``scratch.after`` in: Algorithm 4.1, lines 2 to 4.
 
     ``done``: s' is a true end; ``cut``: the horizon ends the episode there."""
