@@ -111,7 +111,7 @@ def without_forgetting(mind, i, marks, seen):
 
 
 def own_rewards(move):
-    return thinkers.Move(move.b, move.a, move.r, move.r_other)
+    return thinkers.PlayedRound(move.b, move.a, move.r, move.r_other)
 
 
 def values_at_s(weights, marks, cell, target, alpha):
