@@ -116,7 +116,14 @@ def security_curve(
             )
             for eps in sizes:
                 attacked, members = _attack_test_set(
-                    attacker, victim, problem, y, rng, eps, fresh, progress
+                    attacker=attacker,
+                    victim=victim,
+                    problem=problem,
+                    y=y,
+                    rng=rng,
+                    eps=eps,
+                    fresh=fresh,
+                    progress=progress,
                 )
                 noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
@@ -155,7 +162,14 @@ def security_curve(
             if space.smooth and eps > 0:
                 rng.attack.set_state(fresh)
                 checks += victim_checks(
-                    attacker, victim, problem, y, rng, require_norm(threat.norm), eps, target
+                    attacker=attacker,
+                    victim=victim,
+                    problem=problem,
+                    y=y,
+                    rng=rng,
+                    norm=require_norm(threat.norm),
+                    eps=eps,
+                    target=target,
                 )
         finally:
             rng.attack.set_state(before)

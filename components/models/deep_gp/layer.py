@@ -87,7 +87,14 @@ class GPLayer(nn.Module):
         the layer's processes and the jitter K_zz needed."""
         w = torch.exp(-2 * self.log_lengthscale)
         mean, variance, terms = sparse_conditional(
-            x, self.inducing, w, self.q_mean, self.q_tril, self.shape, self.jitter, self.name
+            x=x,
+            Z=self.inducing,
+            w=w,
+            m=self.q_mean,
+            C=self.q_tril,
+            shape=self.shape,
+            jitter=self.jitter,
+            name=self.name,
         )
         mean = mean * torch.exp(0.5 * self.log_variance)[:, None, None]
         prior_mean = self.prior_mean(x)
@@ -109,7 +116,14 @@ class GPLayer(nn.Module):
             )
             w = torch.exp(-2 * self.log_lengthscale)
             mean, _, _ = sparse_conditional(
-                x, self.inducing, w, v, self.q_tril, self.shape, self.jitter, self.name
+                x=x,
+                Z=self.inducing,
+                w=w,
+                m=v,
+                C=self.q_tril,
+                shape=self.shape,
+                jitter=self.jitter,
+                name=self.name,
             )
             return mean * torch.exp(0.5 * self.log_variance)[:, None, None]
         return self(x)[0]

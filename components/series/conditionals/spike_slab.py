@@ -182,7 +182,9 @@ def draw_given(
 ) -> tuple[Tensor, Tensor]:
     """(γ [C, p], β [C, p]) given σ [C]: γ after one scan, then β | γ, y, σ exactly."""
     M, E = init_sweep(prior, A, b, torch.zeros_like(sigma), gamma)
-    gamma, M = scan(prior, M, E, gamma, numbers.u, numbers.turn, 0.0, sigma)
+    gamma, M = scan(
+        prior=prior, M=M, E=E, gamma=gamma, u=numbers.u, turn=numbers.turn, a=0.0, sigma=sigma
+    )
     return gamma, coefficients(M, gamma, sigma, numbers.z)
 
 
