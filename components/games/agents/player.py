@@ -140,13 +140,13 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         other_rewards = standing.opponent_rewards
         firsts = standing.first_actions
         return Play(
-            standing.rewards_so_far,
-            other_rewards,
-            firsts,
-            think(s),
-            forecast,
-            think,
-            beliefs,
-            policy,
-            s,
+            rewards=standing.rewards_so_far,
+            beside=other_rewards,
+            firsts=firsts,
+            values=think(s),
+            forecast=forecast,
+            think=think,
+            beliefs=beliefs,
+            policy=policy,
+            s=s,
         )

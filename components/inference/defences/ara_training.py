@@ -128,7 +128,14 @@ class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialCh
         eta = self.lr / (batch.scale * len(batch.x))
         temperature = self.temperature if self.attacker_uncertainty else 0.0
         theta, velocity = momentum_step(
-            theta, state.velocity, gradient, eta, self.momentum, temperature, rng.noise, t
+            theta=theta,
+            velocity=state.velocity,
+            gradient=gradient,
+            eta=eta,
+            momentum=self.momentum,
+            temperature=temperature,
+            generator=rng.noise,
+            step=t,
         )
         info = {
             "log_joint": value.mean(),

@@ -121,7 +121,14 @@ class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustSta
             v = velocity[group]
             slope = gradient[group]
             theta[group], velocity[group] = momentum_step(
-                position, v, slope, eta, self.momentum, temperature, rng.noise, t
+                theta=position,
+                velocity=v,
+                gradient=slope,
+                eta=eta,
+                momentum=self.momentum,
+                temperature=temperature,
+                generator=rng.noise,
+                step=t,
             )  # eq. (3.15)
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}
         return replace(state, t=t, theta=theta, velocity=velocity), info

@@ -305,15 +305,15 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
             return coefficients(X[:, columns], y, penalty[columns]).log_evidence_under(model.noise)
 
         return ConjugatePosterior(
-            data,
-            Draws(theta, theta[:, :1].squeeze(1), list(model.names), model),
-            beta_posterior,
-            noise if isinstance(noise, float) else (noise[0], float(noise[1])),
-            self.level,
-            self.losses(),
-            candidates,
-            torch.stack([evidence(columns) for columns in sets]),
-            max(state.n, 1),
-            state.over_prior,
-            state.at_beta,
+            data=data,
+            draws=Draws(theta, theta[:, :1].squeeze(1), list(model.names), model),
+            known_coefficients=beta_posterior,
+            noise=noise if isinstance(noise, float) else (noise[0], float(noise[1])),
+            level=self.level,
+            losses=self.losses(),
+            candidates=candidates,
+            log_evidence=torch.stack([evidence(columns) for columns in sets]),
+            n=max(state.n, 1),
+            over_prior=state.over_prior,
+            at_beta=state.at_beta,
         )

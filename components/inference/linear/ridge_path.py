@@ -188,14 +188,14 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
             curves["bias"].append(bias)
         rows = {name: torch.stack(values) for name, values in curves.items()}
         return RidgeEstimates(
-            data,
-            model,
-            self.choice,
-            penalties,
-            path_of(X, y, penalties, free),
-            rows["df"],
-            {name: rows[name] for name in ("gcv", "loo", "evidence")},
-            rows["variance"],
-            rows["bias"],
-            float(hkb_penalty(fit, free)),
+            data=data,
+            model=model,
+            choice=self.choice,
+            penalties=penalties,
+            path=path_of(X, y, penalties, free),
+            df=rows["df"],
+            criteria={name: rows[name] for name in ("gcv", "loo", "evidence")},
+            variance=rows["variance"],
+            bias=rows["bias"],
+            hkb=float(hkb_penalty(fit, free)),
         )

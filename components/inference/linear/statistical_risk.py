@@ -225,16 +225,16 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
             int(bayes.argmin())
         ]
         return Risks(
-            data,
-            state.model,
-            self.loss,
-            list(self.multiples),
-            n,
-            risk,
-            error,
-            gain,
-            gain_error,
-            bayes,
-            bayes_error,
-            estimate,
+            data=data,
+            model=state.model,
+            loss=self.loss,
+            multiples=list(self.multiples),
+            n=n,
+            risk=risk,
+            error=error,
+            gain=gain,
+            gain_error=gain_error,
+            bayes_risk=bayes,
+            bayes_error=bayes_error,
+            chosen=estimate,
         )

@@ -106,7 +106,14 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
             covariance: Covariance = IndependentCovariance(shape, "own", length, variance, T, like)
         else:
             covariance = CoregionalisedCovariance(
-                shape, True, length, variance, self.rank, T, like, rng.init
+                shape=shape,
+                ard=True,
+                lengthscale=length,
+                variance=variance,
+                rank=self.rank,
+                n_tasks=T,
+                like=like,
+                generator=rng.init,
             )
         mean = MeanFunction("zero", T, like)
         top = ExactGP(

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
-from components.models.networks.convolutions import Downsampling
+from components.models.networks.convolutions import ConvolutionSettings, Downsampling
 from components.models.networks.feed_forward import DropoutRate, FeedForward
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -78,7 +78,5 @@ class CNN(Model[Supervised, FeedForward]):
             noise=1.0,  # for real labels, which it does not model
             noise_init=1.0,
             noise_spread=None,
-            channels=self.channels,
-            kernel=self.kernel,
-            downsampling=self.downsampling,
+            convolutions=ConvolutionSettings(self.channels, self.kernel, self.downsampling),
         )

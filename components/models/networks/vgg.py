@@ -96,7 +96,10 @@ class VGGNetwork(Classifier):
         ):
             h = F.conv2d(h, kernel, padding=1)
             mean, var = running[2 * index : 2 * index + 2]
-            h = torch.relu(F.batch_norm(h, mean, var, gain, shift, self.training, momentum, EPS))
+            h = F.batch_norm(
+                h, mean, var, gain, shift, training=self.training, momentum=momentum, eps=EPS
+            )
+            h = torch.relu(h)
             h = F.max_pool2d(h, 2) if index in self.ends else h
         return h.flatten(1)
 

@@ -15,7 +15,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object, reraise_user_error
 from components.errors import ConfigMismatchError
-from components.models.own.module_network import ModuleNetwork
+from components.models.own.module_network import ModuleNetwork, ModuleSource
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -113,10 +113,7 @@ class Module(Model[Supervised, ModuleNetwork]):
 
         return ModuleNetwork(
             problem,
-            make_module,
-            seed_from(rng.init),
-            tensors is not None,
-            where,
+            ModuleSource(make_module, seed_from(rng.init), tensors is not None, where),
             inputs=self.inputs,
             spread=self.spread,
             prior_std=self.prior_std,

@@ -58,13 +58,13 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
             Misfit: an exact posterior of labels that are not real.
         """
         covariance = CoregionalisedCovariance(
-            self.kernel,
-            self.ard == "shared",
-            self.lengthscale,
-            self.variance,
-            self.rank,
-            problem.n_tasks,
-            problem.train.x,
-            rng.init,
+            shape=self.kernel,
+            ard=self.ard == "shared",
+            lengthscale=self.lengthscale,
+            variance=self.variance,
+            rank=self.rank,
+            n_tasks=problem.n_tasks,
+            like=problem.train.x,
+            generator=rng.init,
         )
         return build_shallow_gp(self, problem, covariance, rng)

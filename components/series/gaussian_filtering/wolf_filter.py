@@ -83,7 +83,14 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         # ∫ N(y | Hx, Σ)^w² dN(x | m⁻, P⁻) = N(w v | 0, S) ((2π)^dy |Σ|)^{(1 − w²)/2}
         extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * math.log(2 * math.pi))
         after, info = finish_filter_step(
-            state, batch, prior_m, predicted, filter_gain, w.unsqueeze(1) * v, extra, w.square()
+            state=state,
+            batch=batch,
+            prior_m=prior_m,
+            predicted=predicted,
+            found=filter_gain,
+            v=w.unsqueeze(1) * v,
+            extra=extra,
+            weight=w.square(),
         )
         return after, info | {"innovation": v.norm(dim=1), "weight": w}
 

@@ -204,6 +204,39 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         ]
         parameter_mask = frozen.select_parameters()
         new = copy.deepcopy(state.findings)
+        scores = self._measure_spreads(frozen, watched, parameter_mask, new, t)
+        overs = frozen.over(watched, max(4, self.draws // 2), parameter_mask)
+        for one, over in zip(watched, overs, strict=True):
+            values = scores[one.label] | asdict(over)
+            new.scores |= {f"{name}/{one.label}/{t}": value for name, value in values.items()}
+        for order in self.best_orders:
+            best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
+            new.scores |= {
+                f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()
+            }
+        if self.correction_draws is not None:
+            by_name = frozen.corrections(self.batches, self.correction_draws, parameter_mask)
+            _record_corrections(new, by_name, t)
+        if self.evidence_particles is not None:
+            if "log_evidence" not in new.scores:
+                new.scores["log_evidence"] = frozen.log_evidence(self.evidence_particles)
+            new.scores |= {
+                f"{name}/{t}": value
+                for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
+            }
+        return replace(state, findings=new)
+
+    def _measure_spreads(
+        self,
+        frozen: Frozen,
+        watched: list[MeasuredEstimator],
+        parameter_mask: Any,
+        findings: Findings,
+        t: int,
+    ) -> dict[str, dict[str, float]]:
+        """Scores of the estimators, after each number of iterations in which they learn; the curves
+        go into the findings."""
+        scores: dict[str, dict[str, float]] = {}
         unmoved: dict[int, list[Spread]] = {}  # of estimators that learn nothing
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
@@ -213,40 +246,20 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             ]
             unmoved = {k: now[k] for k, one in enumerate(watched) if one.state is None}
             scores = scores_of(watched, now)
-            if self.iterations:
-                new.curves |= {
-                    f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in scores.items()
-                }
-        for one, over in zip(
-            watched, frozen.over(watched, max(4, self.draws // 2), parameter_mask), strict=True
-        ):
-            new.scores |= {
-                f"{name}/{one.label}/{t}": v
-                for name, v in (scores[one.label] | asdict(over)).items()
-            }
-        for order in self.best_orders:
-            best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
-            new.scores |= {
-                f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()
-            }
-        if self.correction_draws is not None:
-            by_name = frozen.corrections(self.batches, self.correction_draws, parameter_mask)
-            ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
-            new.scores |= {
-                f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()
-            }
-            new.scores |= {
-                f"correction/all/{t}": float(ratios.mean()),
-                f"correction_q95/all/{t}": float(ratios.quantile(0.95)),
-            }
-            new.corrections[str(t)] = ratios.quantile(
-                torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)
-            ).tolist()
-        if self.evidence_particles is not None:
-            if "log_evidence" not in new.scores:
-                new.scores["log_evidence"] = frozen.log_evidence(self.evidence_particles)
-            new.scores |= {
-                f"{name}/{t}": value
-                for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
-            }
-        return replace(state, findings=new)
+            for label, values in scores.items() if self.iterations else ():
+                findings.curves[f"{label}/{t}/{stop}"] = values["trace_ratio"]
+        return scores
+
+
+def _record_corrections(findings: Findings, by_name: dict[str, torch.Tensor], t: int) -> None:
+    """Sizes of the corrections at step t, by name and of all together."""
+    ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
+    findings.scores |= {
+        f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()
+    }
+    findings.scores |= {
+        f"correction/all/{t}": float(ratios.mean()),
+        f"correction_q95/all/{t}": float(ratios.quantile(0.95)),
+    }
+    levels = torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)
+    findings.corrections[str(t)] = ratios.quantile(levels).tolist()
