@@ -223,16 +223,7 @@ def _composition(resolved: ResolvedConfig) -> Composition:
             for role in values
         }
 
-    requests: dict[str, Values] = {role: {} for role in CHOSEN}
-    carried: dict[str, Values] = {role: {} for role in CHOSEN}
-    words = {".".join(key.split(".")[:2]) for key in explicit}
-    for role, role_values in resolved.given.items():
-        defaults = component_defaults(role, role_values["name"]) if "name" in role_values else {}
-        for key, value in role_values.items():
-            if f"{role}.{key}" in words:
-                requests[role][key] = value
-            elif key != "name" and (key not in defaults or defaults[key] != value):
-                carried[role][key] = value
+    requests, carried = _split_given(resolved)
     values = {role: resolved.config.get(role) for role in CHOSEN}
     return Composition(
         values,
@@ -242,3 +233,18 @@ def _composition(resolved: ResolvedConfig) -> Composition:
         adjusted=adjust,
         lacks_steps=lambda parts: _lacks_steps(settings, parts),
     )
+
+
+def _split_given(resolved: ResolvedConfig) -> tuple[dict[str, Values], dict[str, Values]]:
+    """By role, keys that the user set, and keys that the experiment has set."""
+    requests: dict[str, Values] = {role: {} for role in CHOSEN}
+    carried: dict[str, Values] = {role: {} for role in CHOSEN}
+    words = {".".join(key.split(".")[:2]) for key in resolved.explicit}
+    for role, role_values in resolved.given.items():
+        defaults = component_defaults(role, role_values["name"]) if "name" in role_values else {}
+        for key, value in role_values.items():
+            if f"{role}.{key}" in words:
+                requests[role][key] = value
+            elif key != "name" and (key not in defaults or defaults[key] != value):
+                carried[role][key] = value
+    return requests, carried
