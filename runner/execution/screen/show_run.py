@@ -78,54 +78,75 @@ def show_result(
     reason: str = "",
 ) -> None:
     """Mean and standard error of every headline metric; metrics by task in one row per task."""
-    n = max((len(v) for v in result.values()), default=0)
+    n = max(map(len, result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
-    headline = {k: v for k, v in result.items() if "/" not in k}
-    parts = sorted(
-        {k.split("/", 1)[1] for k in result if "/" in k},
-        key=list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k)).index,
-    )
+    headline = [k for k in result if "/" not in k]
+    parts = list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k))
     names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
     choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
     out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
-
-    def cell(name: str) -> str:
-        values = result.get(name, [])
-        return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
-
-    ours = list[Row]()
-    theirs = list[Row]()
+    overall = list[Row]()
     if headline:
-        ours.append((Text("all", "bold"), [Text(cell(name), "bold") for name in names]))
+        cells = [Text(_format_scores(result, name), "bold") for name in names]
+        overall.append((Text("all", "bold"), cells))
+    by_part = list[Row]()
     for part in parts[:PARTS]:
-        ours.append((part, [cell(f"{name}/{part}") for name in names]))
-    if printed:
-        theirs.append(("published", [printed.get(name, "") for name in names]))
-        for part in parts[:PARTS]:
-            theirs.append(
-                (f"{part}, published", [printed.get(f"{name}/{part}", "") for name in names])
-            )
-        theirs = [row for row in theirs if any(row[1])]
-    rows = [*ours, *theirs]
-    every = range(len(names))
-    overall_only = [k for k in every if not any(f"{names[k]}/{part}" in result for part in parts)]
-    if len(names) <= WIDE:
-        out.print(_beside(rows, names, every, sections=len(ours)))
-    elif len(rows) <= WIDE:  # more metrics than fit side by side
-        out.print(_below(rows, names, every))
-    else:  # and more parts than fit too: metrics without parts get a list of their own
-        overall_rows = [*ours[: bool(headline)], *(row for row in theirs if row[0] == "published")]
-        if overall_only:
-            out.print(_below(overall_rows, names, overall_only))
-        out.print(
-            _beside(rows, names, [k for k in every if k not in overall_only], sections=len(ours))
-        )
+        by_part.append((part, [_format_scores(result, f"{name}/{part}") for name in names]))
+    published = _published_rows(printed, names, parts[:PARTS]) if printed else []
+    _show_tables(overall, by_part, published, names, _metrics_without_parts(result, names, parts))
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
         )
     if printed and reason:
         out.print(f"published {reason}", style="yellow")
+
+
+def _format_scores(result: Mapping[str, list[float]], name: str) -> str:
+    values = result.get(name, [])
+    return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
+
+
+def _metrics_without_parts(
+    result: Mapping[str, list[float]], names: list[str], parts: list[str]
+) -> list[int]:
+    """Positions of the metrics that no part has."""
+    return [
+        k for k, name in enumerate(names) if not any(f"{name}/{part}" in result for part in parts)
+    ]
+
+
+def _published_rows(printed: Mapping[str, str], names: list[str], parts: list[str]) -> list[Row]:
+    """Published numbers over all parts and of each part, without empty rows."""
+    rows = list[Row]()
+    rows.append(("published", [printed.get(name, "") for name in names]))
+    for part in parts:
+        cells = [printed.get(f"{name}/{part}", "") for name in names]
+        rows.append((f"{part}, published", cells))
+    return [row for row in rows if any(row[1])]
+
+
+def _show_tables(
+    overall: list[Row],
+    by_part: list[Row],
+    published: list[Row],
+    names: list[str],
+    without_parts: list[int],
+) -> None:
+    """Show rows of scores in the form that fits; ``without_parts``: positions of metrics."""
+    ours = [*overall, *by_part]
+    rows = [*ours, *published]
+    every = range(len(names))
+    if len(names) <= WIDE:
+        out.print(_beside(rows, names, every, sections=len(ours)))
+    elif len(rows) <= WIDE:  # more metrics than fit side by side
+        out.print(_below(rows, names, every))
+    else:  # and more parts than fit too: metrics without parts get a list of their own
+        if without_parts:
+            overall_rows = [*overall, *(row for row in published if row[0] == "published")]
+            out.print(_below(overall_rows, names, without_parts))
+        with_parts = [k for k in every if k not in without_parts]
+        out.print(_beside(rows, names, with_parts, sections=len(ours)))
 
 
 Cell = str | Text
