@@ -25,13 +25,13 @@ from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.fit.pairs import check_pairs, check_side_by_side
 from runner.compose.objectives import KEY, asked_for
 from runner.compose.parts import component_defaults
-from runner.compose.resolve import ResolvedConfig, SignedConfig, refuse_untrusted, resolve
+from runner.compose.resolve import ResolvedConfig, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
 from runner.errors import ConfigError, nearest
 
 
-@dataclass(frozen=True)
-class Job(SignedConfig):
+@dataclass(frozen=True, kw_only=True)
+class Job(ResolvedConfig):
     """A validated run: what to do, with what, and under which identity."""
 
     dataset: Dataset
@@ -115,24 +115,18 @@ def build(resolved: ResolvedConfig) -> Job:
         _check_whole(settings, composition.values, parts)
     except IncompatibleError as error:
         raise add_suggested_fixes(error, composition) from None
-    notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
     data = dataset.identity(Path(settings.data_dir), settings.offline)
     if settings.validation is not None:
         data = f"{data}-validation"
-    state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
-    threat = _threat(config, parts)
-    return Job(
-        settings,
-        config,
-        notes,
-        data,
-        sign(config, data),
-        **parts,
-        threat=threat,
-        data_state=state,
-        overrides=resolved.overrides,
-    )
+    identity = {
+        "notes": [*resolved.notes, *check_draws(dict(parts["inference"]), settings)],
+        "data": data,
+        "signature": sign(config, data),
+        "threat": _threat(config, parts),
+        "data_state": data_state(dataset.name, Path(settings.data_dir), settings.offline),
+    }
+    return Job(**vars(resolved) | parts | identity)
 
 
 def _threat(values: Values, parts: Parts) -> Threat | None:

@@ -141,7 +141,8 @@ def explain(error: Exception, argv: list[str]) -> str:
 
 
 def _not_an_override(error: Exception, first: str, argv: list[str]) -> str:
-    wrong = getattr(error, "override", None) or next(
+    override = error.override if isinstance(error, OverrideParseException) else None
+    wrong = override or next(
         (t for t in argv if "=" in t and not parse_overrides([t])), "an override"
     )
     return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -91,35 +91,27 @@ LARGEST = 2**63 - 1  # of an integer that torch and the record keep
 GAMES_MODULE = "runner.python.games"  # the one module of ours that a dataset may name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResolvedConfig:
-    """A config in full, before its components are built and its data are named."""
+    """A config in full, before its components are built.
+
+    With named data it has an identity, and a folder for its record.
+    """
 
     settings: Settings
     config: dict[str, Any]  # with smoke overrides applied and parts in full, as recorded
     notes: list[str]  # notes for the user on how the config was read
-    overrides: list[str] = field(
-        default_factory=list, kw_only=True
-    )  # ``key=value`` as requested: the names of runs
-    # keys set on the command line
-    explicit: frozenset[str] = field(default=frozenset(), kw_only=True)
-    given: dict[str, dict[str, Any]] = field(
-        default_factory=dict, kw_only=True
-    )  # keys of each role as composed, before
-    # keys unknown to its component were left out
+    overrides: list[str]  # ``key=value`` as requested: the names of runs
+    explicit: frozenset[str]  # keys set on the command line
+    # keys of each role as composed, before keys unknown to its component were left out
+    given: dict[str, dict[str, Any]]
+    data: str = ""  # the data's own name ("sarcos-sim" is never "sarcos"); empty: not named yet
+    signature: str = ""
 
     @property
     def choice(self) -> dict[str, str | None]:
         """The name of the component of each role."""
         return {role: (self.config.get(role) or {}).get("name") for role in CHOSEN}
-
-
-@dataclass(frozen=True)
-class SignedConfig(ResolvedConfig):
-    """A config with named data: it has an identity, and a folder for its record."""
-
-    data: str  # the data's own name ("sarcos-sim" is never "sarcos")
-    signature: str
 
     @property
     def folder(self) -> Path:
@@ -247,9 +239,9 @@ def resolve(
         refuse_untrusted(role, values, settings.plugins)
         note_checksums(role, values)
     return ResolvedConfig(
-        settings,
-        config,
-        notes,
+        settings=settings,
+        config=config,
+        notes=notes,
         overrides=_signed_settings(config, keys),
         explicit=frozenset(keys),
         given=role_values,

@@ -64,22 +64,22 @@ def check_text(text: str, most: int = MAX_VALUES) -> None:
         YamlLimitError: naming the line.
         yaml.YAMLError: it is no YAML.
     """
-    reader = _Reader()
+    counter = _ValueCounter()
     for event in yaml.parse(text, Loader=Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
-        height = reader.add(event, line)
+        height = counter.add(event, line)
         if height is None:
             continue
-        if reader.total > most:
+        if counter.total > most:
             raise YamlLimitError(_too_many(most), line)
-        nodes = reader.nodes
+        nodes = counter.nodes
         if len(nodes) + height > DEEPEST:
             raise YamlLimitError(_too_deep(), line)
         if nodes and nodes[-1].is_mapping and nodes[-1].entries > 2 * MAX_KEYS:
             raise YamlLimitError(f"more than {MAX_KEYS:,} keys of one mapping; write less", line)
 
 
-class _Reader:
+class _ValueCounter:
     """Count of the values that have been read, and of what is open."""
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ def read_yaml(path: Path, most: int = MAX_VALUES) -> Any:
         raise YamlLimitError(str(error)) from None
 
 
-def check_values(values: object, most: int = MAX_VALUES) -> None:
+def check_values(values: object) -> None:
     """Refuses dicts and lists beyond the limits.
 
     Raises:
@@ -174,8 +174,8 @@ def check_values(values: object, most: int = MAX_VALUES) -> None:
         value, depth = pending.pop()
         count += 1
         inner = _nested_values(value)
-        if count + len(pending) > most:
-            raise YamlLimitError(_too_many(most))
+        if count + len(pending) > MAX_VALUES:
+            raise YamlLimitError(_too_many(MAX_VALUES))
         if inner and depth > DEEPEST:
             raise YamlLimitError(_too_deep())
         pending.extend((one, depth + 1) for one in inner)

@@ -333,20 +333,16 @@ class Run:
             check_scores(record.facts, self.job.inference, record.folder)
             ending = {"state": "done"}
             shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # the record is complete
-        except RunInterruptedError as error:
-            ending = {"state": "interrupted", "error": str(error)}
+        except (RunInterruptedError, NumericalError, RunPrunedError) as error:
+            diverged = isinstance(error, NumericalError)
+            stopped = "pruned" if isinstance(error, RunPrunedError) else "interrupted"
+            ending = {"state": "diverged" if diverged else stopped, "error": str(error)}
             raise
         except KeyboardInterrupt:
             ending = {
                 "state": "interrupted",
                 "error": "interrupted inside a step; the last checkpoint is kept",
             }
-            raise
-        except NumericalError as error:
-            ending = {"state": "diverged", "error": str(error)}
-            raise
-        except RunPrunedError as error:
-            ending = {"state": "pruned", "error": str(error)}
             raise
         except OSError as error:
             failure = disk_failure(error, record.folder)

@@ -97,17 +97,13 @@ def _code(facts: dict[str, Any]) -> str:
     return git.get("sha", "")[:8] + (" + changes" if has_changes(git) else "")
 
 
-def _duration(facts: dict[str, Any]) -> str:
-    return f"{facts.get('seconds') or 0:.1f} s"
-
-
 FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "state": lambda f: f["state"],
     "data": lambda f: str(f.get("data")),
     "experiment": lambda f: str(f.get("experiment")),
     "checks": lambda f: verdict(f) or ABSENT,
     "ended": lambda f: str(f.get("ended") or ABSENT),
-    "took": _duration,
+    "took": lambda f: f"{f.get('seconds') or 0:.1f} s",
     "code": _code,
     "threads": lambda f: str(f.get("threads")),
     "processor": lambda f: str(

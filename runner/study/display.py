@@ -56,12 +56,8 @@ def _column(run: FrozenRun) -> str:
 Words = Callable[[FrozenRun, str], str]  # of a run and its state: its description
 
 
-def _state(_: FrozenRun, state: str) -> str:
-    return state
-
-
 def describe_states(
-    snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state
+    snapshot: Snapshot, runs: list[FrozenRun], words: Words
 ) -> list[dict[str, str]]:
     """States of a study's runs, a line each: what machines read; ``words`` as in ``status``."""
     return [
@@ -76,7 +72,7 @@ def describe_states(
     ]
 
 
-def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> Table:
+def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words) -> Table:
     """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state
     where a queue has the run."""
     in_order = sorted(

@@ -71,11 +71,12 @@ def launch(
 
 def _flags(given: argparse.Namespace) -> str:
     """Flags that a further command about the study's records has to repeat."""
-    where = [f"--output-dir {given.output_dir}"] if given.output_dir != "outputs" else []
-    return "".join(
-        f" {flag}"
-        for flag in [*where, *([f"--config-dir {given.config_dir}"] if given.config_dir else [])]
-    )
+    flags = ""
+    if given.output_dir != "outputs":
+        flags += f" --output-dir {given.output_dir}"
+    if given.config_dir:
+        flags += f" --config-dir {given.config_dir}"
+    return flags
 
 
 def _named_plugins(given: argparse.Namespace) -> list[str]:
@@ -155,9 +156,14 @@ def _watch(runs: list[Any]) -> Iterator[Any]:
         yield run
 
 
-def _create_parser(command: str) -> Parser:
+def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
+    """The words of the command line and the launcher that they name.
+
+    Raises:
+        ConfigError: one of them is wrong.
+    """
     parser = Parser(
-        prog=f"runner {command}",
+        prog=f"runner {argv[0]}",
         description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
     )
     parser.add_argument("study", help="name of a file in conf/study, or a path to one")
@@ -200,16 +206,7 @@ def _create_parser(command: str) -> Parser:
     )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours that every run imports")
-    return parser
-
-
-def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
-    """The words of the command line and the launcher that they name.
-
-    Raises:
-        ConfigError: one of them is wrong.
-    """
-    arguments = _create_parser(argv[0]).parse_intermixed_args(argv[1:])
+    arguments = parser.parse_intermixed_args(argv[1:])
     conf_folders.use(arguments.config_dir)
     if argv[0] == "rerun" and not arguments.failed:
         raise ConfigError("rerun: say which runs with --failed")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,13 @@ from runner.record.checks import tally
 from runner.terminal.printer import WIDE, announce, mean_and_se, note, out
 
 if TYPE_CHECKING:
-    from runner.compose.resolve import SignedConfig
+    from runner.compose.resolve import ResolvedConfig
     from runner.tracking.handover import Handover
 PARTS = 20  # tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
 
 
-def show_composition(job: SignedConfig) -> None:
+def show_composition(job: ResolvedConfig) -> None:
     """The composed choice as a tree: each component with the keys it was given."""
     settings = job.settings
     tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
@@ -72,7 +73,7 @@ def show_facts(values: Mapping[str, str]) -> None:
 
 
 def show_result(
-    job: SignedConfig,
+    job: ResolvedConfig,
     result: Mapping[str, list[float]],
     printed: Mapping[str, str] | None = None,
     reason: str = "",
@@ -81,19 +82,18 @@ def show_result(
     n = max(map(len, result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
     headline = [k for k in result if "/" not in k]
-    parts = list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k))
-    names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
+    pairs = [k.split("/", 1) for k in result if "/" in k]
+    parts = list(dict.fromkeys(part for _, part in pairs))
+    names = list(dict.fromkeys([*headline, *(name for name, _ in pairs)]))
     choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
     out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
+    scores = partial(_format_scores, result)
     overall = list[Row]()
     if headline:
-        cells = [Text(_format_scores(result, name), "bold") for name in names]
-        overall.append((Text("all", "bold"), cells))
-    by_part = list[Row]()
-    for part in parts[:PARTS]:
-        by_part.append((part, [_format_scores(result, f"{name}/{part}") for name in names]))
+        overall.append((Text("all", "bold"), [Text(scores(name), "bold") for name in names]))
+    by_part = _part_rows(names, parts[:PARTS], scores)
     published = _published_rows(printed, names, parts[:PARTS]) if printed else []
-    _show_tables(overall, by_part, published, names, _metrics_without_parts(result, names, parts))
+    _show_tables(overall, by_part, published, names, {name for name, _ in pairs})
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
@@ -107,22 +107,22 @@ def _format_scores(result: Mapping[str, list[float]], name: str) -> str:
     return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
 
 
-def _metrics_without_parts(
-    result: Mapping[str, list[float]], names: list[str], parts: list[str]
-) -> list[int]:
-    """Positions of the metrics that no part has."""
-    return [
-        k for k, name in enumerate(names) if not any(f"{name}/{part}" in result for part in parts)
-    ]
+def _part_rows(
+    names: list[str], parts: list[str], cell: Callable[[str], str], suffix: str = ""
+) -> list[Row]:
+    return [(part + suffix, [cell(f"{name}/{part}") for name in names]) for part in parts]
 
 
 def _published_rows(printed: Mapping[str, str], names: list[str], parts: list[str]) -> list[Row]:
     """Published numbers over all parts and of each part, without empty rows."""
-    rows = list[Row]()
-    rows.append(("published", [printed.get(name, "") for name in names]))
-    for part in parts:
-        cells = [printed.get(f"{name}/{part}", "") for name in names]
-        rows.append((f"{part}, published", cells))
+
+    def cell(name: str) -> str:
+        return printed.get(name, "")
+
+    rows = [
+        ("published", [cell(name) for name in names]),
+        *_part_rows(names, parts, cell, ", published"),
+    ]
     return [row for row in rows if any(row[1])]
 
 
@@ -131,9 +131,9 @@ def _show_tables(
     by_part: list[Row],
     published: list[Row],
     names: list[str],
-    without_parts: list[int],
+    with_parts: set[str],
 ) -> None:
-    """Show rows of scores in the form that fits; ``without_parts``: positions of metrics."""
+    """Show rows of scores in the form that fits; ``with_parts``: metrics that parts have."""
     ours = [*overall, *by_part]
     rows = [*ours, *published]
     every = range(len(names))
@@ -142,11 +142,12 @@ def _show_tables(
     elif len(rows) <= WIDE:  # more metrics than fit side by side
         out.print(_below(rows, names, every))
     else:  # and more parts than fit too: metrics without parts get a list of their own
+        without_parts = [k for k in every if names[k] not in with_parts]
         if without_parts:
             overall_rows = [*overall, *(row for row in published if row[0] == "published")]
             out.print(_below(overall_rows, names, without_parts))
-        with_parts = [k for k in every if k not in without_parts]
-        out.print(_beside(rows, names, with_parts, sections=len(ours)))
+        by_part_only = [k for k in every if names[k] in with_parts]
+        out.print(_beside(rows, names, by_part_only, sections=len(ours)))
 
 
 Cell = str | Text
