@@ -208,14 +208,13 @@ def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
     for name in metrics_of(runs):
         row = [name]
         tested = {}
+        a = first.result.get(name)
         for run in others:
-            a = first.result.get(name)
             b = run.result.get(name)
             if a and b and are_paired(first, run) and len(a) == len(b) > 1:
                 tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a), None)
         corrected = holm(tested)
         for run in others:
-            a = first.result.get(name)
             b = run.result.get(name)
             text = difference(a, b, are_paired(first, run)) if a and b else ABSENT
             if exact := rows_test(first, run, name):

@@ -7,6 +7,7 @@ import base64
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -348,12 +349,8 @@ def main(argv: list[str]) -> int:
         paths, tables = write(name, study, snapshot, folder, earlier, arguments.paper)
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
-    counts: dict[str, int] = {}
-    for laid in tables:
-        for _, cells in laid.rows:
-            for cell in cells:
-                counts[cell.verdict.word] = counts.get(cell.verdict.word, 0) + 1
-    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in counts.items()))
+    verdicts = (cell.verdict.word for laid in tables for _, cells in laid.rows for cell in cells)
+    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
     for path in paths:
         out.print(f"written  {path}")
     return 0
