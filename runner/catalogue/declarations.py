@@ -127,21 +127,24 @@ def _find(name: str, path: Path) -> tuple[Any, Path] | None:
     """The class or the assignment that gives a name its meaning in a module, followed through its
     imports."""
     for node in _parse(path).body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return node, path
-        if isinstance(node, ast.Assign) and any(name in _names(t) for t in node.targets):
-            return node, path
-        if (
-            isinstance(node, ast.AnnAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id == name
-        ):
+        if name in _defined_names(node):
             return node, path
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 if (alias.asname or alias.name) == name and (file := _module_file(node.module)):
                     return _find(alias.name, file)
     return None
+
+
+def _defined_names(node: ast.stmt) -> list[str]:
+    """Names to which a statement gives a class or a value."""
+    if isinstance(node, ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.AnnAssign):
+        return _names(node.target)
+    return (
+        [name for t in node.targets for name in _names(t)] if isinstance(node, ast.Assign) else []
+    )
 
 
 def _names(target: ast.expr) -> list[str]:
@@ -176,37 +179,45 @@ def words(node: ast.expr, path: Path) -> str:
     if isinstance(node, ast.Constant):
         return "null" if node.value is None else str(node.value)
     if isinstance(node, ast.Name):
-        if node.id in _TYPE_WORDS:
-            return _TYPE_WORDS[node.id]
-        definition = _find(node.id, path)
-        if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with its own keys
-            keys = ", ".join(f"{key}: …" for key in read_declaration(node.id, path).fields)
-            return f"{{{keys}}}"
-        value = _value(node.id, definition[0]) if definition else None
-        return words(value, definition[1]) if definition and value is not None else node.id
+        return _describe_name(node.id, path)
     if isinstance(node, ast.BinOp):  # the attackers' three bases are one role, listed once
         return " or ".join(
             dict.fromkeys(f"{words(node.left, path)} or {words(node.right, path)}".split(" or "))
         )
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        outer = node.value.id
-        if outer in _ROLES:  # Model[Supervised, Network]
-            return _TYPE_WORDS[outer]
-        if outer == "Literal":
-            return " | ".join(
-                str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n)
-                for n in inner
-            )
-        if outer == "Annotated":
-            return _annotation(inner, path)
-        if outer == "Optional":
-            return f"{words(inner[0], path)} or null"
-        if outer in ("list", "tuple"):
-            return f"list of {words(inner[0], path)}"
-        if outer == "dict":
-            return f"mapping to {words(inner[-1], path)}"
+        return _describe_generic(node.value.id, inner, path) or ast.unparse(node)
     return ast.unparse(node)
+
+
+def _describe_name(name: str, path: Path) -> str:
+    """The type behind a name, in words."""
+    if name in _TYPE_WORDS:
+        return _TYPE_WORDS[name]
+    definition = _find(name, path)
+    if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with its own keys
+        keys = ", ".join(f"{key}: …" for key in read_declaration(name, path).fields)
+        return f"{{{keys}}}"
+    value = _value(name, definition[0]) if definition else None
+    return words(value, definition[1]) if definition and value is not None else name
+
+
+def _describe_generic(outer: str, inner: list[ast.expr], path: Path) -> str | None:
+    """A type with arguments, in words; None if it is not known here."""
+    if outer in _ROLES:  # Model[Supervised, Network]
+        return _TYPE_WORDS[outer]
+    if outer == "Literal":
+        return " | ".join(
+            str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n)
+            for n in inner
+        )
+    if outer == "Annotated":
+        return _annotation(inner, path)
+    if outer == "Optional":
+        return f"{words(inner[0], path)} or null"
+    if outer in ("list", "tuple"):
+        return f"list of {words(inner[0], path)}"
+    return f"mapping to {words(inner[-1], path)}" if outer == "dict" else None
 
 
 def _annotation(inner: list[ast.expr], path: Path) -> str:
@@ -270,15 +281,19 @@ def _gather(name: str, path: Path, into: ClassDeclaration) -> None:
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and path not in _CONTRACTS:
             into.methods.add(item.name)
-        if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
-            continue
-        annotation = item.annotation
-        outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-        if isinstance(outer, ast.Name) and outer.id == "ClassVar":
-            if item.value is not None:
-                into.facts[item.target.id] = _fact(item.value)
-        elif item.target.id not in ("name", "model_config") and not item.target.id.startswith("_"):
-            into.places[item.target.id] = item, path
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            _add_attribute(item.target.id, item, path, into)
+
+
+def _add_attribute(name: str, item: ast.AnnAssign, path: Path, into: ClassDeclaration) -> None:
+    """Add a class-level fact or a field to a declaration."""
+    annotation = item.annotation
+    outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    if isinstance(outer, ast.Name) and outer.id == "ClassVar":
+        if item.value is not None:
+            into.facts[name] = _fact(item.value)
+    elif name not in ("name", "model_config") and not name.startswith("_"):
+        into.places[name] = item, path
 
 
 def read_declaration(class_name: str, path: Path) -> ClassDeclaration:

@@ -32,43 +32,38 @@ def _is_compatible_model(own: ClassDeclaration, kind: str, offered: set[str]) ->
 def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two
     roles."""
-    dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
-    gradient = parts.get("gradient")
-    attacker = parts.get("attacker")
-    if "block" in parts and model:
-        return "blocks" in model.holds
-    if gradient and inference:
-        return "gradient" in inference.holds
-    if gradient and model:
-        return as_set(gradient.facts.get("needs")) <= as_set(model.facts.get("offers"))
+    roles = parts.keys()
+    if roles == {"block", "model"}:
+        return "blocks" in parts["model"].holds
+    if roles == {"gradient", "inference"}:
+        return "gradient" in parts["inference"].holds
+    if roles == {"gradient", "model"}:
+        needs = as_set(parts["gradient"].facts.get("needs"))
+        return needs <= as_set(parts["model"].facts.get("offers"))
     kinds = [as_set(part.facts.get("kind") or part.facts.get("kinds")) for part in parts.values()]
     shared = kinds[0] & kinds[1]
-    if dataset and model and (targets := as_set(model.facts.get("targets"))):
-        target = dataset.facts.get("target")
-        if target and target not in targets:
-            return False
-    if (
-        dataset
-        and model
-        and "supervised" in shared
-        and dataset.facts["domain"] not in as_set(model.facts["domains"])
-    ):
-        return False
-    if (
-        dataset
-        and model
-        and (values := as_set(model.facts.get("values")))
-        and dataset.facts.get("values")
-    ):
-        shared = shared if dataset.facts["values"] in values else set()
-    if dataset and model:
-        return bool(shared) and as_set(model.facts.get("assumes")) <= as_set(
-            dataset.facts.get("simulates")
+    if roles == {"dataset", "model"}:
+        return bool(shared) and _reads_data(
+            parts["model"], parts["dataset"], "supervised" in shared
         )
-    if model and inference:
-        offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        return any(_is_compatible_model(inference, kind, offered) for kind in shared)
-    return bool(shared) and (attacker is None or dataset is not None)
+    if roles == {"inference", "model"}:
+        facts = parts["model"].facts
+        offered = as_set(facts.get("offers")) | set(facts.get("offers_where") or ())
+        return any(_is_compatible_model(parts["inference"], kind, offered) for kind in shared)
+    return bool(shared)
+
+
+def _reads_data(model: ClassDeclaration, dataset: ClassDeclaration, is_supervised: bool) -> bool:
+    """True if a model has a likelihood for the labels or values of a dataset and reads its
+    inputs."""
+    for fact, allowed in (("target", "targets"), ("values", "values")):
+        value = dataset.facts.get(fact)
+        choices = as_set(model.facts.get(allowed))
+        if value and choices and value not in choices:
+            return False
+    if is_supervised and dataset.facts["domain"] not in as_set(model.facts["domains"]):
+        return False
+    return as_set(model.facts.get("assumes")) <= as_set(dataset.facts.get("simulates"))
 
 
 # Roles of the components shown with a component of one role: the others fit it through these.

@@ -90,13 +90,8 @@ def runs(
         facts = read_facts_or_warn(folder)
         if facts is None:
             continue
-        try:
-            values = _values(folder) if ask_config else {}
-        except PermissionError as error:
-            warn_unreadable(folder, error)
-            continue
-        except ConfigError as error:
-            warn(f"left out: {error}", RunnerWarning, stacklevel=2)
+        values = _values_or_warn(folder) if ask_config else {}
+        if values is None:
             continue
         config_keys |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
@@ -116,9 +111,18 @@ def runs(
     return frame.sort_values("started", kind="stable", ignore_index=True)
 
 
-def _values(folder: Path) -> dict[str, Any]:
-    """Settings of a record by dotted key; of a part its name too, by the key that holds it."""
-    return dict(flat(read_config(folder)))
+def _values_or_warn(folder: Path) -> dict[str, Any] | None:
+    """Settings of a record by dotted key; of a part its name too, by the key that holds it.
+
+    None, after a warning, if they cannot be read.
+    """
+    try:
+        return dict(flat(read_config(folder)))
+    except PermissionError as error:
+        warn_unreadable(folder, error)
+    except ConfigError as error:
+        warn(f"left out: {error}", RunnerWarning, stacklevel=3)
+    return None
 
 
 def _is_wanted(value: Any, wanted: Any) -> bool:

@@ -205,22 +205,8 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     lacks = inference.needs - offered or inference.required_capabilities(kind, offered) - offered
     if not lacks:
         return
-    where = {
-        capability: model.offers_where[capability]
-        for capability in lacks
-        if capability in model.offers_where
-    }
-    mends: tuple[SuggestedFix, ...] = ()
-    if lacks == where.keys():
-        settings = "; ".join(f"set model.{setting}" for setting in sorted(set(where.values())))
-        # a setting brings everything it is named for, not only the missing capabilities
-        brought = {
-            capability
-            for capability, setting in model.offers_where.items()
-            if setting in where.values()
-        }
-        mends = (SuggestedFix(settings, brings=frozenset({*lacks, *brought})),)
-    suffix = " as configured" if where else ""
+    mends = _settings_that_offer(model, lacks)
+    suffix = " as configured" if lacks & model.offers_where.keys() else ""
     lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
     key_by_need = inference.asked_by_keys()
     if not lacks <= key_by_need.keys():
@@ -237,6 +223,19 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     raise IncompatibleError(
         f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends
     )
+
+
+def _settings_that_offer(model: Model, lacks: frozenset[str]) -> tuple[SuggestedFix, ...]:
+    """Settings of a model that would offer all that is lacking; empty if there are none."""
+    if not lacks <= model.offers_where.keys():
+        return ()
+    settings = {model.offers_where[capability] for capability in lacks}
+    # a setting brings everything it is named for, not only the missing capabilities
+    brought = {
+        capability for capability, setting in model.offers_where.items() if setting in settings
+    }
+    text = "; ".join(f"set model.{setting}" for setting in sorted(settings))
+    return (SuggestedFix(text, brings=frozenset({*lacks, *brought})),)
 
 
 def check_scored(dataset: Dataset, model: Model) -> None:
