@@ -367,7 +367,8 @@ class Run:
             for display in live:
                 display.stop()
             self._end(ending, before + time.monotonic() - began)
-        return record.facts["result"]
+        result: dict[str, list[float]] = record.facts["result"]
+        return result
 
     def _end(self, ending: dict[str, Any], seconds: float) -> None:
         try:
