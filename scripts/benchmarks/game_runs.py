@@ -1,0 +1,37 @@
+"""Games of level-k thinkers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from torch import Tensor
+
+from components.games.fast.engine import CompiledPlayerState
+from runner.execution.rng import Streams
+from scripts.benchmarks.workloads import component, load
+
+NAMES = {"stateless": "friend_or_foe", "grid": "friend_or_foe_grid"}
+
+
+def build_game(name: str, seeds: int, episodes: int) -> Any:
+    problem = load(NAMES[name], seeds, episodes=episodes)
+    problem.attacker = component("attacker", "exponential_smoother")
+    return problem
+
+
+def learn(
+    problem: Any, model: str, episodes: int, seed: int = 0, **keys: Any
+) -> tuple[Tensor, float]:
+    """Rewards of a level-k thinker, and seconds a round."""
+    rng = Streams(seed)
+    inference = component("inference", "level_k", **keys)
+    state = inference.init(component("model", model).build(problem, rng), problem, rng)
+    seconds, rounds = 0.0, 0
+    for _, episode in problem.batches("episode", rng, 0, episodes):
+        start = time.process_time()
+        state, _ = inference.step(state, episode, rng)
+        seconds += time.process_time() - start
+        is_compiled = isinstance(state, CompiledPlayerState)  # counts rounds of the grid
+        rounds += int(state.plays.tally[2].sum()) if is_compiled else problem.replicates
+    return inference.posterior(state).rewards, seconds / rounds
