@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-slow test-gpu smoke mutants bench bench-peers lint contracts results lock docs pictures format types clean
+.PHONY: help setup run test coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts results lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -25,10 +25,13 @@ run: setup ## train the main job: multi-task deep GP on SARCOS (minutes)
 test: setup ## the fast tests (minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
+coverage: setup ## the fast tests with coverage: build/coverage.xml and a summary by file
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --cov --cov-report=term:skip-covered --cov-report=xml:build/coverage.xml
+
 test-slow: setup ## the statistical and end-to-end tests too (an hour)
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m slow
 
-test-gpu: setup ## small runs of every family on a GPU, beside the CPU; without a GPU it says so
+test-gpu: setup ## small runs of every family on a GPU, compared with the CPU; without a GPU it says so
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
 smoke: setup ## every experiment in seconds, on built-in data
@@ -40,8 +43,8 @@ mutants: setup ## wrong science in a copy of the tree: do the tests notice? (par
 bench: setup ## speed against named peers, as ratios
 	$(BIN)/python -m scripts.bench
 
-# torchattacks and particles run with what we have, but ask for older versions of it, hence --no-deps; GPflux does not: an
-# environment of its own.
+# torchattacks and particles pin older versions of packages that they run with, hence --no-deps; GPflux needs an environment
+# of its own.
 bench-peers: setup .venv-peers/.ready ## install the peers that make bench compares with (GPflux in .venv-peers, 2 GB)
 	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[bench]'
 	$(BIN)/python -m pip install --quiet -c requirements.lock --no-deps torchattacks particles

@@ -1,67 +1,97 @@
-"""``make bench``: every benchmark of this folder, one after the other, each a ratio against a named
-peer.
+"""``make bench``: every benchmark of ``scripts/benchmarks``, each a ratio against a named peer.
 
-A benchmark is ``scripts/bench_<name>.py``; it asserts equal results first, times interleaved with
-one thread, and ends with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low,
-high]}, "goals": {case: least ratio}}``.  Where its peer is not installed (``make bench-peers``) it
-says so, and the others go on."""
+    python -m scripts.bench sgld hmc     # those named
+    python -m scripts.bench --smoke      # tiny sizes: do they run?
+    python -m scripts.bench --page bench.md
+
+A benchmark ends with one JSON line ``{"benchmark", "peer", "ratios": {case: [median, low, high]},
+"goals": {case: least ratio}}``.  Where no peer is installed (``make bench-peers``) it says so, and
+the others go on.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
 from scripts.peers.installed import ABSENT, TARGET
 
+FOLDER = Path(__file__).parent / "benchmarks"
+HEADER = ("benchmark", "peer", "case", "ratio (median)", "low to high", "goal", "")
 
-def main() -> int:
-    """Runs all benchmarks, or those named; exit code 1 when one fails or a goal is missed."""
-    here, out = Path(__file__).parent, Console()
-    named = sys.argv[1:] or sorted(p.stem.removeprefix("bench_") for p in here.glob("bench_*.py"))
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    table = Table("benchmark", "peer", "case", "ratio (median)", "low to high", "goal", "")
-    worst = 0
-    for name in named:
-        command = [sys.executable, "-m", f"scripts.bench_{name}"]
-        result = subprocess.run(
-            command, stdout=subprocess.PIPE, text=True, env=environment, cwd=here.parent
-        )
-        out.print(result.stdout, markup=False, highlight=False)
-        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
-        if result.returncode == ABSENT:
-            table.add_row(name, "", "", "", "", "", f"no peer: {TARGET}")
-            continue
-        if result.returncode or not lines:
-            table.add_row(name, "", "", "", "", "", "failed")
-            worst = 1
-            continue
+
+class Row(NamedTuple):
+    """Line of the table."""
+
+    benchmark: str
+    peer: str = ""
+    case: str = ""
+    ratio: str = ""
+    spread: str = ""
+    goal: str = ""
+    verdict: str = ""
+
+
+def benchmark_names() -> list[str]:
+    """Modules that define a benchmark; the others are parts of them."""
+    paths = sorted(FOLDER.glob("*.py"))
+    return [p.stem for p in paths if "\nBENCHMARK = " in p.read_text(encoding="utf-8")]
+
+
+def to_rows(name: str, returncode: int, output: str) -> Iterator[Row]:
+    """Rows of one benchmark's output."""
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if returncode == ABSENT:
+        yield Row(name, verdict=f"no peer: {TARGET}")
+    elif returncode or not lines:
+        yield Row(name, verdict="failed")
+    else:
         report = json.loads(lines[-1])
         for case, (median, low, high) in report["ratios"].items():
             goal = report["goals"].get(case)
-            reached = goal is None or median >= goal
-            worst = max(worst, int(not reached))
-            verdict = "" if goal is None else ("reached" if reached else "MISSED")
-            table.add_row(
-                name,
-                report["peer"],
-                case,
-                f"{median:.2f}x",
-                f"{low:.2f} to {high:.2f}",
-                f"{goal or ''}",
-                verdict,
-            )
+            verdict = "" if goal is None else "reached" if median >= goal else "MISSED"
+            spread = f"{low:.2f} to {high:.2f}"
+            goal_text = "" if goal is None else f"{goal:.3g}"
+            yield Row(name, report["peer"], case, f"{median:.2f}x", spread, goal_text, verdict)
+
+
+def to_page(rows: list[Row]) -> str:
+    """Markdown table."""
+    lines = [HEADER, ("---",) * len(HEADER), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> int:
+    """Run the benchmarks; exit code 1 if one fails or misses a goal (goals do not count in smoke)."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.bench")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes: do they run?")
+    parser.add_argument("--page", type=Path, help="also write the table as Markdown")
+    options = parser.parse_args()
+    out = Console()
+    rows: list[Row] = []
+    for name in options.names or benchmark_names():
+        command = [sys.executable, "-m", f"scripts.benchmarks.{name}"]
+        command += ["--smoke"] if options.smoke else []
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=FOLDER.parents[1])
+        out.print(result.stdout, markup=False, highlight=False)
+        rows += to_rows(name, result.returncode, result.stdout)
+    table = Table(*HEADER)
+    for row in rows:
+        table.add_row(*row)
     out.print(table)
-    return worst
+    if options.page:
+        options.page.write_text(to_page(rows), encoding="utf-8")
+    bad = {"failed"} if options.smoke else {"failed", "MISSED"}
+    return int(any(row.verdict in bad for row in rows))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ from typing import (
     Generic,
     Literal,
     Protocol,
-    TypeVar,
     runtime_checkable,
 )
 
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.problems import Domain
@@ -35,8 +35,8 @@ from components.old_names import resolve_old_name
 
 Knowledge = Literal["white box", "grey box", "black box"]
 
-Q = TypeVar("Q", contravariant=True)  # a posterior that a problem can score
-S = TypeVar("S")  # memory of an opponent
+Q = TypeVar("Q", contravariant=True, default=Any)  # a posterior that a problem can score
+S = TypeVar("S", default=Any)  # memory of an opponent
 
 
 class Evasion(Component):

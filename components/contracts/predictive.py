@@ -37,7 +37,8 @@ class GaussianMixture:
 
     def cdf(self, y: Tensor) -> Tensor:
         """P(Y ≤ y); a central interval of level c holds y when (1−c)/2 ≤ cdf ≤ (1+c)/2."""
-        return torch.special.ndtr((y - self.mu) / self.v.sqrt()).mean(0)  # [B, T]
+        components: Tensor = torch.special.ndtr((y - self.mu) / self.v.sqrt())  # [S, B, T]
+        return components.mean(0)
 
     def quantile(self, level: float, n_bisections: int = 50) -> Tensor:
         """The y at which the cdf is ``level``, by bisection between the outermost components' own
@@ -89,7 +90,8 @@ class Categorical:
     @property
     def entropy(self) -> Tensor:
         """Predictive entropy −Σ_c p log p, in nats."""
-        return torch.special.entr(self.probs).sum(-1)  # [B, T]
+        terms: Tensor = torch.special.entr(self.probs)  # [B, T, C]
+        return terms.sum(-1)
 
 
 Predictive = GaussianMixture | Categorical

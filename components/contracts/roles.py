@@ -25,13 +25,13 @@ from typing import (
     ClassVar,
     Generic,
     Protocol,
-    TypeVar,
     runtime_checkable,
 )
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
 from components.contracts.sequences import Series
@@ -47,13 +47,14 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 # name -> number or tensor: for diagnostics, never needed by the next step
 Info = dict[str, Any]
 
-P = TypeVar("P")  # a problem
-Q = TypeVar("Q", contravariant=True)  # a posterior that it can score
-M = TypeVar("M")  # a built model, or the requested capabilities of one
-B = TypeVar("B")  # input of a step
+# Defaults are Any: the runner passes problems, models and states on without looking into them.
+P = TypeVar("P", default=Any)  # a problem
+Q = TypeVar("Q", contravariant=True, default=Any)  # a posterior that it can score
+M = TypeVar("M", default=Any)  # a built model, or the requested capabilities of one
+B = TypeVar("B", default=Any)  # input of a step
 # a state: a dataclass of tensors, numbers, modules and optimizers, with everything the next step
 # needs
-S = TypeVar("S")
+S = TypeVar("S", default=Any)
 
 
 @dataclass(frozen=True)

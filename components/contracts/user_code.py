@@ -192,7 +192,8 @@ def trap_process_exit() -> Iterator[None]:
         def call(*given: Any) -> None:
             is_fatal = name != "kill" or (given[0] == process and given[1] in FATAL_SIGNALS)
             if os.getpid() != process or not is_fatal:
-                return before[name](*given)
+                before[name](*given)
+                return
             raise SystemExit(f"os.{name}({', '.join(map(str, given))})")
 
         return call

@@ -77,7 +77,7 @@ class NumberedStream(TextIOBase):
 def number_lines(number: int) -> Iterator[None]:
     """Both streams of this process carry a job's number in here."""
     streams = NumberedStream(sys.stdout, number), NumberedStream(sys.stderr, number)
-    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):  # type: ignore[type-var]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         try:
             yield
         finally:

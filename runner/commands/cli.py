@@ -221,7 +221,8 @@ def _answer(argv: list[str]) -> int:
             )
             return 0 if argv else 2
         if argv[0] in COMMANDS:
-            return importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
+            code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
+            return code
         if not argv[0].startswith(("-", "+", "~")) and "=" not in argv[0]:
             print(
                 f"{argv[0]}: neither a command nor an override{nearest(argv[0], COMMANDS)}",

@@ -49,7 +49,6 @@ def _has_same_data(resolved: ResolvedConfig, facts: dict[str, Any]) -> bool:
     dataset = resolved.config["dataset"]["name"]
     state = data_state(dataset, Path(settings.data_dir), settings.offline)
     if state == "":
-        return facts["data"] == (
-            dataset if settings.validation is None else f"{dataset}-validation"
-        )
+        name = dataset if settings.validation is None else f"{dataset}-validation"
+        return bool(facts["data"] == name)
     return state is not None and state == facts.get("data_state")

@@ -105,7 +105,8 @@ def _declare(role: str, name: str, cls: type[Component]) -> type[Component]:
         check_declared(role, name, cls)
     except ConfigMismatchError as error:
         raise ConfigError(str(error)) from None
-    return watch_class(role, cls)
+    watched: type[Component] = watch_class(role, cls)
+    return watched
 
 
 def _build_grid_and_attacker(

@@ -364,7 +364,8 @@ class Run:
             for display in live:
                 display.stop()
             self._end(ending, before + time.monotonic() - began)
-        return record.facts["result"]
+        result: dict[str, list[float]] = record.facts["result"]
+        return result
 
     def _begin_handover(self) -> None:
         if self.handover:

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from components.contracts.roles import Inference, Info, Problem
 from components.errors import NumericalError
 from runner.execution.divergence import add_error_location
 from runner.execution.rng import Streams
 
-S = TypeVar("S")  # the state of an inference method
+S = TypeVar("S", default=Any)  # the state of an inference method
 
 
 @dataclass(slots=True)

@@ -87,16 +87,19 @@ class Result:
     @property
     def id(self) -> str:
         """Signature of the run; a prefix is enough to name it."""
-        return self.compared.facts["signature"]
+        signature: str = self.compared.facts["signature"]
+        return signature
 
     @property
     def experiment(self) -> str:
-        return self.compared.facts["experiment"]
+        experiment: str = self.compared.facts["experiment"]
+        return experiment
 
     @property
     def state(self) -> RunState:
         """done, running, interrupted, diverged, failed or pending."""
-        return self.compared.facts["state"]
+        state: RunState = self.compared.facts["state"]
+        return state
 
     @cached_property
     def scores(self) -> Mapping[str, Score]:
@@ -129,7 +132,8 @@ class Result:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The whole config, as it was resolved."""
-        return read_yaml(self.record / "config.yaml")
+        config: dict[str, Any] = read_yaml(self.record / "config.yaml")
+        return config
 
     @property
     def facts(self) -> dict[str, Any]:

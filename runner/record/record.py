@@ -248,7 +248,8 @@ class Record:
 
     @property
     def state(self) -> RunState:
-        return self.facts["state"]
+        state: RunState = self.facts["state"]
+        return state
 
     def save(self, **changes: Any) -> None:
         """Updates run.json, whole or not at all.

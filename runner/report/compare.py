@@ -40,7 +40,8 @@ class ComparedRecord:
 
     @property
     def label(self) -> str:
-        return self.facts["signature"][:8]
+        signature: str = self.facts["signature"]
+        return signature[:8]
 
 
 def flat(values: Any, prefix: str = "") -> dict[str, str]:
@@ -94,7 +95,8 @@ def load(folder: Path) -> ComparedRecord:
 # ---- what differs -----------------------------------------------------------------------------------------------------
 def _code(facts: dict[str, Any]) -> str:
     git = facts.get("git") or {}
-    return git.get("sha", "")[:8] + (" + changes" if has_changes(git) else "")
+    sha: str = git.get("sha", "")
+    return sha[:8] + (" + changes" if has_changes(git) else "")
 
 
 FACTS: dict[str, Callable[[dict[str, Any]], str]] = {

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.errors import DamagedFileError
+from components.memory import GIB
 from runner import CONF
 from runner.disk.secrets import mask_secrets
 from runner.system.machine import (
-    GIB,
     Finding,
     Findings,
     Level,

@@ -103,7 +103,9 @@ class Push:
         experiment = self.client.get_experiment_by_name(name)
         if experiment is None:
             try:
-                return self.client.create_experiment(name, self.files_at, dict(EXPERIMENT_KIND_TAG))
+                tags = dict(EXPERIMENT_KIND_TAG)
+                created: str = self.client.create_experiment(name, self.files_at, tags)
+                return created
             except MlflowException:  # another process has just created it
                 experiment = self.client.get_experiment_by_name(name)
                 if experiment is None:
@@ -111,7 +113,8 @@ class Push:
         for tag, kind in EXPERIMENT_KIND_TAG.items():  # an earlier one; the user's choice stays
             if tag not in experiment.tags:
                 self.client.set_experiment_tag(experiment.experiment_id, tag, kind)
-        return experiment.experiment_id
+        existing: str = experiment.experiment_id
+        return existing
 
     def _make(
         self, marks: RunMarks, content: RecordContent, name: str, start: int, tags: dict[str, str]

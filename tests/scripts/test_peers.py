@@ -49,8 +49,8 @@ def test_make_bench_goes_on(monkeypatch, capsys):
         "goals": {"case": 1.5},
     }
     outcomes = {
-        "scripts.bench_a": SimpleNamespace(returncode=installed.ABSENT, stdout=""),
-        "scripts.bench_b": SimpleNamespace(returncode=0, stdout=json.dumps(found)),
+        "scripts.benchmarks.a": SimpleNamespace(returncode=installed.ABSENT, stdout=""),
+        "scripts.benchmarks.b": SimpleNamespace(returncode=0, stdout=json.dumps(found)),
     }
     monkeypatch.setattr(subprocess, "run", lambda command, **_: outcomes[command[-1]])
     monkeypatch.setattr(bench.sys, "argv", ["bench", "a", "b"])
@@ -58,7 +58,7 @@ def test_make_bench_goes_on(monkeypatch, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "no peer" in shown
     assert "reached" in shown
-    outcomes["scripts.bench_a"] = SimpleNamespace(returncode=1, stdout="")
+    outcomes["scripts.benchmarks.a"] = SimpleNamespace(returncode=1, stdout="")
     assert bench.main() == 1
 
 
@@ -68,7 +68,7 @@ def test_the_target_is_in_the_makefile_and_installs_what_benchmarks_import():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert installed.TARGET.removeprefix("make ") + ":" in makefile
     assert str(installed.OWN.relative_to(ROOT).parent.parent) in makefile
-    for path in sorted((ROOT / "scripts").glob("bench_*.py")):
+    for path in sorted((ROOT / "scripts" / "benchmarks").glob("*.py")):
         told = re.findall(
             r"pip install|except (?:ImportError|ModuleNotFoundError)",
             path.read_text(encoding="utf-8"),

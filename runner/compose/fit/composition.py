@@ -68,7 +68,8 @@ class Composition:
     @property
     def kind(self) -> str:
         """The kind of problem that its dataset loads, also where another part refuses its keys."""
-        return self._part("dataset").poses()
+        kind: str = self._part("dataset").poses()
+        return kind
 
     def _part(self, role: str) -> Any:
         if role not in self.built:
@@ -83,7 +84,8 @@ class Composition:
         holder: Any = self.values
         for key in where.split("."):
             holder = holder[int(key)] if isinstance(holder, list) else (holder or {}).get(key)
-        return holder["name"] if isinstance(holder, dict) else holder
+        name: str | None = holder["name"] if isinstance(holder, dict) else holder
+        return name
 
     def is_valid_with(
         self, changes: Mapping[str, Any], brings: frozenset[str] = frozenset()
@@ -192,7 +194,8 @@ def _with_capabilities(model: Model, brings: frozenset[str]) -> Model:
         def capabilities(self) -> frozenset[str]:
             return model.capabilities() | brings
 
-    return Configured.model_construct(**dict(model))
+    configured: Model = Configured.model_construct(**dict(model))
+    return configured
 
 
 def problem_kinds(role: str, name: str) -> frozenset[str]:

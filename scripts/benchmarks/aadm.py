@@ -1,0 +1,80 @@
+"""Adversarial α-divergences with K = 10 draws, against a loop over the draws and own draws of rows.
+
+    python -m scripts.benchmarks.aadm      # networks of 2 × 50 units, batches of 10 and 50
+
+The loop evaluates the K networks one after the other and takes the same two steps of Adam at the
+same noise.  ``rows: own`` equals the shared draws where a batch has one row."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import torch
+from torch import Tensor
+
+from runner.execution.rng import Streams
+from scripts.benchmarks.harness import Benchmark, Option, Report, repeated
+from scripts.benchmarks.workloads import component, regression
+from scripts.peers.draw_loop import step_by_loop
+
+PEERS = ("loop over draws", "rows: own")
+GOALS = {f"{peer}, B = {B}": 3.0 for peer in PEERS for B in (10, 50)}
+BENCHMARK = Benchmark(
+    "aadm",
+    "loops and rows' own draws",
+    GOALS,
+    keep_memory=False,
+    blocks=Option(15, 1),
+    steps=Option(20, 2, "of a block"),
+)
+INPUTS, ROWS = 13, 455  # of Boston
+NETWORK = {"widths": [50, 50], "activation": "leaky_relu", "noise_init": 1.0, "noise_spread": None}
+METHOD = {"alpha": 0.5, "lr": 1e-3, "discriminator_lr": 2e-3, "n_samples": 10}
+
+
+class Steps:
+    """Steps on one batch of B rows, with draws shared by the rows or own ones of each row."""
+
+    def __init__(self, B: int, rows: str, by_loop: bool = False):
+        g = torch.Generator().manual_seed(0)
+        x = torch.randn(ROWS, INPUTS, generator=g)
+        y = x @ torch.randn(INPUTS, 1, generator=g) + torch.randn(ROWS, 1, generator=g)
+        problem, self.rng = regression(x, y, B), Streams(0)
+        self.batch = problem.train.part(torch.arange(B), ROWS / B)
+        self.method = component("inference", "aadm", rows=rows, **METHOD)
+        model = component("model", "mlp", **NETWORK).build(problem, self.rng)
+        self.state = self.method.init(model, problem, self.rng)
+        self.by_loop = by_loop
+
+    def __call__(self) -> Tensor:
+        """The objective of one step."""
+        if self.by_loop:
+            return step_by_loop(self.method, self.state, self.batch, self.rng)
+        self.state, info = self.method.step(self.state, self.batch, self.rng)
+        return info["objective"]
+
+
+def assert_equal() -> None:
+    """Five steps by the loop; own draws of rows against shared ones of one row."""
+    ours, loop = Steps(50, "shared"), Steps(50, "shared", by_loop=True)
+    values = [[step() for _ in range(5)][-1] for step in (ours, loop)]
+    torch.testing.assert_close(*values, rtol=1e-4, atol=1e-2)
+    states = [step.state.q.body.state_dict() for step in (ours, loop)]
+    torch.testing.assert_close(*states, rtol=1e-3, atol=1e-4)
+    values = [Steps(1, rows)() for rows in ("shared", "own")]
+    torch.testing.assert_close(*values, rtol=1e-5, atol=1e-2)
+
+
+def measure(options: Namespace, report: Report) -> None:
+    assert_equal()
+    for B in (10, 50):
+        ours = Steps(B, "shared")
+        for peer, step in zip(PEERS, (Steps(B, "shared", True), Steps(B, "own")), strict=True):
+            case = f"{peer}, B = {B}"
+            ways = {"ours": repeated(ours, options.steps), case: repeated(step, options.steps)}
+            seconds = report.time(ways, options.blocks)
+            report.compare(case, seconds["ours"], seconds[case])
+
+
+if __name__ == "__main__":
+    BENCHMARK.run(measure)

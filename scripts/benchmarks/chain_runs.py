@@ -1,0 +1,90 @@
+"""Logistic regression and our samplers of it, with effective sample sizes and moments."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from arviz_stats.base import array_stats
+from torch import Tensor
+
+from components.contracts.problems import Batch
+from components.contracts.traces import Trace
+from components.inference.log_joint import log_joint
+from components.problems.supervised import Supervised
+from runner.execution.rng import Streams
+from scripts.benchmarks.workloads import component
+
+WARMUP = 1000
+N, INPUTS = 1000, 24  # and an intercept: d = 25
+PRIOR = {"prior_scale": 1.0, "intercept_scale": 1.0}
+
+
+def draw_problem(dtype: torch.dtype) -> Supervised:
+    """Correlated inputs (0.5^|i − j|) and labels drawn from a logistic regression."""
+    g = torch.Generator().manual_seed(0)
+    distance = (torch.arange(INPUTS)[:, None] - torch.arange(INPUTS)).abs()
+    factor = torch.linalg.cholesky(0.5 ** distance.double())
+    x = torch.randn(N, INPUTS, generator=g, dtype=torch.float64) @ factor.T
+    beta = 0.5 * torch.randn(INPUTS, generator=g, dtype=torch.float64)
+    y = torch.rand(N, generator=g, dtype=torch.float64) < torch.sigmoid(x @ beta - 0.5)
+    batch = Batch(x.to(dtype), y.long()[:, None], torch.ones(N, 1, dtype=torch.bool), 1.0)
+    return Supervised("bench", "binary", batch, batch, None, n_classes=2, task_names=["y"])
+
+
+def build_ours(name: str, problem: Supervised, chains: int, **keys: Any) -> Callable[[int], Tensor]:
+    """Sampler of ours after its warm-up: number of draws -> draws [C, n, P]."""
+    rng = Streams(1)
+    keys |= {"chains": chains, "warmup": WARMUP, "thinning": 1, "mass": "dense"}
+    inference = component("inference", name, **keys)
+    model = component("model", "logistic_regression", **PRIOR).build(problem, rng)
+    state = inference.init(model, problem, rng)
+    for _ in range(WARMUP):
+        state, _ = inference.step(state, problem.train, rng)
+
+    def draw(n: int) -> Tensor:
+        nonlocal state
+        state = replace(state, kept=Trace(), stats=defaultdict(Trace))
+        for _ in range(n):
+            state, _ = inference.step(state, problem.train, rng)
+        return inference.posterior(state).draws
+
+    return draw
+
+
+def evaluate_log_joint(problem: Supervised, n: int) -> tuple[Tensor, Tensor]:
+    """Points θ [n, P] from a narrow prior, and our log joint at them [n]."""
+    rng = Streams(3)
+    model = component("model", "logistic_regression", **PRIOR).build(problem, rng)
+    theta = 0.3 * model.sample_prior(n, rng.init)
+    return theta, log_joint(model, theta, problem.train)
+
+
+def join_moments(draws: Tensor) -> Tensor:
+    """Coordinates and their squares [C, n, 2P] of draws [C, n, P]."""
+    return torch.cat([draws, draws.square()], -1).double()
+
+
+def effective_size(draws: Tensor) -> float:
+    """Least ESS over the means and the second moments of the coordinates; draws [C, n, P]."""
+    both = join_moments(draws).numpy()
+    return float(array_stats.ess(both, chain_axis=0, draw_axis=1, method="mean").min())
+
+
+def build_peers(problem: Any, chains: int, dtype: str) -> dict[str, Any]:
+    """BlackJAX's samplers of the same density; its HMC with several numbers of leapfrog steps."""
+    from scripts.peers.blackjax_samplers import build_sampler, evaluate_log_density, set_precision
+
+    set_precision(dtype)
+    theta, ours = evaluate_log_joint(problem, 20)
+    theirs = evaluate_log_density(problem, theta)
+    difference = float(((ours - ours[0]) - (theirs - theirs[0])).abs().max())
+    assert difference < (1e-8 if dtype == "float64" else 0.05), f"densities: {difference:.1e}"
+    peers = {
+        f"BlackJAX HMC, {n} steps": build_sampler("hmc", problem, chains, num_integration_steps=n)
+        for n in (2, 3, 4, 6)
+    }
+    return {"BlackJAX NUTS": build_sampler("nuts", problem, chains), **peers}

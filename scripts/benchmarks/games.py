@@ -1,0 +1,74 @@
+"""Games of level-2 thinkers: compiled loops and tensors against agent objects, one for each seed.
+
+    python -m scripts.benchmarks.games --aramarl FOLDER     # the peer is a checkout of ARAMARL
+
+The peer without a checkout is our own: for each round it does what ARAMARL's Level2QAgent does
+(numpy tables, ε-greedy actions, Dirichlet counts, one draw of the forecast for the action and one
+for the target), against an exponential smoother.  Mean rewards of both engines must agree.  Seconds
+are of a round, a move of one seed that still plays; and of 10,000 episodes of the coin game."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from functools import partial
+
+from scripts.benchmarks.game_runs import NAMES, assert_same_law, build_game, learn
+from scripts.benchmarks.harness import Benchmark, Measured, Option, Report
+from scripts.peers.agent_objects import play
+
+ENGINES = ("tensors", "compiled")
+GOALS = {
+    "stateless, 1,000 seeds": 300.0,
+    "grid, 1,000 seeds": 100.0,
+    "stateless, tensors, 100 seeds": 1.0,
+}
+BENCHMARK = Benchmark(
+    "games",
+    "agent objects",
+    GOALS,
+    keep_memory=False,
+    aramarl=Option(None, help="folder of ARAMARL"),
+    repeats=Option(3, 1),
+    percent=Option(100, 2, "of the episodes"),
+)
+
+
+def measure_seconds(name: str, seeds: int, episodes: int, engine: str, level: int = 2) -> Measured:
+    """Seconds a round of all seeds played together."""
+    return Measured(
+        learn(build_game(name, seeds, episodes), "q_table", episodes, engine=engine, level=level)[1]
+    )
+
+
+def check_law(name: str) -> None:
+    """Rewards of both engines."""
+    games = [build_game(name, 500, 100) for _ in ENGINES]
+    pairs = zip(games, ENGINES, strict=True)
+    assert_same_law(name, [learn(g, "q_table", 100, seed=1, engine=e)[0] for g, e in pairs])
+
+
+def measure(options: Namespace, report: Report) -> None:
+    def share(episodes: int) -> int:
+        return max(10, episodes * options.percent // 100)
+
+    for name in NAMES:
+        check_law(name)
+    cases = [
+        ("stateless", 1000, 4000, 2000, "compiled"),
+        ("grid", 1000, 800, 400, "compiled"),
+        ("stateless", 100, 2000, 300, "tensors"),
+    ]
+    for case, (name, seeds, theirs, ours, engine) in zip(GOALS, cases, strict=True):
+        ways = {
+            "agents": partial(play, build_game(name, 1, 1), share(theirs), options.aramarl),
+            engine: partial(measure_seconds, name, seeds, share(ours), engine),
+        }
+        seconds = report.time(ways, options.repeats)
+        report.compare(case, seconds[engine], seconds["agents"])
+    for level in range(1, 6):
+        way = partial(measure_seconds, "stateless", 1000, share(1000), "compiled", level)
+        report.time({f"level {level}, a round": way}, 1, warmups=0)
+
+
+if __name__ == "__main__":
+    BENCHMARK.run(measure)

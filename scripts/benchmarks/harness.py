@@ -1,0 +1,220 @@
+"""Harness of the benchmarks: options, interleaved timing, ratios, printing and the JSON line.
+
+A benchmark states its workload, our way and the peers' ways to compute it, and asserts equal
+results before it times them::
+
+    BENCHMARK = Benchmark("repulsion", "broadcast", {"K = 100": 10.0}, repeats=Option(9, 2))
+
+    def measure(options, report):
+        ways = {"ours": ..., "broadcast": ...}
+        report.assert_close("directions", ways["ours"](), ways["broadcast"](), 1e-4)
+        seconds = report.time(ways, options.repeats)
+        report.compare("K = 100", seconds["ours"], seconds["broadcast"])
+
+    if __name__ == "__main__":
+        BENCHMARK.run(measure)
+
+Ways are timed in turn, in seconds of CPU time of this process, so that other load on the machine
+affects all of them alike.  A ratio is the peer's time over ours, paired run by run: above 1 ours is
+faster.  The report has its median and quartiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from runner.execution.memory import keep_freed_memory
+from scripts.peers.installed import ABSENT
+
+Way = Callable[[], Any]
+Seconds = dict[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+class Measured(float):
+    """Seconds that a way has measured itself; they replace those of the harness's clock."""
+
+
+class Option(NamedTuple):
+    """Command-line option: its value, and the one under ``--smoke``; a list takes several."""
+
+    default: Any
+    smoke: Any = None  # None: the default
+    help: str | None = None
+    choices: tuple[str, ...] | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
+        flag = f"--{name}"
+        if isinstance(self.default, bool):
+            parser.add_argument(flag, action="store_true", default=None, help=self.help)
+            return
+        many = isinstance(self.default, list)
+        example = self.default[0] if many else self.default
+        parser.add_argument(
+            flag,
+            type=str if example is None else type(example),
+            nargs="+" if many else None,
+            choices=self.choices,
+            help=self.help or f"default: {self.default}",
+        )
+
+
+def format_seconds(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.2f} {unit}"
+    return f"{seconds / 1e-9:.1f} ns"
+
+
+def largest_difference(ours: Any, theirs: Any) -> float:
+    """Relative difference in norm of two arrays or tensors."""
+    a, b = (
+        x.detach().double().numpy() if isinstance(x, Tensor) else np.asarray(x, float)
+        for x in (ours, theirs)
+    )
+    return float(np.linalg.norm(a - b) / max(float(np.linalg.norm(b)), 1e-300))
+
+
+class Report:
+    """Measurements of one benchmark."""
+
+    def __init__(self, goals: Mapping[str, float]):
+        self.goals = dict(goals)
+        self.ratios: dict[str, list[float]] = {}
+        self.facts: dict[str, Any] = {}
+
+    def assert_close(self, what: str, ours: Any, theirs: Any, within: float) -> float:
+        """Relative difference in norm; AssertionError if it is not below ``within``."""
+        difference = largest_difference(ours, theirs)
+        assert difference < within, f"{what} differ by {difference:.1e}"
+        print(f"{what}: equal within {difference:.0e}")
+        return difference
+
+    def assert_equal_means(self, samples: Mapping[str, Any], most: float = 4.0) -> None:
+        """AssertionError if means of independent samples [n, k] differ from the first's by more
+        than ``most`` standard errors."""
+        moments = {}
+        for name, values in samples.items():
+            rows = np.asarray(values, float).reshape(len(values), -1)
+            moments[name] = rows.mean(0), rows.std(0, ddof=1) / len(rows) ** 0.5
+            texts = [f"{m:9.3f} ± {e:.3f}" for m, e in zip(*moments[name], strict=True)]
+            print(f"{name:40s} {'  '.join(texts[:4])}")
+        mean, error = next(iter(moments.values()))
+        for name, (other, other_error) in moments.items():
+            z = np.abs(other - mean) / np.maximum(np.hypot(error, other_error), 1e-12)
+            assert z.max() < most, f"{name}: not the same mean, |z| {z.tolist()}"
+
+    def time(
+        self,
+        ways: Mapping[str, Way],
+        repeats: int,
+        *,
+        warmups: int = 1,
+        clock: Callable[[], float] = time.process_time,
+        inspect: Callable[[str, Any], None] = lambda name, result: None,
+        at_most: Mapping[str, int] | None = None,
+        shuffle: bool = False,
+    ) -> Seconds:
+        """Seconds of each way, run in turn.
+
+        ``inspect`` gets every timed result, outside the clock.  Ways of ``at_most`` run so often
+        only, and without a warm-up.  ``shuffle`` changes the order from round to round.
+        """
+        limits = at_most or {}
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
+        for repeat in range(-warmups, repeats):
+            names = list(ways)
+            if shuffle:
+                names = np.random.default_rng(repeat + warmups).permutation(names).tolist()
+            for name in names:
+                if name in limits and not 0 <= repeat < limits[name]:
+                    continue
+                start = clock()
+                result = ways[name]()
+                duration = clock() - start
+                if repeat >= 0:
+                    measured = isinstance(result, Measured)
+                    seconds[name].append(float(result) if measured else duration)
+                    inspect(name, result)
+        for name, values in seconds.items():
+            print(f"{name:40s} {format_seconds(float(np.median(values)))}", flush=True)
+        return {name: np.array(values) for name, values in seconds.items()}
+
+    def compare(self, case: str, ours: Any, theirs: Any) -> None:
+        """Record the ratio of the peer's seconds to ours, run by run."""
+        n = min(len(ours), len(theirs))
+        self.record(case, np.asarray(theirs)[:n] / np.asarray(ours)[:n])
+
+    def record(self, case: str, values: Iterable[float]) -> None:
+        """Record median and quartiles of ratios."""
+        self.set_ratio(case, *np.quantile(np.array(list(values)), (0.5, 0.25, 0.75)).tolist())
+
+    def set_ratio(self, case: str, median: float, low: float, high: float) -> None:
+        self.ratios[case] = [float(f"{value:.4g}") for value in (median, low, high)]
+        print("{}: ratio {} ({} to {})".format(case, *self.ratios[case]), flush=True)
+
+
+class Benchmark:
+    """Name, peer and goals of a benchmark, and its command line.
+
+    ``goals`` maps a case to its least ratio; ``keep_memory`` lets the process keep freed memory, as
+    every run does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        peer: str,
+        goals: Mapping[str, float],
+        keep_memory: bool = True,
+        **options: Option,
+    ):
+        self.name = name
+        self.peer = peer
+        self.goals = goals
+        self.keep_memory = keep_memory
+        self.options = options
+
+    def parse(self, arguments: list[str] | None = None) -> argparse.Namespace:
+        """Values of the options; explicit ones go before those of ``--smoke``."""
+        parser = argparse.ArgumentParser(f"python -m scripts.benchmarks.{self.name}")
+        parser.add_argument("--smoke", action="store_true", help="tiny sizes: does it run?")
+        for name, option in self.options.items():
+            option.add_to(parser, name)
+        values = parser.parse_args(arguments)
+        for name, option in self.options.items():
+            if getattr(values, name) is None:
+                is_tiny = values.smoke and option.smoke is not None
+                setattr(values, name, option.smoke if is_tiny else option.default)
+        return values
+
+    def run(self, measure: Callable[[argparse.Namespace, Report], None]) -> None:
+        """Measure and print the JSON line; exit with ABSENT if no case could be measured."""
+        options = self.parse()
+        torch.set_num_threads(1)
+        if self.keep_memory:
+            keep_freed_memory()
+        report = Report(self.goals)
+        measure(options, report)
+        if not report.ratios:
+            raise SystemExit(ABSENT)
+        line = {"benchmark": self.name, "peer": self.peer, "ratios": report.ratios}
+        line |= {"goals": report.goals, **report.facts}
+        print(json.dumps(line, ensure_ascii=False))
+
+
+def repeated(way: Way, times: int) -> Way:
+    """The same way, ``times`` times in one timed run."""
+
+    def run() -> None:
+        for _ in range(times):
+            way()
+
+    return run

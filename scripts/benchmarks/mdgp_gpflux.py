@@ -1,0 +1,73 @@
+"""One training step of mMDGP against the same model from GPflux's layers, on TensorFlow.
+
+    python -m scripts.benchmarks.mdgp_gpflux --samples 1 --dtypes float64 --rounds 30
+
+GPflux has an environment of its own (make bench-peers) and a process of its own, on one thread
+(scripts/peers/gpflux_mdgp.py).  It gets the rows, the parameters, the inducing inputs and the noise
+of one evaluation; its bound and gradients must equal ours.  Then both take steps on new noise: the
+bound, its gradient and a fused Adam.  Seconds are of each process's own CPU."""
+
+from __future__ import annotations
+
+import tempfile
+from argparse import Namespace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from components.models.deep_gp.layout import Layout
+from scripts.benchmarks.deep_gp_steps import Sizes, build_mdgp, build_ours
+from scripts.benchmarks.harness import Benchmark, Measured, Option, Report, repeated
+from scripts.peers import process
+from scripts.peers.gpflux_exchange import build_inputs, differences
+from scripts.peers.installed import own_interpreter
+
+STEPS = 3  # in a round
+# Jitter is of σ² here, of 1 in GPflux: equal, but not in its gradient; as small as precision allows.
+JITTER = {"float64": 1e-8, "float32": 1e-6}
+# relative differences of bounds and of gradients
+WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}
+GOALS = {f"S={S}, {dtype}": 1.3 for S in (1, 10) for dtype in JITTER}
+BENCHMARK = Benchmark(
+    "mdgp_gpflux",
+    "GPflux",
+    GOALS,
+    samples=Option([1, 10], [1], "values of S"),
+    dtypes=Option(list(JITTER), ["float64"]),
+    rounds=Option(20, 1, f"of {STEPS} steps of each"),
+)
+
+
+def compare(S: int, dtype: str, rounds: int, interpreter: Path, report: Report) -> None:
+    kind = getattr(torch, dtype)
+    ours, batch = build_mdgp(Sizes(S=S), kind, JITTER[dtype])
+    generator = torch.Generator().manual_seed(1)
+    noise = ours.sample_layer_noise(batch.x, Layout.of(batch.mask, kind), S, generator)
+    script = Path(process.__file__).parent / "gpflux_mdgp.py"
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, gradients_path = Path(folder, "model.npz"), Path(folder, "gradients.npz")
+        np.savez(inputs, **build_inputs(ours, batch, noise))
+        with process.PeerProcess(interpreter, script, str(inputs)) as peer:
+            peer.ask(f"differentiate {gradients_path}")
+            with np.load(gradients_path) as file:
+                gradients = {key: torch.from_numpy(value) for key, value in file.items()}
+            found = differences(ours, batch, noise, gradients)
+            assert max(np.divide(found, WITHIN[dtype])) < 1, f"bound and gradients: {found}"
+            ways = {
+                "ours": repeated(build_ours(ours, batch, S, generator), STEPS),
+                "GPflux": lambda: Measured(peer.ask(f"step {STEPS}")),
+            }
+            seconds = report.time(ways, rounds)
+    report.compare(f"S={S}, {dtype}", seconds["ours"], seconds["GPflux"])
+
+
+def measure(options: Namespace, report: Report) -> None:
+    interpreter = own_interpreter("GPflux")
+    for dtype, S in product(options.dtypes, options.samples):
+        compare(S, dtype, options.rounds, interpreter, report)
+
+
+if __name__ == "__main__":
+    BENCHMARK.run(measure)

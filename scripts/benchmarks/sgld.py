@@ -1,0 +1,70 @@
+"""SGLD on K networks of 13-50-1 against ``posteriors`` and a Python loop over modules.
+
+    python -m scripts.benchmarks.sgld --dtype float64
+
+``posteriors`` (Normal Computing) maps its log posterior or its whole update over the chains with
+``torch.vmap``; the faster of the two is the peer.  All see the same particles, batch and model and
+must take the same drift.  Each peer is timed on its own against ours: the loop scatters thousands
+of small tensors over the heap, which slows down what comes next."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import suppress
+
+import numpy as np
+import torch
+
+from runner.execution.rng import Streams
+from scripts.benchmarks.harness import Benchmark, Option, Report
+from scripts.benchmarks.sgld_runs import build_ours
+from scripts.benchmarks.workloads import component, noise_regression
+from scripts.peers.installed import AbsentPeer
+from scripts.peers.network_particles import (
+    BATCH,
+    INPUTS,
+    NOISE,
+    ROWS,
+    UNITS,
+    build_loop,
+    build_posteriors_steps,
+)
+
+LOOP = "loop over modules"
+BENCHMARK = Benchmark(
+    "sgld",
+    "posteriors 0.1; modules",
+    {"posteriors": 2.0, LOOP: 6.0},
+    particles=Option(100, 5),
+    repeats=Option(150, 3, "timed steps of each"),
+    dtype=Option("float32"),
+)
+
+
+def measure(options: Namespace, report: Report) -> None:
+    dtype = getattr(torch, options.dtype)
+    rng = Streams(0)
+    problem, batch = noise_regression(ROWS, INPUTS, BATCH, rng, dtype)
+    network = component("model", "mlp", widths=[UNITS], noise=NOISE).build(problem, rng)
+    theta = network.sample_prior(options.particles, rng.init)
+    step, drift = build_ours(network, problem, theta, batch)
+    peers = {}
+    with suppress(AbsentPeer):
+        peers |= build_posteriors_steps(network, theta, batch)
+    peers[LOOP] = build_loop(network, theta, batch)
+    within = 1e-9 if dtype == torch.float64 else 1e-3
+    for name, (_, peer_drift) in peers.items():
+        report.assert_close(f"{name}: drifts", drift, peer_drift, within)
+    ratios = {}
+    for name, (peer_step, _) in peers.items():
+        repeats = -(-options.repeats // 3) if name == LOOP else options.repeats
+        seconds = report.time({"ours": step, name: peer_step}, repeats, warmups=10)
+        ratios[name] = seconds[name] / seconds["ours"]
+    report.record(LOOP, ratios.pop(LOOP))
+    if ratios:
+        report.record("posteriors", min(ratios.values(), key=np.median))
+    report.facts |= {"dtype": options.dtype, "particles": options.particles}
+
+
+if __name__ == "__main__":
+    BENCHMARK.run(measure)

@@ -1,0 +1,54 @@
+"""Start of a smoke run up to its first step, against ``import torch``; and a run already done.
+
+    python -m scripts.benchmarks.start
+
+CPU seconds (user and system) from the start of the process to the first step of inference.  Every
+run imports torch, so the ratio is below 1: the goal is 1/1.3 for every family.  A run that is
+already done imports no torch."""
+
+from __future__ import annotations
+
+import tempfile
+from argparse import Namespace
+from functools import partial
+from itertools import count
+
+from scripts.benchmarks.harness import Benchmark, Option, Report, Way
+from scripts.benchmarks.start_programs import DONE, FIRST_STEP, TORCH, cpu_seconds
+
+FAMILIES = ["friend_or_foe", "wiener_velocity", "mog", "multitask_toy", "digits_fgsm", "vae_digits"]
+
+
+DONE_CASE = "done already"
+GOALS = {f"first step, {name}": 1 / 1.3 for name in FAMILIES} | {DONE_CASE: 1.0}
+BENCHMARK = Benchmark(
+    "start",
+    "import torch",
+    GOALS,
+    keep_memory=False,
+    rounds=Option(5, 1),
+    families=Option(FAMILIES, FAMILIES[:1]),
+)
+
+
+def measure(options: Namespace, report: Report) -> None:
+    folders = count()
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = ["smoke=true", "offline=true", "tracking=false"]
+        done = ["+experiment=friend_or_foe", *overrides, f"output_dir={folder}/done"]
+        cpu_seconds(DONE, *done)
+        ways: dict[str, Way] = {"import torch": partial(cpu_seconds, TORCH)}
+        for name in options.families:
+            arguments = [f"+experiment={name}", *overrides]
+            ways[f"first step, {name}"] = lambda arguments=arguments: cpu_seconds(
+                FIRST_STEP, *arguments, f"output_dir={folder}/{next(folders)}"
+            )
+        ways[DONE_CASE] = partial(cpu_seconds, DONE, *done)
+        seconds = report.time(ways, options.rounds, warmups=0)
+    torch_seconds = seconds.pop("import torch")
+    for case, values in seconds.items():
+        report.compare(case, values, torch_seconds)
+
+
+if __name__ == "__main__":
+    BENCHMARK.run(measure)

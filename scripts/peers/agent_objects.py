@@ -1,0 +1,75 @@
+"""Games of agent objects with numpy tables, one for each seed: our own, or ARAMARL's released code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from scripts.benchmarks.harness import Measured
+
+
+class Level2:
+    """Our own agent object."""
+
+    def __init__(self, actions: int, states: int):
+        self.q, self.his = np.zeros((states, actions, 2)), np.zeros((states, 2, actions))
+        self.counts = np.ones(actions)
+
+    def guess(self, s: int) -> int:
+        if np.random.rand() < 0.1:
+            return int(np.random.choice(2))
+        return int(np.argmax(np.dot(self.his[s], self.counts / np.sum(self.counts))))
+
+    def act(self, s: int) -> int:
+        if np.random.rand() < 0.1:
+            return int(np.random.choice(self.q.shape[1]))
+        return int(np.argmax(self.q[s, :, self.guess(s)]))
+
+    def update(
+        self, s: int, moves: tuple[int, int], gains: tuple[float, float], after: int
+    ) -> None:
+        (a, b), (r_a, r_b) = moves, gains
+        self.counts[a] += 1
+        ahead = np.max(np.dot(self.his[after], self.counts / np.sum(self.counts)))
+        self.his[s, b, a] = 0.9 * self.his[s, b, a] + 0.1 * (r_b + 0.8 * ahead)
+        self.q[s, a, b] = 0.9 * self.q[s, a, b] + 0.1 * (
+            r_a + 0.8 * np.max(self.q[after, :, self.guess(after)])
+        )
+
+
+def build_agent(checkout: str | None, actions: int, states: int) -> Any:
+    if checkout is None:
+        return Level2(actions, states)
+    sys.path.insert(0, checkout)
+    theirs = importlib.import_module("agent").Level2QAgent
+    return theirs(
+        np.arange(actions), np.arange(2), states, learning_rate=0.1, epsilon=0.1, gamma=0.8
+    )
+
+
+def play(problem: Any, episodes: int, checkout: str | None) -> Measured:
+    """Seconds a round of one agent object against an exponential smoother."""
+    rules: Any = problem.environment
+    r_a = rules.reward_a.numpy()
+    r_b = rules.reward_b[..., 0].numpy()
+    after = rules.transition.numpy()
+    is_terminal = np.zeros(len(r_a), bool) if rules.ends is None else rules.ends.numpy()
+    touches = rules.touches.numpy()
+    learner, p, rounds = build_agent(checkout, r_a.shape[1], len(r_a)), np.full(2, 0.5), 0
+    start = time.process_time()
+    for _ in range(episodes):
+        s = rules.start
+        for _ in range(rules.horizon):
+            a, b = learner.act(s), int(np.argmin(p))
+            s_next = int(after[s, a, b])
+            learner.update(s, (a, b), (r_a[s, a, b], r_b[s, a, b]), s_next)
+            if touches[s, a].any():
+                p = 0.75 * p + 0.25 * touches[s, a]
+            s, rounds = s_next, rounds + 1
+            if is_terminal[s]:
+                break
+    return Measured((time.process_time() - start) / rounds)

@@ -1,0 +1,228 @@
+"""Auto-encoders with networks of ours, stepped by Pyro and Storchastic, and ours beside them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.problems import Rows
+from components.models.latent.dvae import BinaryAutoEncoder
+from components.problems.unlabelled import Unlabelled
+from runner.execution.rng import Streams
+from scripts.benchmarks.workloads import component
+from scripts.peers.installed import peer_imports
+
+BINARY_ROWS, ROWS = 32, 100
+S = 4  # draws of the binary layers
+LR = 1e-6  # small: all ways share the parameters
+PYRO = "Pyro TraceMeanField_ELBO"
+
+
+@dataclass
+class Way:
+    """A way to a step: the whole of it, and −ELBO of a row with the gradients that it leaves in
+    ``grad``, nothing moved."""
+
+    step: Callable[[], Any]
+    estimate: Callable[[], float]
+    scale: float = 1.0  # of the gradient, to that of one row
+
+
+def build_ours(module: Any, problem: Unlabelled, gradient: Any, n_samples: int = 1) -> Way:
+    """Steps of ``inference=vi`` with an estimator of the gradient."""
+    batch, rng = Rows(problem.train.x, 1.0), Streams(1)
+    vi = component("inference", "vi", gradient=gradient, n_samples=n_samples, lr=LR)
+    state = vi.init(module, problem, rng)
+
+    def estimate() -> float:
+        gradients, terms, _ = gradient.estimate(module, batch, rng, None)
+        for parameter, g in zip(module.parameters(), gradients, strict=True):
+            parameter.grad = -g
+        return -float(terms["elbo"]) / len(batch.x)
+
+    return Way(lambda: vi.step(state, batch, rng), estimate, 1 / len(batch.x))
+
+
+def draw_problem(rows: int, ink: float, rng: Streams) -> Unlabelled:
+    """Independent binary pixels [rows, 784]."""
+    x = torch.bernoulli(torch.full((rows, 784), ink), generator=rng.data)
+    return Unlabelled("bench", "binary", Rows(x, 1.0), Rows(x, 1.0), None)
+
+
+def draw_estimates(
+    ways: dict[str, Way], module: Any, parts: list[list[Any]], first: int, draws: int
+) -> dict[str, list[list[float]]]:
+    """Estimates of −ELBO of a row, and of its gradient along the first way's mean gradient, in
+    each part of the parameters."""
+    parameters = list(module.parameters())
+
+    def gradient() -> Tensor:
+        return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+
+    towards = torch.zeros(sum(p.numel() for p in parameters))
+    for _ in range(first):
+        next(iter(ways.values())).estimate()
+        towards += gradient()
+    directions = []
+    for part in parts:
+        mask = [torch.full((p.numel(),), float(any(p is q for q in part))) for p in parameters]
+        directions.append(torch.nn.functional.normalize(towards * torch.cat(mask), dim=0))
+    return {
+        name: [
+            [way.estimate(), *(float(gradient() @ v) * way.scale for v in directions)]
+            for _ in range(draws)
+        ]
+        for name, way in ways.items()
+    }
+
+
+def build_adam(module: BinaryAutoEncoder) -> torch.optim.Adam:
+    return torch.optim.Adam(list(module.parameters()), LR, fused=True)
+
+
+def build_binary_pyro(module: BinaryAutoEncoder, x: Tensor) -> dict[str, Way]:
+    """Pyro's estimators of the model's gradient."""
+    with peer_imports(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pyro
+        from pyro import distributions as laws
+        from pyro.infer import SVI, Trace_ELBO, TraceGraph_ELBO
+        from pyro.optim import Adam
+
+    def coins(logits: Tensor) -> Any:
+        return laws.Bernoulli(logits=logits).to_event(1)
+
+    def pair(infer: dict[str, Any]) -> tuple[Callable[[Tensor], None], Callable[[Tensor], None]]:
+        def model(x: Tensor) -> None:
+            pyro.module("up", module.up)
+            pyro.module("visible", module.visible)
+            with pyro.plate("rows", BINARY_ROWS):
+                z2 = pyro.sample("z2", coins(module.prior_logits.expand(BINARY_ROWS, -1)))
+                z1 = pyro.sample("z1", coins(module.up[0](z2)))
+                pyro.sample("x", coins(module.visible.network(z1)), obs=x)
+
+        def guide(x: Tensor) -> None:
+            pyro.module("down", module.down)
+            with pyro.plate("rows", BINARY_ROWS):
+                z1 = pyro.sample("z1", coins(module.down[0](x)), infer=infer)
+                pyro.sample("z2", coins(module.down[1](z1)), infer=infer)
+
+        return model, guide
+
+    def way(bound: Any, infer: dict[str, Any], own_optimizer: bool = True) -> Way:
+        model, guide = pair(infer)
+        optimizer = build_adam(module)
+        svi = SVI(model, guide, Adam({"lr": LR}), bound)
+
+        def estimate() -> float:
+            optimizer.zero_grad()
+            return float(bound.loss_and_grads(model, guide, x)) / BINARY_ROWS
+
+        def step() -> None:
+            estimate()
+            optimizer.step()
+
+        return Way((lambda: svi.step(x)) if own_optimizer else step, estimate, 1 / BINARY_ROWS)
+
+    at_once: dict[str, Any] = {
+        "num_particles": S,
+        "vectorize_particles": True,
+        "max_plate_nesting": 1,
+    }
+    baseline = {"baseline": {"use_decaying_avg_baseline": True}}
+    return {
+        "Pyro Trace_ELBO": way(Trace_ELBO(**at_once), {}),
+        "Pyro Trace_ELBO, particles one by one": way(
+            Trace_ELBO(num_particles=S, max_plate_nesting=1), {}
+        ),
+        "Pyro TraceGraph_ELBO with baselines": way(TraceGraph_ELBO(**at_once), baseline),
+        "Pyro Trace_ELBO, torch's fused Adam": way(Trace_ELBO(**at_once), {}, own_optimizer=False),
+    }
+
+
+def build_storchastic(module: BinaryAutoEncoder, x: Tensor) -> Way:
+    """Storchastic's score function with the mean of the other draws as baseline."""
+    with peer_imports(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import storch
+        from storch.method import ScoreFunction
+        from storch.sampling import MonteCarlo
+    from torch.distributions import Bernoulli
+
+    class Beside(MonteCarlo):  # type: ignore[misc]
+        """One value of a second variable for each draw of the first."""
+
+        def on_plate_already_present(self, plate: Any) -> None: ...
+
+        def sample(self, law: Any, parents: Any, plates: Any, requires_grad: bool) -> Any:
+            plate = next(plate for plate in plates if plate.name == self.plate_name)
+            with storch.ignore_wrapping():
+                value = law.sample()
+            value = value._tensor if isinstance(value, storch.Tensor) else value
+            return storch.StochasticTensor(
+                value, parents, plates, plate.name, plate.n, law, requires_grad
+            ), plate
+
+    optimizer = build_adam(module)
+
+    def estimate() -> float:
+        optimizer.zero_grad()
+        rows = storch.denote_independent(x, 0, "rows")
+        first, second = (
+            ScoreFunction("z", sampling_method=kind("z", S), baseline_factory="batch_average")
+            for kind in (MonteCarlo, Beside)
+        )
+        q1 = Bernoulli(logits=module.down[0](rows))
+        z1 = first(q1)
+        q2 = Bernoulli(logits=module.down[1](z1))
+        z2 = second(q2)
+        joint = Bernoulli(logits=module.prior_logits).log_prob(z2).sum(-1)
+        joint = joint + Bernoulli(logits=module.up[0](z2)).log_prob(z1).sum(-1)
+        joint = joint + Bernoulli(logits=module.visible.network(z1)).log_prob(rows).sum(-1)
+        storch.add_cost(q1.log_prob(z1).sum(-1) + q2.log_prob(z2).sum(-1) - joint, "nelbo")
+        return float(storch.backward())
+
+    def step() -> None:
+        estimate()
+        optimizer.step()
+
+    return Way(step, estimate)
+
+
+def build_pyro(module: Any, x: Tensor) -> dict[str, Way]:
+    """Pyro's bounds of the same model and guide."""
+    with peer_imports(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pyro
+        from pyro import distributions as laws
+        from pyro.infer import SVI, Trace_ELBO, TraceMeanField_ELBO
+        from pyro.optim import Adam
+
+    def model(x: Tensor) -> None:
+        pyro.module("up", module.generative)
+        with pyro.plate("rows", ROWS):
+            z = pyro.sample(
+                "z", laws.Normal(x.new_zeros(ROWS, 10), x.new_ones(ROWS, 10)).to_event(1)
+            )
+            pyro.sample("x", laws.Bernoulli(logits=module.generative.network(z)).to_event(1), obs=x)
+
+    def guide(x: Tensor) -> None:
+        pyro.module("down", module.guide)
+        with pyro.plate("rows", ROWS):
+            pyro.sample("z", laws.Normal(*module.guide(x)).to_event(1))
+
+    def way(bound: object) -> Way:
+        svi = SVI(model, guide, Adam({"lr": LR}), bound)
+
+        def estimate() -> float:
+            module.zero_grad()
+            return float(svi.loss_and_grads(model, guide, x)) / ROWS
+
+        return Way(lambda: svi.step(x), estimate, 1 / ROWS)
+
+    return {PYRO: way(TraceMeanField_ELBO()), "Pyro Trace_ELBO": way(Trace_ELBO())}

@@ -1,0 +1,85 @@
+"""The harness of the benchmarks, and every benchmark at tiny sizes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scripts import bench
+from scripts.benchmarks.harness import Benchmark, Measured, Option, Report
+from scripts.peers.installed import ABSENT
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_options_of_the_command_line_go_before_those_of_smoke():
+    benchmark = Benchmark("b", "P", {}, n=Option([10, 100], [2]), dtype=Option("float64"))
+    assert benchmark.parse([]).n == [10, 100]
+    tiny = benchmark.parse(["--smoke", "--dtype", "float32"])
+    assert (tiny.n, tiny.dtype) == ([2], "float32")
+    assert benchmark.parse(["--smoke", "--n", "3", "4"]).n == [3, 4]
+
+
+def test_ways_are_timed_in_turn_after_a_warm_up():
+    calls, clock = [], count()
+    ways = {name: lambda name=name: calls.append(name) for name in ("ours", "slow", "other")}
+    seconds = Report({}).time(ways, 3, clock=lambda: float(next(clock)), at_most={"slow": 1})
+    assert calls[:5] == ["ours", "other", "ours", "slow", "other"]
+    assert {name: len(values) for name, values in seconds.items()} == {
+        "ours": 3,
+        "slow": 1,
+        "other": 3,
+    }
+
+
+def test_a_way_may_measure_itself_and_ratios_are_paired():
+    report = Report({})
+    ours = iter([1.0, 2.0, 4.0])
+    theirs = iter([3.0, 2.0, 20.0])
+    ways = {"ours": lambda: Measured(next(ours)), "theirs": lambda: Measured(next(theirs))}
+    seconds = report.time(ways, 3, warmups=0)
+    report.compare("case", seconds["ours"], seconds["theirs"])
+    assert report.ratios["case"] == [3.0, 2.0, 4.0]  # of 3, 1 and 5
+
+
+def test_unequal_results_are_refused():
+    report = Report({})
+    with pytest.raises(AssertionError, match="bounds differ"):
+        report.assert_close("bounds", np.ones(3), np.ones(3) * 1.1, 1e-3)
+    rng = np.random.default_rng(0)
+    samples = {"ours": rng.normal(0, 1, (100, 2)), "theirs": rng.normal([0, 2], 1, (100, 2))}
+    with pytest.raises(AssertionError, match="theirs"):
+        report.assert_equal_means(samples)
+
+
+@pytest.mark.parametrize("name", bench.benchmark_names())
+def test_a_benchmark_is_short_and_named_as_its_file(name):
+    text = (bench.FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 80
+    assert f'"{name}"' in text
+
+
+def test_the_page_has_a_row_for_each_case():
+    line = {"benchmark": "b", "peer": "P", "ratios": {"c": [2.0, 1.0, 3.0]}, "goals": {"c": 1.5}}
+    page = bench.to_page(list(bench.to_rows("b", 0, json.dumps(line))))
+    assert "| b | P | c | 2.00x | 1.00 to 3.00 | 1.5 | reached |" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", bench.benchmark_names())
+def test_a_benchmark_runs_at_tiny_sizes(name):
+    command = [sys.executable, "-m", f"scripts.benchmarks.{name}", "--smoke"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if result.returncode == ABSENT:
+        pytest.skip(result.stderr.splitlines()[-1])
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout.splitlines()[-1])
+    assert report["benchmark"] == name
+    assert report["ratios"]
+    assert all(0 < low <= median <= high for median, low, high in report["ratios"].values())
