@@ -103,7 +103,9 @@ def protocol(
 ) -> str:
     """One protocol: its name, its sentence, its members and who has to do with it."""
     title = f"### `{word}`: {node.name}" if word else f"### {node.name}"
-    parts = [title, ast.get_docstring(node) or "", f"```python\n{dedented(source)}\n```"]
+    # an empty line makes Markdown show an example as code
+    text = (ast.get_docstring(node) or "").replace("Example:\n    >>>", "Example:\n\n    >>>")
+    parts = [title, text, f"```python\n{dedented(source)}\n```"]
     sentences = [f"{verb}: {', '.join(names)}." for verb, names in said if names]
     return "\n\n".join(part for part in [*parts, " ".join(sentences)] if part)
 
