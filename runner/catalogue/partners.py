@@ -19,16 +19,6 @@ def as_set(value: Any) -> set[str]:
     )
 
 
-def _is_compatible_model(own: ClassDeclaration, kind: str, offered: set[str]) -> bool:
-    """True if a model with these capabilities meets an inference method's requirements.
-
-    The requirements depend on the kind of problem.
-    """
-    first, instead = (own.facts.get(fact) or {} for fact in ("needs_by_kind", "instead_by_kind"))
-    ways = [as_set(first.get(kind)), *([as_set(instead[kind])] if kind in instead else [])]
-    return as_set(own.facts.get("needs")) <= offered and any(way <= offered for way in ways)
-
-
 def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two
     roles."""
@@ -40,34 +30,24 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     if gradient and inference:
         return "gradient" in inference.holds
     if gradient and model:
-        return as_set(gradient.facts.get("needs")) <= as_set(model.facts.get("offers"))
-    kinds = [as_set(part.facts.get("kind") or part.facts.get("kinds")) for part in parts.values()]
-    shared = kinds[0] & kinds[1]
-    if dataset and model and (targets := as_set(model.facts.get("targets"))):
-        target = dataset.facts.get("target")
-        if target and target not in targets:
-            return False
-    if (
-        dataset
-        and model
-        and "supervised" in shared
-        and dataset.facts["domain"] not in as_set(model.facts["domains"])
-    ):
-        return False
-    if (
-        dataset
-        and model
-        and (values := as_set(model.facts.get("values")))
-        and dataset.facts.get("values")
-    ):
-        shared = shared if dataset.facts["values"] in values else set()
+        return gradient.requires.capabilities <= as_set(model.facts.get("offers"))
+    first, second = parts.values()
+    shared = first.kinds & second.kinds
     if dataset and model:
-        return bool(shared) and as_set(model.facts.get("assumes")) <= as_set(
-            dataset.facts.get("simulates")
+        requires = model.requires
+        target = dataset.facts.get("target")
+        values = dataset.facts.get("values")
+        return (
+            bool(shared)
+            and ("supervised" not in shared or dataset.facts["domain"] in requires.domains)
+            and (not target or requires.targets is None or target in requires.targets)
+            and (not values or requires.values is None or values in requires.values)
+            and requires.simulated <= as_set(dataset.facts.get("simulates"))
         )
     if model and inference:
         offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        return any(_is_compatible_model(inference, kind, offered) for kind in shared)
+        ways = [way for kind in shared for way in inference.requires.ways(kind)]
+        return any(way <= offered for way in ways)
     return bool(shared) and (attacker is None or dataset is not None)
 
 

@@ -58,7 +58,7 @@ class WarmUp(BaseModel):
     Source: Liu (1994), for what is integrated out.
     """
 
-    before: ClassVar[dict[str, object]] = {"collapse": "none"}
+    legacy_defaults: ClassVar[dict[str, object]] = {"collapse": "none"}
     chains: PositiveInt
     warmup: NonNegativeInt
     thinning: PositiveInt  # one state in this many is kept

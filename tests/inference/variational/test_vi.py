@@ -41,7 +41,7 @@ def vi(**changes):
 def trained(inference, problem, model, steps):
     rng = Streams(0)
     state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
     return state, info
 
