@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from components.old_names import adopt_old_class_vars
 
@@ -21,6 +21,15 @@ TRAITS: dict[str, tuple[str, str]] = {
     "unknown_states": ("states that nobody knows", "states that are known"),
     "binary_inputs": ("inputs 0 or 1", "inputs that are not 0 or 1"),
 }
+
+
+class DataFacts(NamedTuple):
+    """Facts of a dataset, as it is configured or as its class declares them."""
+
+    kind: str
+    target: str | None  # None: no labels, or not known before the data are loaded
+    values: str | None
+    domain: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +73,24 @@ class Requirements:
             object.__setattr__(self, "given", frozenset(given))
             return self
 
-    def ways(self, kind: str) -> list[frozenset[str]]:
-        """Alternative sets of capabilities for a problem of a kind, in any configuration.
+    def find_unmet(self, data: DataFacts) -> str:
+        """The first field that a dataset does not meet; "" if it meets all of them."""
+        if data.kind not in self.kinds:
+            return "kinds"
+        if data.kind == "supervised" and data.domain not in self.domains:
+            return "domains"
+        if self.targets is not None and data.target not in {None, *self.targets}:
+            return "targets"
+        if self.values is not None and data.values not in {None, *self.values}:
+            return "values"
+        return ""
 
-        A model must offer one of these sets in full.
-        """
+    def capabilities_for(self, kind: str, offered: frozenset[str]) -> frozenset[str]:
+        """Capabilities for a problem of a kind, of a model that offers these."""
         instead = self.alternatives_by_kind.get(kind)
-        first = self.capabilities | self.capabilities_by_kind.get(kind, frozenset())
-        return [first] if instead is None else [first, self.capabilities | instead]
+        if instead is not None and self.capabilities | instead <= offered:
+            return self.capabilities | instead
+        return self.capabilities | self.capabilities_by_kind.get(kind, frozenset())
 
 
 def inherit_requirements(cls: type) -> Requirements:

@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
-from components.contracts.requirements import Requirements, inherit_requirements
+from components.contracts.requirements import DataFacts, Requirements, inherit_requirements
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
@@ -200,6 +200,10 @@ class Dataset(Component, Generic[P]):
         """Kind of labels of a supervised problem, as this data set is configured."""
         return self.target
 
+    def data_facts(self) -> DataFacts:
+        """Facts of its data that a model may require, as this data set is configured."""
+        return DataFacts(self.poses(), self.target_kind(), self.holds(), self.domain)
+
     def data_traits(self) -> frozenset[str]:
         """Traits of its data, as this data set is configured."""
         return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
@@ -280,9 +284,7 @@ class Inference(Component, Generic[M, P, B, S]):
     ) -> frozenset[str]:
         """Capabilities that the model, which offers these, must offer for a problem of a kind, as
         this method is configured."""
-        first, *instead = self.requires.ways(kind)
-        way = next((way for way in instead if way <= offered), first)
-        return way | self.asked_by_keys().keys()
+        return self.requires.capabilities_for(kind, offered) | self.asked_by_keys().keys()
 
     def init(self, model: M, problem: P, rng: Rng) -> S:
         raise TypeError(f"{type(self).__name__} has no init")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components import registry
+from components.contracts.requirements import DataFacts
 from runner.catalogue.declarations import ClassDeclaration, component_declaration
 
 
@@ -20,35 +21,30 @@ def as_set(value: Any) -> set[str]:
 
 
 def _fits(parts: dict[str, ClassDeclaration]) -> bool:
-    """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two
-    roles."""
+    """True if two components fit by their classes; ``runner.compose.fit.pairs`` asks the same
+    questions of components as they are configured."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
     gradient = parts.get("gradient")
-    attacker = parts.get("attacker")
     if "block" in parts and model:
         return "blocks" in model.holds
     if gradient and inference:
         return "gradient" in inference.holds
     if gradient and model:
         return gradient.requires.capabilities <= as_set(model.facts.get("offers"))
+    if dataset and model:
+        facts = dataset.facts
+        data = DataFacts(
+            *(facts.get(fact) or None for fact in ("kind", "target", "values", "domain"))
+        )
+        simulated = as_set(facts.get("simulates"))
+        return not model.requires.find_unmet(data) and model.requires.simulated <= simulated
     first, second = parts.values()
     shared = first.kinds & second.kinds
-    if dataset and model:
-        requires = model.requires
-        target = dataset.facts.get("target")
-        values = dataset.facts.get("values")
-        return (
-            bool(shared)
-            and ("supervised" not in shared or dataset.facts["domain"] in requires.domains)
-            and (not target or requires.targets is None or target in requires.targets)
-            and (not values or requires.values is None or values in requires.values)
-            and requires.simulated <= as_set(dataset.facts.get("simulates"))
-        )
     if model and inference:
-        offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        ways = [way for kind in shared for way in inference.requires.ways(kind)]
-        return any(way <= offered for way in ways)
-    return bool(shared) and (attacker is None or dataset is not None)
+        offered = frozenset(as_set(model.facts.get("offers")))
+        offered |= set(model.facts.get("offers_where") or ())
+        return any(inference.requires.capabilities_for(k, offered) <= offered for k in shared)
+    return bool(shared)
 
 
 # Roles of the components shown with a component of one role: the others fit it through these.

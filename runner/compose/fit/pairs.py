@@ -142,36 +142,31 @@ def check_model(dataset: Dataset, model: Model) -> None:
     target = dataset.target_kind()
     that_do = Offer("model", "models that do")
     that_fit = Offer("model", "models that fit")
-    if kind not in model.requires.kinds:
-        raise IncompatibleError(
-            f"model={model.name} does not fit dataset={dataset.name} ({kind_with_article(kind)} problem)",
+    domains = " or ".join(sorted(model.requires.domains))
+    refusals = {
+        "kinds": (
+            f"model={model.name} does not fit dataset={dataset.name} "
+            f"({kind_with_article(kind)} problem)",
             that_do,
-        )
-    if kind == "supervised" and dataset.domain not in model.requires.domains:
-        domains = " or ".join(sorted(model.requires.domains))
-        raise IncompatibleError(
-            f"model={model.name} reads inputs that are {domains}, those of dataset={dataset.name} "
-            f"are {dataset.domain}",
+        ),
+        "domains": (
+            f"model={model.name} reads inputs that are {domains}, those of "
+            f"dataset={dataset.name} are {dataset.domain}",
             that_fit,
-        )
-    if (
-        target is not None
-        and model.requires.targets is not None
-        and target not in model.requires.targets
-    ):
-        raise IncompatibleError(
-            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}",
+        ),
+        "targets": (
+            f"model={model.name} has no likelihood for the {target} labels of "
+            f"dataset={dataset.name}",
             that_do,
-        )
-    if (
-        (holds := dataset.holds()) is not None
-        and model.requires.values is not None
-        and holds not in model.requires.values
-    ):
-        raise IncompatibleError(
-            f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}",
+        ),
+        "values": (
+            f"model={model.name} has no likelihood for the {dataset.holds()} values of "
+            f"dataset={dataset.name}",
             that_do,
-        )
+        ),
+    }
+    if unmet := model.requires.find_unmet(dataset.data_facts()):
+        raise IncompatibleError(*refusals[unmet])
     check_traits(dataset, model, "model")
     if target is not None and (misfit := model.labels_misfit(target)):
         setting, mend = misfit
