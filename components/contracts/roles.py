@@ -85,13 +85,13 @@ class Problem(Protocol[Q]):
     # size of the leading replicate dimension (1: no such dimension, the runner loops)
     def replicates(self) -> int: ...
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         """Number of steps there are, where what is seen comes to an end: observations, episodes.
         None: no end."""
         ...
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Any]]:
         """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
         ...

@@ -34,7 +34,7 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     if dataset and model:
         facts = dataset.facts
         data = DataFacts(
-            *(facts.get(fact) or None for fact in ("kind", "target", "values", "domain"))
+            facts.get("kind") or "", facts.get("target"), facts.get("values"), facts["domain"]
         )
         simulated = as_set(facts.get("simulates"))
         return not model.requires.find_unmet(data) and model.requires.simulated <= simulated

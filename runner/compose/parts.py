@@ -225,7 +225,7 @@ def parse_numbers(role: str, values: Any, where: str) -> Any:
 def expand_component(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
     """Full mapping of a component and of the components inside it.
 
-    A component class that ``shares`` keys passes its own values of these to the components
+    A component class with ``inherited_keys`` passes its own values of these to the components
     inside it that have such a key.
 
     Raises:
