@@ -83,7 +83,7 @@ def ours(problem: Corpus, name: str, steps: int, seed: int, K: int, **keys: Any)
     rng, inference = Streams(seed), component("inference", name, **keys)
     model = component("model", "lda", n_topics=K, alpha=PRIOR, eta=PRIOR).build(problem, rng)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     last: Tensor = inference.posterior(state).topics[-1]
     return last

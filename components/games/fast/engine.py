@@ -49,7 +49,9 @@ class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
     Raises Misfit if the loops cannot play the game or numba is not installed.
     """
 
-    before: ClassVar[dict[str, object]] = ValueDecisionMaker.before | {"engine": "tensors"}
+    legacy_defaults: ClassVar[dict[str, object]] = ValueDecisionMaker.legacy_defaults | {
+        "engine": "tensors"
+    }
 
     engine: Literal["tensors", "compiled"]
 
