@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Component, Inference, Model, Problem
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -73,8 +74,9 @@ class Evasion(Component):
     """
 
     action: ClassVar[str] = "evasion"
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), targets=frozenset({"binary", "classes"})
+    )
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False  # True: members inside it may have no sizes of their own
     # of the inputs that it can attack; None: its members decide
@@ -208,8 +210,7 @@ class Contamination(Component):
     """
 
     action: ClassVar[str] = "contamination"
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    targets: ClassVar[frozenset[str] | None] = None
+    requires = Requirements(kinds=frozenset({"sequence"}))
     # ``noise_law``, where the law of the corrupted noise is known
     offers: ClassVar[frozenset[str]] = frozenset()
     follows_gradient: ClassVar[bool] = False
@@ -271,8 +272,7 @@ class Injection(Component):
     """
 
     action: ClassVar[str] = "injection"
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    targets: ClassVar[frozenset[str] | None] = None
+    requires = Requirements(kinds=frozenset({"sequence"}))
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False
     # gradient of the model in its inputs; a filter's gradient is its own
@@ -375,8 +375,7 @@ class Opponent(Component, Generic[S]):
     """
 
     action: ClassVar[str] = "adversary"
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
-    targets: ClassVar[frozenset[str] | None] = None
+    requires = Requirements(kinds=frozenset({"game"}))
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
     # a third party has no seat and faces nobody: its action is a rate of tax

@@ -7,7 +7,7 @@ here, every default in its YAML), its methods are the science.  Nothing in this 
     problem = dataset.load(rng, setting)
     model   = model.build(problem, rng)
     state   = inference.init(model, problem, rng)
-    for step, batch in problem.batches(inference.sees, rng, start, stop):
+    for step, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
         state, info = inference.step(state, batch, rng)
     posterior = inference.posterior(state)
     problem.score(posterior, rng);  problem.draw(posterior, rng)
@@ -34,10 +34,11 @@ from torch import Tensor
 from typing_extensions import TypeVar
 
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
+from components.contracts.requirements import DataFacts, Requirements, inherit_requirements
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
-from components.old_names import resolve_old_name
+from components.old_names import CLASS_VARS, resolve_old_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,13 +86,13 @@ class Problem(Protocol[Q]):
     # size of the leading replicate dimension (1: no such dimension, the runner loops)
     def replicates(self) -> int: ...
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         """Number of steps there are, where what is seen comes to an end: observations, episodes.
         None: no end."""
         ...
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Any]]:
         """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
         ...
@@ -140,8 +141,10 @@ class Component(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False
     )
+    # requirements on the other components of a run
+    requires: ClassVar[Requirements] = Requirements()
     # keys that the components inside it inherit
-    shares: ClassVar[frozenset[str]] = frozenset()
+    inherited_keys: ClassVar[frozenset[str]] = frozenset()
     # keys of its YAML that belong to the evaluation
     threat_keys: ClassVar[frozenset[str]] = frozenset()
     # keys that name user code, "module:function"
@@ -149,16 +152,21 @@ class Component(BaseModel):
     # keys that name a user's file -> the key that holds its SHA-256
     reads: ClassVar[dict[str, str]] = {}
     # keys added later, and the earlier behaviour: records from then have none
-    before: ClassVar[dict[str, Any]] = {}
-    # traits of a dataset that it cannot take, and why: "has one output"
-    avoids: ClassVar[dict[str, str]] = {}
-    wants: ClassVar[dict[str, str]] = {}  # and traits that it requires
+    legacy_defaults: ClassVar[dict[str, Any]] = {}
     name: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.requires = inherit_requirements(cls)
 
     @classmethod
     def yaml_keys(cls) -> frozenset[str]:
         """All that its YAML holds."""
         return frozenset(cls.model_fields) | cls.threat_keys
+
+
+# old names of ClassVars need no annotation, like the new ones
+Component.__class_vars__.update(name for names in CLASS_VARS.values() for name in names)
 
 
 class Dataset(Component, Generic[P]):
@@ -195,7 +203,7 @@ class Dataset(Component, Generic[P]):
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: by its keys
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates together
-    # words of ``contracts.traits``: traits of its data
+    # words of ``contracts.requirements.TRAITS``: traits of its data
     traits: ClassVar[frozenset[str]] = frozenset()
     # and words that a setting adds: word -> the setting, "key=value"
     traits_where: ClassVar[dict[str, str]] = {}
@@ -229,6 +237,10 @@ class Dataset(Component, Generic[P]):
     def target_kind(self) -> Target | None:
         """Kind of labels of a supervised problem, as this data set is configured."""
         return self.target
+
+    def data_facts(self) -> DataFacts:
+        """Facts of its data that a model may require, as this data set is configured."""
+        return DataFacts(self.poses(), self.target_kind(), self.holds(), self.domain)
 
     def data_traits(self) -> frozenset[str]:
         """Traits of its data, as this data set is configured."""
@@ -310,21 +322,11 @@ class Model(Component, Generic[P, M]):
         tensor([-0.0000, -0.5000])
     """
 
-    kinds: ClassVar[frozenset[str]]
-    targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every kind of target
-    # unlabelled only: kinds of rows it has a likelihood for; None: all
-    values: ClassVar[frozenset[str] | None] = None
-    # supervised only: inputs it can read
-    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})
+    differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
     # names of the capabilities that every built model has, in snake case
     offers: ClassVar[frozenset[str]]
     # and those that some configurations have: capability -> the setting
     offers_where: ClassVar[dict[str, str]] = {}
-    # Requirements, with defaults, on the system that the dataset ``simulates``.
-    assumes: ClassVar[frozenset[str]] = frozenset()
-    # requirements on the attacker, if there is one
-    needs_attacker: ClassVar[frozenset[str]] = frozenset()
-    differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
 
     def capabilities(self) -> frozenset[str]:
         """Capabilities of a model built as configured.
@@ -346,7 +348,7 @@ class Model(Component, Generic[P, M]):
 
     def assumptions(self) -> frozenset[str]:
         """Required entries of the dataset's ``simulates``, as configured."""
-        return self.assumes
+        return self.requires.simulated
 
     def build(self, problem: P, rng: Rng) -> M:
         """Build the model for a problem.
@@ -401,24 +403,14 @@ class Inference(Component, Generic[M, P, B, S]):
         {'rows': 3}
     """
 
-    kinds: ClassVar[frozenset[str]]
-    sees: ClassVar[BatchKind] = "minibatch"  # view of the data for a step
-    enough: ClassVar[int | None] = None  # largest useful number of steps: by default all of them
-    # capabilities that the model must offer, for every configuration
-    needs: ClassVar[frozenset[str]]
-    # and those that one kind of problem requires in addition
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
-    # or these instead, for a model that has them
-    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    max_useful_steps: ClassVar[int | None] = None  # by default all of them
     # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
-    gives: ClassVar[frozenset[str]]
+    provides: ClassVar[frozenset[str]]
     # and those that it keeps only for one kind of problem
-    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
     # kinds of problems where it carries all replicates together, as a leading dimension; for a
     # density they are folded into the chains, [R·C, P]
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})
-    # True: a defence, which calls ``problem.attacker`` inside ``step``
-    attacks: ClassVar[bool] = False
     # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
     mixes: ClassVar[bool] = True
 
@@ -449,16 +441,6 @@ class Inference(Component, Generic[M, P, B, S]):
         """
         return {}
 
-    @classmethod
-    def ways(cls, kind: Kind) -> list[frozenset[str]]:
-        """Alternative sets of capabilities for a problem of a kind, in any configuration.
-
-        A model must offer one of these sets in full.
-        """
-        instead = cls.instead_by_kind.get(kind)
-        first = cls.needs | cls.needs_by_kind.get(kind, frozenset())
-        return [first] if instead is None else [first, cls.needs | instead]
-
     def required_capabilities(
         self, kind: Kind, offered: frozenset[str] = frozenset()
     ) -> frozenset[str]:
@@ -471,9 +453,7 @@ class Inference(Component, Generic[M, P, B, S]):
         Returns:
             Names of the capabilities, in snake case.
         """
-        first, *instead = self.ways(kind)
-        way = next((way for way in instead if way <= offered), first)
-        return way | self.asked_by_keys().keys()
+        return self.requires.capabilities_for(kind, offered) | self.asked_by_keys().keys()
 
     def init(self, model: M, problem: P, rng: Rng) -> S:
         """State before the first step.
@@ -583,7 +563,6 @@ class Gradient(Component, Generic[M, B, S]):
         (-2.0, -2.0)
     """
 
-    needs: ClassVar[frozenset[str]]  # capabilities that it requires of the module
     bound: ClassVar[str] = "elbo"  # the quantity to estimate the gradient of
     unbiased: ClassVar[bool]  # its mean is the gradient of that bound
 

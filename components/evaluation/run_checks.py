@@ -442,7 +442,7 @@ def step_check(
     model: LogJoint = state.model
     response = inference.response(state)
     assert isinstance(inference, Inference)
-    _, batch = next(iter(problem.batches(inference.sees, rng, state.t - 1, state.t)))
+    _, batch = next(iter(problem.batches(inference.requires.batch_kind, rng, state.t - 1, state.t)))
     try:
         value = largest_response(model, state.theta, batch, response)
     except RuntimeError as error:  # autograd cannot differentiate the model's log joint twice

@@ -199,12 +199,12 @@ class Sequence:
         missing = self.missing if bool(self.missing.any()) else None
         return Series(self.observations, self.regressors, missing, self.inputs, dates=self.dates)
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         """T, where observations are seen one by one; a series can be seen for ever."""
-        return self.observations.shape[1] if sees == "observation" else None
+        return self.observations.shape[1] if batch_kind == "observation" else None
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Observation | Series]]:
         """Batches of times start+1 … stop, up to T; or the whole series at every step."""
         y = self.observations
@@ -212,7 +212,7 @@ class Sequence:
         missing = self.missing
         # computed once: at every step it would make an accelerator wait
         some = missing.any(0).tolist()
-        if sees != "observation":
+        if batch_kind != "observation":
             series = self.series
             for step in range(start + 1, stop + 1):
                 yield step, series

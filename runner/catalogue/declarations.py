@@ -15,6 +15,8 @@ from typing import Any
 import components
 import runner
 from components import registry
+from components.contracts.requirements import Requirements
+from components.old_names import CLASS_VARS
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
 # the class of the keys of a threat
@@ -55,9 +57,39 @@ class ClassDeclaration:
 
     places: dict[str, tuple[ast.AnnAssign, Path]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    # fields of ``requires`` that it and its bases give; None: computed
+    requirements: dict[str, Any] = field(default_factory=dict)
+    # old names of its role's ClassVars
+    old_names: dict[str, str] = field(default_factory=dict)
     # its own methods and the methods of bases that are not its role's
     methods: set[str] = field(default_factory=set)
     docstring: str = ""
+
+    @cached_property
+    def requires(self) -> Requirements:
+        """Requirements as far as the text gives them; what is computed has its default."""
+        given = {name: value for name, value in self.requirements.items() if value is not None}
+        return Requirements(**given)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of problems that it poses or is for."""
+        kind = self.facts.get("kind")
+        return frozenset({kind}) if kind else self.requires.kinds
+
+    @property
+    def pairing_words(self) -> dict[str, Any]:
+        """Words that say what it fits, by what they are called where they are shown."""
+        return {
+            "kind": self.facts.get("kind"),
+            "target": self.facts.get("target"),
+            "kinds": self.requires.kinds,
+            "targets": self.requires.targets,
+            "needs": self.requires.capabilities,
+            "offers": self.facts.get("offers"),
+            "gives": self.facts.get("provides"),
+            "action": self.facts.get("action"),
+        }
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -261,7 +293,7 @@ def _fact(node: ast.expr) -> Any:
         and isinstance(node.func, ast.Name)
         and node.func.id == "frozenset"
     ):
-        return ast.literal_eval(node.args[0]) if node.args else set()
+        return frozenset(ast.literal_eval(node.args[0])) if node.args else frozenset()
     try:
         return ast.literal_eval(node)
     except ValueError:
@@ -278,10 +310,14 @@ def _gather(name: str, path: Path, into: ClassDeclaration) -> None:
         if isinstance(base, ast.Name):
             _gather(base.id, path, into)
     into.docstring = ast.get_docstring(node) or into.docstring
+    if path in _CONTRACTS:
+        into.old_names = CLASS_VARS.get(node.name, into.old_names)
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and path not in _CONTRACTS:
             into.methods.add(item.name)
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+        if given := _requirements(item):
+            into.requirements |= given
+        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             _add_attribute(item.target.id, item, path, into)
 
 
@@ -291,9 +327,25 @@ def _add_attribute(name: str, item: ast.AnnAssign, path: Path, into: ClassDeclar
     outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
     if isinstance(outer, ast.Name) and outer.id == "ClassVar":
         if item.value is not None:
-            into.facts[name] = _fact(item.value)
+            _note_class_var(name, item.value, into)
     elif name not in ("name", "model_config") and not name.startswith("_"):
         into.places[name] = item, path
+
+
+def _requirements(node: ast.stmt) -> dict[str, Any]:
+    """Fields that a statement ``requires = Requirements(...)`` gives."""
+    call = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != "Requirements":
+        return {}
+    return {keyword.arg or "": _fact(keyword.value) for keyword in call.keywords}
+
+
+def _note_class_var(name: str, value: ast.expr, into: ClassDeclaration) -> None:
+    new = into.old_names.get(name, name)
+    if new.startswith("requires."):
+        into.requirements[new.removeprefix("requires.")] = _fact(value)
+    else:
+        into.facts[new] = _fact(value)
 
 
 def read_declaration(class_name: str, path: Path) -> ClassDeclaration:

@@ -193,9 +193,9 @@ def _lacks_steps(settings: Settings, parts: Parts) -> bool:
     dataset = parts["dataset"]
     inference = parts["inference"]
     has_end = dataset.poses() == "game" or (
-        dataset.poses() == "sequence" and inference.sees == "observation"
+        dataset.poses() == "sequence" and inference.requires.batch_kind == "observation"
     )
-    return settings.steps is None and inference.enough is None and not has_end
+    return settings.steps is None and inference.max_useful_steps is None and not has_end
 
 
 def _composition(resolved: ResolvedConfig) -> Composition:

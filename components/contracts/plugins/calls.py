@@ -156,7 +156,9 @@ def _is_scalar(value: object) -> bool:
 def _posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
     if inference.variants():  # one posterior of each
         return ""
-    lacks = [word for word in sorted(inference.gives) if not isinstance(returned, POSTERIORS[word])]
+    lacks = [
+        word for word in sorted(inference.provides) if not isinstance(returned, POSTERIORS[word])
+    ]
     return (
         f"returns {_describe_type(returned)} without {', '.join(lacks)}, which gives names"
         if lacks

@@ -59,7 +59,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     """
 
     kind: ClassVar[Kind] = "supervised"
-    before: ClassVar[dict[str, Any]] = {
+    legacy_defaults: ClassVar[dict[str, Any]] = {
         "standardise": True,
         "bounds": None,
         "image_shape": None,

@@ -108,7 +108,9 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
     4.3.5.
     """
 
-    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {"belief": "by_state"}
+    legacy_defaults: ClassVar[dict[str, object]] = CompilableDecisionMaker.legacy_defaults | {
+        "belief": "by_state"
+    }
 
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat

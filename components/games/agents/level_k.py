@@ -65,7 +65,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy]):
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5.
     """
 
-    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {
+    legacy_defaults: ClassVar[dict[str, object]] = CompilableDecisionMaker.legacy_defaults | {
         "forecast": "expected",
         "forecast_at": "next",
         "temperature_opponent": None,

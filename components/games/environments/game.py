@@ -291,11 +291,11 @@ class Game:
         mean = (outcome.r_a + outcome.r_b.sum(1)) / (1 + outcome.r_b.shape[1])
         return mean if outcome.given is None else mean - outcome.given
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         return self.episodes
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Episode]]:
         """Steps start+1 … stop, one episode each."""
         for step in range(start + 1, stop + 1):

@@ -224,7 +224,9 @@ class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
 
     Raises Misfit in other games, against other opponents and on other devices."""
 
-    before: ClassVar[dict[str, object]] = ValueDecisionMaker.before | {"engine": "tensors"}
+    legacy_defaults: ClassVar[dict[str, object]] = ValueDecisionMaker.legacy_defaults | {
+        "engine": "tensors"
+    }
 
     engine: Literal["tensors", "compiled"]
 

@@ -13,7 +13,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
-from components.contracts.problems import BatchKind, Rows
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -210,10 +211,12 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     Phillips (1976).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"beta_posterior"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
     rules: Annotated[list[Rule], Field(min_length=1)]
     n_max: Annotated[int, Field(ge=1, le=2000)]
     alpha: Annotated[float, Field(gt=0, lt=1)]

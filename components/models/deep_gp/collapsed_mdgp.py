@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.kernels import Shape
@@ -45,8 +46,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     integrated out as in Titsias (2009).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(kinds=frozenset({"supervised"}), targets=frozenset({"real"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "noise_parameters", "ard_weights"}
     )

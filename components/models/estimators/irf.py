@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -265,7 +266,7 @@ class IRF(Model[Supervised, Forests]):
     Zadrozny and Elkan (2002), section 3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
     differentiable: ClassVar[bool] = False
 

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
@@ -40,9 +41,11 @@ class CNN(Model[Supervised, FeedForward]):
     Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015),
     section 2 (stride)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    wants: ClassVar[dict[str, str]] = {"images": "reads images"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        required_traits={"images": "reads images"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "network",

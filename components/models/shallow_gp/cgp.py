@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from components.contracts.problems import Target
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.shallow_gp.build import (
@@ -35,8 +36,9 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
     Source: Bonilla, Chai and Williams (2007), eqs. (1) to (3); Goovaerts (1997).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "noise_parameters", "hyperparameters"}
     )

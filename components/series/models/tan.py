@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from components.contracts.capabilities import TerrainAided
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -127,7 +128,7 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
 
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"terrain_aided"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "state_space",
@@ -139,7 +140,6 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
             "additive_gaussian",
         }
     )
-    assumes: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
 
     compiled: bool
 

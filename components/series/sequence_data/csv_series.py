@@ -54,7 +54,7 @@ class CsvSeries(OwnFile[Sequence]):
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     vectorised: ClassVar[bool] = True
 
-    before: ClassVar[dict[str, Any]] = {
+    legacy_defaults: ClassVar[dict[str, Any]] = {
         "date": None,
         "date_format": None,
         "gaps": "error",

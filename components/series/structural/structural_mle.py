@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -119,10 +119,12 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
     Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "series"
-    needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
-    gives: ClassVar[frozenset[str]] = frozenset(
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="series",
+        capabilities=frozenset({"structural_series"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset(
         {
             "holds_draws",
             "forecasts",

@@ -14,6 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.posteriors import BoundsLikelihood, Predicts
 from components.contracts.problems import Kind, RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
@@ -93,11 +94,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eqs. (4.8), (5.14) and (C.3).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset()
-    gives: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
+    requires = Requirements(kinds=frozenset({"supervised", "unlabelled"}), capabilities=frozenset())
+    provides: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
     # keys that components inside inherit from here
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
 
     train: Inference
     gradients: Annotated[list[Gradient], Field(min_length=1)]
@@ -133,7 +133,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         capabilities = (
             frozenset()
             if self.train.variational_capabilities()
-            else frozenset().union(*(g.needs for g in self.gradients))
+            else frozenset().union(*(g.requires.capabilities for g in self.gradients))
         )
         return (
             super().required_capabilities(kind, offered)
