@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from components.maths.structural.dynamics_natural_parameters import is_stationary
 from torch import Tensor
 
 from components import registry
 from components.contracts.sequences import FutureCovariates
 from components.contracts.structural import Dynamics, Structure
+from components.series.fast.own_dynamics import is_stationary
 from components.series.fast.sweep import SweepRandomNumbers
 from components.series.fast.truncated_gamma import variance_from_gamma
 from components.series.forecasting import Forecasting

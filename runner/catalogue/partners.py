@@ -41,10 +41,17 @@ def _fits(parts: dict[str, ClassDeclaration]) -> bool:
     first, second = parts.values()
     shared = first.kinds & second.kinds
     if model and inference:
-        offered = frozenset(as_set(model.facts.get("offers")))
-        offered |= set(model.facts.get("offers_where") or ())
-        return any(inference.requires.capabilities_for(k, offered) <= offered for k in shared)
+        return _offers_enough(model, inference, shared)
     return bool(shared)
+
+
+def _offers_enough(
+    model: ClassDeclaration, inference: ClassDeclaration, kinds: frozenset[str]
+) -> bool:
+    """True if some setting of a model has what a method asks for a problem of one of the kinds."""
+    offered = frozenset(as_set(model.facts.get("offers")))
+    offered |= set(model.facts.get("offers_where") or ())
+    return any(inference.requires.capabilities_for(k, offered) <= offered for k in kinds)
 
 
 # Roles of the components shown with a component of one role: the others fit it through these.

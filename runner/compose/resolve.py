@@ -254,6 +254,7 @@ def _to_container(cfg: DictConfig) -> dict[str, Any]:
     except OmegaConfBaseException as error:
         parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
         raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
+    assert isinstance(config, dict)
     return config
 
 

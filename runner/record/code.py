@@ -94,7 +94,8 @@ def _commit(code: dict[str, Any]) -> str:
 
 def describe_commit(git: dict[str, Any]) -> str:
     """Commit of a run, and whether it had uncommitted changes."""
-    return git.get("sha", "")[:10] + (" with uncommitted changes" if has_changes(git) else "")
+    sha: str = git.get("sha", "")
+    return sha[:10] + (" with uncommitted changes" if has_changes(git) else "")
 
 
 def difference(before: dict[str, Any], now: dict[str, Any]) -> str | None:

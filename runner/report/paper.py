@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_bytes, write_text
 from runner.report.figures.picture import Picture
-from runner.report.results import Cell, Row, TableLayout
+from runner.report.results import Cell, TableLayout
+from runner.study.definition import Row
 from runner.study.snapshot import Snapshot
 from runner.terminal.plain import plain
 

@@ -40,7 +40,14 @@ class CompiledOpponent(NamedTuple):
 def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> CompiledOpponent:
     """An opponent that remembers ``memory``; ``mind`` is a learner's."""
     adversary = CompiledOpponent(
-        LEARNER, np.zeros((1, 1)), np.zeros(1, np.int64), 0.0, False, 0.0, 0.0, mind
+        kind=LEARNER,
+        p=np.zeros((1, 1)),
+        means=np.zeros(1, np.int64),
+        beta=0.0,
+        takes_first=False,
+        forgives=0.0,
+        errs=0.0,
+        mind=mind,
     )
     if not isinstance(memory, Tensor):
         return adversary

@@ -13,17 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from components.maths.compiled.loops import Array, compile_loop
-from components.maths.structural import dynamics_natural_parameters
-from components.maths.structural.dynamics_natural_parameters import (
-    OwnRow,
-    RowWork,
-    draw_several,
-    row_work,
-    weigh_row,
-)
 from components.series.fast import (
     heavy_tails,
     interweaving,
+    own_dynamics,
     simulation_smoother,
     spike_slab,
     stocks,
@@ -39,6 +32,13 @@ from components.series.fast.interweaving import (
     interweave,
 )
 from components.series.fast.memory import clear, clear_rows, copy, copy_rows
+from components.series.fast.own_dynamics import (
+    OwnRow,
+    RowWork,
+    draw_several,
+    row_work,
+    weigh_row,
+)
 from components.series.fast.simulation_smoother import (
     StateRandomNumbers,
     StateWork,
@@ -408,7 +408,7 @@ compilable = (
     *whitening.compilable,
     *interweaving.compilable,
     *stocks.compilable,
-    *dynamics_natural_parameters.compilable,
+    *own_dynamics.compilable,
     *heavy_tails.compilable,
     set_motion,
     grow_stocks,

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from components.maths.structural.dynamics_natural_parameters import (
+from scipy import special, stats
+
+from components.maths.compiled.loops import compile_loop
+from components.series.fast import heavy_tails
+from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
+from components.series.fast.own_dynamics import (
     OwnRow,
     draw_several,
     is_stationary,
     row_work,
     weigh_row,
 )
-from scipy import special, stats
-
-from components.maths.compiled.loops import compile_loop
-from components.series.fast import heavy_tails
-from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
 from components.series.fast.stocks import (
     FadingRegression,
     NormalPart,
