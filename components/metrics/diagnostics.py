@@ -98,22 +98,6 @@ def mcse_mean(draws: Tensor) -> Tensor:
     return _each("mcse", draws, method="mean")
 
 
-def mcse_sd(draws: Tensor) -> Tensor:
-    """Monte-Carlo standard error of each coordinate's standard deviation; [C, N, P] -> [P].
-
-    √(Var[(θ−θ̄)²] / ESS) / (2 sd), the delta method with the ESS of (θ−θ̄)².  ArviZ 0.8 takes the
-    ESS of θ itself, which is another one: too small for chains that move slowly, and far too large
-    for antithetic ones.
-
-    Source: Vehtari et al. (2021)."""
-    # [C, N, P]
-    square = (draws.detach().double().cpu() - draws.detach().double().cpu().mean((0, 1))).square()
-    variance = square.mean((0, 1))
-    return (square.var((0, 1), correction=0) / _each("ess", draws, method="sd")).sqrt() / (
-        2 * variance.sqrt()
-    )
-
-
 def e_bfmi(energy: Tensor) -> Tensor:
     """Estimated Bayesian fraction of missing information of each chain, Σ(E_n − E_{n−1})² / Σ(E_n −
     Ē)²; [C, N] -> [C].

@@ -111,14 +111,3 @@ def inverse_dynamics(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
         m = to_parent(m, *turn)
         lever = p[i]
     return tau
-
-
-def mass_matrix(arm: Arm, q: Array) -> Array:
-    """M(q) [N, J, J], kg m²: column j is the torque of a unit acceleration of joint j, at rest and
-    weightless."""
-    n, joints = q.shape
-    weightless = Arm(**{**vars(arm), "gravity": np.zeros(3)})
-    rest = np.zeros((n * joints, joints))
-    unit = np.tile(np.eye(joints), (n, 1))  # row r: unit acceleration of joint r mod J
-    torque = inverse_dynamics(weightless, np.repeat(q, joints, axis=0), rest, unit)
-    return torque.reshape(n, joints, joints).transpose(0, 2, 1)

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from components.contracts.roles import Setting
 from components.datasets import files
 from components.datasets.arm import newton_euler, simulation
-from components.datasets.arm.newton_euler import Arm, inverse_dynamics, mass_matrix
+from components.datasets.arm.newton_euler import Arm, inverse_dynamics
 from components.datasets.arm.sarcos_sim import SarcosSim
 from components.datasets.arm.simulation import read_world, simulate, simulated_rows
 from components.datasets.arm.trajectories import random_motions
@@ -177,6 +177,17 @@ def test_equals_the_closed_form_of_two_links_in_a_plane():
     np.testing.assert_allclose(
         inverse_dynamics(arm, q, qd, qdd), np.stack([tau1, tau2], 1), rtol=1e-11, atol=1e-11
     )
+
+
+def mass_matrix(arm, q):
+    """M(q) [N, J, J], kg m²: column j is the torque of a unit acceleration of joint j, at rest and
+    weightless."""
+    n, joints = q.shape
+    weightless = Arm(**{**vars(arm), "gravity": np.zeros(3)})
+    rest = np.zeros((n * joints, joints))
+    unit = np.tile(np.eye(joints), (n, 1))  # row r: unit acceleration of joint r mod J
+    torque = inverse_dynamics(weightless, np.repeat(q, joints, axis=0), rest, unit)
+    return torque.reshape(n, joints, joints).transpose(0, 2, 1)
 
 
 def test_mass_matrix_is_symmetric_positive_definite_and_that_of_the_kinetic_energy():
