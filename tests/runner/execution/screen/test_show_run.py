@@ -119,7 +119,7 @@ def test_of_several_posteriors_the_line_of_an_evaluation_has_the_first_score_of_
 def test_on_a_terminal_the_bar_counts_the_parts_of_the_evaluation(monkeypatch):
     from rich.console import Console
 
-    monkeypatch.setattr(console, "out", Console(force_terminal=True, file=io.StringIO()))
+    monkeypatch.setattr(printer, "out", Console(force_terminal=True, file=io.StringIO()))
     live = Live(10, 2)
     live.update(10, 0, {"loss": 1.0})
     live.evaluating("pgd, ε = 0.1", 1, 4)
