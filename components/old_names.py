@@ -1,8 +1,8 @@
 """Names of the Python API before 0.1.0, for plug-ins: they work until 0.2.0, with a warning.
 
 Old modules are imported as the new ones, old functions and classes are looked up in
-``old_names.yaml``, and methods that a class of a user defines under an old name are found under
-the new one.
+``old_names.yaml``, and methods and ClassVars that a class of a user defines under an old name are
+found under the new one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +27,43 @@ METHODS = {
     "needed": "required_capabilities",
     "offered": "capabilities",
     "seated": "assign_seats",
+}
+
+_COMPONENT_VARS = {
+    "avoids": "requires.refused_traits",
+    "before": "legacy_defaults",
+    "shares": "inherited_keys",
+    "wants": "requires.required_traits",
+}
+_ATTACKER_VARS = _COMPONENT_VARS | {"kinds": "requires.kinds", "targets": "requires.targets"}
+# old ClassVars of the roles
+CLASS_VARS: dict[str, dict[str, str]] = {
+    "Dataset": _COMPONENT_VARS,
+    "Model": {
+        **_ATTACKER_VARS,
+        "assumes": "requires.simulated",
+        "domains": "requires.domains",
+        "needs_attacker": "requires.attacker_capabilities",
+        "values": "requires.values",
+    },
+    "Inference": {
+        **_COMPONENT_VARS,
+        "attacks": "requires.attacker",
+        "enough": "max_useful_steps",
+        "gives": "provides",
+        "gives_by_kind": "provides_by_kind",
+        "instead_by_kind": "requires.alternatives_by_kind",
+        "kinds": "requires.kinds",
+        "needs": "requires.capabilities",
+        "needs_by_kind": "requires.capabilities_by_kind",
+        "sees": "requires.batch_kind",
+    },
+    "Gradient": {**_COMPONENT_VARS, "needs": "requires.capabilities"},
+    "Block": _COMPONENT_VARS,
+    "Evasion": _ATTACKER_VARS,
+    "Contamination": _ATTACKER_VARS,
+    "Injection": _ATTACKER_VARS,
+    "Opponent": _ATTACKER_VARS,
 }
 
 
@@ -100,6 +138,45 @@ def adopt_old_methods(cls: type) -> None:
         if callable(method := vars(cls).get(old)) and new not in vars(cls) and hasattr(cls, new):
             _warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}", stacklevel=3)
             setattr(cls, new, method)
+
+
+class OldClassVar:
+    """A ClassVar of a role under its old name."""
+
+    def __init__(self, old: str, new: str):
+        self.old = old
+        self.new = new
+
+    def __get__(self, instance: object, owner: type) -> object:
+        name = owner.__name__
+        _warn(f"{name}.{self.old}", f"{name}.{self.new}", stacklevel=3)
+        return attrgetter(self.new)(owner)
+
+
+def adopt_old_class_vars(cls: type) -> dict[str, object]:
+    """Requirements that a class declares under old names; its other old ClassVars are renamed.
+
+    A role's base class gets the old names, so that they can be read.
+    """
+    role = next(
+        base
+        for base in cls.__mro__
+        if base.__name__ in CLASS_VARS and base.__module__.startswith("components.contracts.")
+    )
+    requires = {}
+    annotations = vars(cls).get("__annotations__", {})
+    for old, new in CLASS_VARS[role.__name__].items():
+        if cls is role:
+            setattr(cls, old, OldClassVar(old, new))
+        elif old in vars(cls) and "ClassVar" in str(annotations.get(old, "ClassVar")):
+            _warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}", stacklevel=7)
+            value = vars(cls)[old]
+            delattr(cls, old)  # so that reading it warns
+            if new.startswith("requires."):
+                requires[new.removeprefix("requires.")] = value
+            else:
+                setattr(cls, new, value)
+    return requires
 
 
 def _warn(old: str, new: str, stacklevel: int) -> None:

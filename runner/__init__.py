@@ -4,16 +4,40 @@
 
 is what it is for those who write Python (``docs/python.md``); ``__init__.pyi`` has the types."""
 
+import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from components.old_names import install
+ROOT = Path(__file__).resolve().parent.parent
 
 # The YAML folder is found by path: a user's own folder named conf on PYTHONPATH would shadow the
 # package of that name.
-CONF = Path(__file__).resolve().parent.parent / "conf"
+CONF = ROOT / "conf"
 
-install()
+
+def _bind_components() -> None:
+    """Import the package ``components`` next to this one, whatever lies earlier on the path.
+
+    Raises:
+        ImportError: another package of that name was imported before.
+    """
+    file = ROOT / "components" / "__init__.py"
+    loaded = sys.modules.get("components")
+    if loaded is None:
+        spec = spec_from_file_location("components", file)
+        assert spec is not None
+        assert spec.loader is not None
+        loaded = sys.modules["components"] = module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+    elif Path(loaded.__file__ or "").resolve() != file:
+        raise ImportError(
+            f"runner: another package components is imported, {loaded.__file__ or loaded.__path__};"
+            " import runner before it, or rename it"
+        )
+
+
+_bind_components()
 # Module of each name: the command line starts without them, and ``import runner`` costs nothing.
 _MODULE_BY_NAME = {
     "run": "running",

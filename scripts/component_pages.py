@@ -16,7 +16,6 @@ from runner.catalogue.list_and_show import describe, explain_keys, options, read
 from runner.catalogue.partners import as_set, partners
 from scripts.results_figures import Shown, components, of_component, of_experiment
 
-FACTS = ("kind", "target", "kinds", "targets", "needs", "offers", "gives", "action")
 WHAT = {
     "dataset": "What is loaded: data, how to score a posterior on them, how to draw it.",
     "model": "What is built on a problem: a likelihood, a prior, a network, a value table.",
@@ -88,7 +87,9 @@ def component_page(role: str, entry: registry.Entry, page: Path, site: Path) -> 
     """Sentence, source, what it fits, the docstring with its update rule, every key, and a figure
     where there is one."""
     _, description = describe(role, entry.name)
-    facts = {fact: ", ".join(sorted(as_set(description.facts.get(fact)))) for fact in FACTS}
+    facts = {
+        word: ", ".join(sorted(as_set(value))) for word, value in description.pairing_words.items()
+    }
     key = (
         role
         if role in registry.CHOSEN

@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from components import registry
@@ -26,9 +27,9 @@ that has a protocol's members is enough, no base class is needed beyond that of 
     problem   = dataset.load(rng, setting)
     model     = model.build(problem, rng)                       # offers capabilities
     state     = inference.init(model, problem, rng)             # a dataclass: what the next step needs
-    for step, batch in problem.batches(inference.sees, rng, start, stop):
+    for step, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
         state, info = inference.step(state, batch, rng)
-    posterior = inference.posterior(state)                      # keeps the protocols named in `gives`
+    posterior = inference.posterior(state)                      # keeps the protocols named in `provides`
 
 A pair that does not fit *as configured* is refused before any data are read, with the names that would work.
 """
@@ -40,13 +41,11 @@ def classes(path: Path) -> Iterator[tuple[ast.ClassDef, str]]:
     lines = text.splitlines()
     for node in ast.parse(text).body:
         if isinstance(node, ast.ClassDef):
-            body = node.body[1:] if ast.get_docstring(node) else node.body
-            first = (
-                min((body[0].lineno, *(d.lineno for d in decorators(body[0]))))
-                if body
-                else node.end_lineno
-            )
-            yield node, "\n".join(lines[(first or 1) - 1 : node.end_lineno])
+            first = node.body[0]
+            start = min([first.lineno, *(d.lineno for d in decorators(first))]) - 1
+            if ast.get_docstring(node):
+                start = first.end_lineno or 0
+            yield node, "\n".join(lines[start : node.end_lineno])
 
 
 def decorators(node: ast.stmt) -> list[ast.expr]:
@@ -79,23 +78,14 @@ def table(path: Path, name: str) -> dict[str, str]:
 
 
 def users(fact: str, role: str, word: str) -> list[str]:
-    """Components of a role whose class fact holds a word."""
-    return [
-        name for name in registry.names(role) if word in vars_of(role, name).get(fact, frozenset())
-    ]
+    """Components of a role that have a word in a fact of their class."""
+    return [name for name in registry.names(role) if word in _words(role, name, fact)]
 
 
-def vars_of(role: str, name: str) -> dict[str, frozenset[str]]:
-    """The facts of a component's class that are sets of words."""
-    cls = registry.get(role, name)
-    facts: dict[str, frozenset[str]] = {}
-    for base in reversed(cls.__mro__):
-        facts |= {k: v for k, v in vars(base).items() if isinstance(v, frozenset)}
-        for fact in ("needs_by_kind", "instead_by_kind"):
-            by_kind = vars(base).get(fact) or {}
-            if by_kind:
-                facts[fact] = frozenset().union(*by_kind.values())
-    return facts
+def _words(role: str, name: str, fact: str) -> frozenset[str]:
+    """The words of a fact of a component's class, for all kinds of problems."""
+    words = attrgetter(fact)(registry.get(role, name))
+    return frozenset().union(*words.values()) if isinstance(words, dict) else words
 
 
 def protocol(
@@ -103,7 +93,9 @@ def protocol(
 ) -> str:
     """One protocol: its name, its sentence, its members and who has to do with it."""
     title = f"### `{word}`: {node.name}" if word else f"### {node.name}"
-    parts = [title, ast.get_docstring(node) or "", f"```python\n{dedented(source)}\n```"]
+    # an empty line makes Markdown show an example as code
+    text = (ast.get_docstring(node) or "").replace("Example:\n    >>>", "Example:\n\n    >>>")
+    parts = [title, text, f"```python\n{dedented(source)}\n```"]
     sentences = [f"{verb}: {', '.join(names)}." for verb, names in said if names]
     return "\n\n".join(part for part in [*parts, " ".join(sentences)] if part)
 
@@ -114,7 +106,7 @@ def page() -> str:
         HEAD,
         "## Roles\n\nBase classes of components; keys are pydantic fields, defaults live in the YAML alone.",
     ]
-    for name in ("roles", "attackers"):
+    for name in ("requirements", "roles", "attackers"):
         out += [
             protocol(n, s, None, [])
             for n, s in classes(CONTRACTS / f"{name}.py")
@@ -125,14 +117,16 @@ def page() -> str:
     for name in ("problems", "sequences", "games"):
         for node, source in classes(CONTRACTS / f"{name}.py"):
             word = words.get(node.name)  # of what a dataset simulates and a model assumes
-            assuming = users("assumes", "model", word) if word else []
+            assuming = users("requires.simulated", "model", word) if word else []
             simulated = users("simulates", "dataset", word) if word else []
             out.append(
                 protocol(
                     node, source, word, [("Simulated by", simulated), ("Assumed by", assuming)]
                 )
             )
-    out.append("## Capabilities of models\n\nNames in `Model.offers` and in `Inference.needs`.")
+    out.append(
+        "## Capabilities of models\n\nNames in `Model.offers` and in `Inference.requires.capabilities`."
+    )
     for path in sorted((CONTRACTS / "capabilities").glob("*.py")):
         for node, source in classes(path):
             word = words.get(node.name)
@@ -140,8 +134,8 @@ def page() -> str:
                 sorted(
                     {
                         n
-                        for fact in ("needs", "needs_by_kind", "instead_by_kind")
-                        for n in users(fact, "inference", word)
+                        for fact in ("capabilities", "capabilities_by_kind", "alternatives_by_kind")
+                        for n in users(f"requires.{fact}", "inference", word)
                     }
                 )
                 if word
@@ -155,11 +149,11 @@ def page() -> str:
             if word:
                 relations += [
                     ("Simulated by", users("simulates", "dataset", word)),
-                    ("Assumed by", users("assumes", "model", word)),
+                    ("Assumed by", users("requires.simulated", "model", word)),
                 ]
             out.append(protocol(node, source, word, relations))
     out.append(
-        "## Posteriors\n\nNames in `Inference.gives`; metrics, attacks, figures and files read nothing else."
+        "## Posteriors\n\nNames in `Inference.provides`; metrics, attacks, figures and files read nothing else."
     )
     posterior_names = table(CONTRACTS / "posteriors" / "__init__.py", "POSTERIORS")
     for name in ("labels", "rows", "series", "play"):
@@ -170,7 +164,7 @@ def page() -> str:
                     node,
                     source,
                     word,
-                    [("Given by", users("gives", "inference", word) if word else [])],
+                    [("Given by", users("provides", "inference", word) if word else [])],
                 )
             )
     out.append("## Under attack\n\nWhat an evasion attacker may ask of its victim.")

@@ -83,7 +83,7 @@ def fitted(name: str, steps: int, **keys: Any) -> Fit:
         inference = component("inference", name, **keys)
         network = component("model", "mlp", widths=[], noise=1.0, prior_std=1.0).build(problem, rng)
         state = inference.init(network, problem, rng)
-        for _, batch in problem.batches(inference.sees, rng, 0, steps):
+        for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
             state, _ = inference.step(state, batch, rng)
         if name == "aadm":
             with torch.no_grad():

@@ -14,22 +14,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from components.maths.structural.dynamics_natural_parameters import is_stationary
 from torch import Tensor
 
 from components import registry
 from components.contracts.sequences import FutureCovariates
-from components.contracts.structural import Structure
-from components.series.conditionals.truncated_gamma import deviations
+from components.contracts.structural import Dynamics, Structure
+from components.series.fast.sweep import SweepRandomNumbers
+from components.series.fast.truncated_gamma import variance_from_gamma
 from components.series.forecasting import Forecasting
 from components.series.sequence import Sequence
-from components.series.structural.dynamics import is_allowed
-from components.series.structural.place import Place, SweepRandomNumbers
 from components.series.structural.structural_gibbs import pack_theta
 from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
@@ -60,42 +60,22 @@ class Row:
 
 
 def one_too_many(sweep: Sweep) -> None:
-    """The prior's degrees of freedom of one scale are one more, in both of its draws."""
-    sweep.shape[1] += 0.5
-    first, second, *rest = sweep.structure.scales
-    more = replace(
-        second, df=second.df + 1, guess=second.guess * (second.df / (second.df + 1)) ** 0.5
-    )
-    sweep.interweaving = replace(sweep.interweaving, scales=(first, more, *rest))
+    """The prior of one scale has one degree of freedom too many, in both of its draws."""
+    scales = sweep.model.scales
+    scales.shape[1] += 0.5
+    scales.df[1] += 1
 
 
-def forwards(sweep: Sweep) -> None:
-    """Each state is drawn given the one before and its own observation, not those that follow."""
+def silent(sweep: Sweep) -> None:
+    """Observations that are drawn with the states have no noise."""
+    numbers = sweep.numbers
 
-    def states(
-        place: Place, X: Tensor, drawn: SweepRandomNumbers, quick: bool
-    ) -> tuple[Tensor, Tensor]:
-        design, G = sweep.design, sweep.structure.transition(place.phi)
-        W = torch.zeros_like(place.sigma[:, :1]).expand(-1, sweep.d).clone()
-        W[:, list(sweep.layout.noisy)] = place.sigma[:, sweep.owner].square()
-        y = design.y - (X * place.beta.unsqueeze(1)).sum(2)
-        now, out, h = sweep.structure.mean.expand(len(W), -1), [], place.sigma[:, 0].square()
-        # as wide: every state is noisy here
-        normal = torch.cat([drawn.first[0].unsqueeze(1), drawn.states[0]], 1)
-        for t in range(sweep.n):
-            V = sweep.structure.sd.square().expand_as(W) if t == 0 else W
-            now = now if t == 0 else (G @ now.unsqueeze(2)).squeeze(2)
-            F = design.F[t]
-            if bool(design.seen[t]):
-                S = (V * F * F).sum(1) + h
-                now = now + V * F * ((y[:, t] - now @ F) / S).unsqueeze(1)
-                V = V - (V * F).square() / S.unsqueeze(1)  # of one state
-            now = now + V.sqrt() * normal[:, t]
-            out.append(now)
-        alpha = torch.stack(out, 1)
-        return alpha, alpha[:, 1:] - (G.unsqueeze(1) @ alpha[:, :-1].unsqueeze(3)).squeeze(3)
+    def without_errors(*args: Any) -> SweepRandomNumbers:
+        drawn = numbers(*args)
+        drawn.states.errors[:] = 0.0
+        return drawn
 
-    vars(sweep).update(_states=states, plain=False, single=False)
+    vars(sweep).update(numbers=without_errors)
 
 
 ROWS: dict[str, Row] = {
@@ -112,8 +92,15 @@ ROWS: dict[str, Row] = {
     "level, errors of Student's t": Row([LEVEL, REGRESSION], {"errors": "student_t"}, missing=(4,)),
     "coefficients that wander": Row([LEVEL, block("dynamic_regression", **WANDERS)]),
     "broken: one degree of freedom too many": Row([LEVEL, REGRESSION], broken=one_too_many),
-    "broken: states drawn forwards": Row([LEVEL, REGRESSION], broken=forwards),
+    "broken: observations drawn without noise": Row([LEVEL, REGRESSION], broken=silent),
 }
+
+
+def is_allowed(moves: Dynamics, phi: np.ndarray) -> bool:
+    """True if φ [k] lies where the prior has it."""
+    if moves.within is None:
+        return is_stationary(phi.copy(), np.empty(len(phi)))
+    return bool(((phi > moves.within[0]) & (phi < moves.within[1])).all())
 
 
 def drawn_prior(structure: Structure, g: torch.Generator) -> Tensor:
@@ -126,11 +113,9 @@ def drawn_prior(structure: Structure, g: torch.Generator) -> Tensor:
     for scale in structure.scales:
         shape = scale.df / 2
         gamma = torch._standard_gamma(torch.full((1,), shape, dtype=F64), generator=g)
-        sigma.append(
-            deviations(
-                gamma, shape, torch.full((1,), shape * scale.guess**2, dtype=F64), scale.upper
-            )
-        )
+        with np.errstate(over="ignore"):  # of a hash
+            variance = variance_from_gamma(float(gamma), shape, shape * scale.guess**2, scale.upper)
+        sigma.append(torch.tensor([variance], dtype=F64).sqrt())
     phi = []
     for moves in structure.transitions:
         while True:
@@ -139,7 +124,7 @@ def drawn_prior(structure: Structure, g: torch.Generator) -> Tensor:
                 tried = low + (high - low) * torch.rand(1, moves.count, generator=g, dtype=F64)
             else:
                 tried = moves.mean + moves.sd * one(moves.count)
-            if bool(is_allowed(moves, tried).all()):
+            if is_allowed(moves, tried[0].numpy()):
                 break
         phi.append(tried)
     beta = torch.zeros(1, len(structure.inclusion), dtype=F64)

@@ -106,7 +106,9 @@ class OneBatch:
     kind: str = "supervised"
     replicates: int = 1
 
-    def batches(self, sees: str, rng: Any, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+    def batches(
+        self, batch_kind: str, rng: Any, start: int, stop: int
+    ) -> Iterator[tuple[int, Any]]:
         for step in range(start + 1, stop + 1):
             yield step, self.batch
 

@@ -57,7 +57,7 @@ def trained(inference, model, problem, steps, seed=0):
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
     info = {}
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
     return state, info, rng
 

@@ -72,7 +72,7 @@ def train(
     """State and streams after so many steps."""
     rng = Streams(seed)
     state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return state, rng
 
@@ -91,7 +91,7 @@ def resumed(
     assert found is not None
     state, streams = checkpoint.restore(found[0], found[1], fresh)
     rng.restore(streams)
-    for _, batch in problem.batches(inference.sees, rng, stop, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, stop, steps):
         state, _ = inference.step(state, batch, rng)
     return state, rng
 

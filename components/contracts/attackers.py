@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Component, Inference, Model, Problem
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
@@ -46,11 +47,36 @@ class Evasion(Component):
     next to the attacker's own keys sets them, and ``perturb`` receives one.  The methods
     below answer all other questions of an evaluation or a defence; an attack composed of
     others forwards these to its members.
+
+    Example:
+        One step along the sign of the gradient, x' = clip(x − ε sign ∇_x log p(y|x)), on a
+        logistic regression with slope 1 and inputs in [0, 1]:
+
+        >>> from types import SimpleNamespace
+        >>> import torch
+        >>> from components.contracts.attackers import Evasion
+        >>> from runner.execution.rng import Streams
+        >>> class OneStep(Evasion):
+        ...     def perturb(self, victim, x, y, rng, eps):
+        ...         gradient = victim.input_gradient(x, y, rng.attack)
+        ...         return victim.clip(x - eps * gradient.sign())
+        >>> logistic = SimpleNamespace(
+        ...     input_gradient=lambda x, y, generator: y - x.sigmoid(),
+        ...     clip=lambda x: x.clamp(0, 1),
+        ... )
+        >>> attacker = OneStep(name="one_step")
+        >>> x, y = torch.tensor([[0.5], [0.9]]), torch.tensor([[1], [0]])
+        >>> attacker.perturb(logistic, x, y, Streams(0), eps=0.2)
+        tensor([[0.3000],
+                [1.0000]])
+        >>> attacker.measure()
+        'linf'
     """
 
     action: ClassVar[str] = "evasion"
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), targets=frozenset({"binary", "classes"})
+    )
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False  # True: members inside it may have no sizes of their own
     # of the inputs that it can attack; None: its members decide
@@ -63,7 +89,11 @@ class Evasion(Component):
         return "linf" if self.inputs() == "continuous" else "flip"
 
     def inputs(self) -> Domain:
-        """The inputs that it can attack."""
+        """The inputs that it can attack.
+
+        Raises:
+            TypeError: neither the class nor its members declare them.
+        """
         if self.domain is None:
             raise TypeError(f"{type(self).__name__} does not say which inputs it attacks")
         return self.domain
@@ -85,16 +115,23 @@ class Evasion(Component):
         return "defended"
 
     def aims(self) -> frozenset[int | str | None]:
-        """The classes that it wants to be predicted, by their labels; None: any but the true
-        one."""
+        """The classes that it wants to be predicted.
+
+        Returns:
+            Labels of the classes; None among them: any class but the true one.
+        """
         return frozenset({None})
 
     def check_target(self, problem: Problem, key: str) -> None:
-        """Checks that the classes it aims at are classes of the problem; ``key`` is where it is
-        configured.
+        """Check that the classes it aims at are classes of the problem.
+
+        Args:
+            problem: the problem under attack.
+            key: key that configures the attacker, for the message.
 
         Raises:
-            Misfit: one of them is not."""
+            ConfigMismatchError: one of them is not a class of the problem.
+        """
 
     def iterates(self) -> bool:
         """True if the attack takes several steps away from the true class.
@@ -106,7 +143,14 @@ class Evasion(Component):
     def with_problem(self, problem: Problem, rng: Rng) -> Evasion:
         """This attacker after it has learnt what it needs from the problem.
 
-        Examples are a surrogate and the number of a class; most attackers need nothing.
+        Such facts are a surrogate and the number of a class; most attackers need nothing.
+
+        Args:
+            problem: the problem under attack.
+            rng: random streams of the replicate.
+
+        Returns:
+            An attacker that is ready for ``perturb``.
         """
         return self
 
@@ -118,8 +162,18 @@ class Evasion(Component):
         return self
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        """x' [B, D] of size at most ε around x [B, D], for labels y [B, T], negative where
-        missing."""
+        """Perturb inputs within a ball of size ε.
+
+        Args:
+            victim: the posterior under attack; it answers predictions and gradients.
+            x: inputs [B, D], in the units of the problem.
+            y: class numbers [B, T], negative where a label is missing.
+            rng: random streams; draws are from the stream ``attack`` only.
+            eps: ε ≥ 0, in the measure ``measure()``.
+
+        Returns:
+            Perturbed inputs x' [B, D] with size of x' − x at most ε.
+        """
         raise TypeError(f"{type(self).__name__} has no perturb")
 
 
@@ -135,21 +189,46 @@ class TrainsSurrogate(Protocol):
 
 
 class Contamination(Component):
-    """An attacker who corrupts the observations of a sequence, once, before any inference."""
+    """An attacker that corrupts the observations of a sequence, once, before any inference.
+
+    Example:
+        >>> import torch
+        >>> from components.contracts.attackers import Contamination
+        >>> from components.contracts.sequences import Clean
+        >>> from runner.execution.rng import Streams
+        >>> class Outliers(Contamination):
+        ...     probability: float
+        ...     size: float
+        ...
+        ...     def corrupt(self, clean, rng):
+        ...         u = torch.rand(clean.y.shape[:2], generator=rng.attack).unsqueeze(-1)
+        ...         return torch.where(u < self.probability, clean.y + self.size, clean.y)
+        >>> attacker = Outliers(name="outliers", probability=0.5, size=10.0)
+        >>> y = attacker.corrupt(Clean(torch.zeros(1, 1000, 1)), Streams(0))
+        >>> y.unique(), 400 < int((y > 0).sum()) < 600
+        (tensor([ 0., 10.]), True)
+    """
 
     action: ClassVar[str] = "contamination"
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    targets: ClassVar[frozenset[str] | None] = None
+    requires = Requirements(kinds=frozenset({"sequence"}))
     # ``noise_law``, where the law of the corrupted noise is known
     offers: ClassVar[frozenset[str]] = frozenset()
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
 
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
-        """A corrupted copy of the observations [R, T, dy], drawn from ``rng.attack`` only.
+        """Corrupted copy of the observations.
+
+        Args:
+            clean: observations [R, T, dy], NaN where missing, and their causes as far as known.
+            rng: random streams; draws are from the stream ``attack`` only.
+
+        Returns:
+            Observations [R, T, dy], NaN where missing.
 
         Raises:
-            Misfit: the attacker needs facts about the clean series that are not known.
+            ConfigMismatchError: the attacker needs facts about the clean series that are not
+                known.
         """
         raise TypeError(f"{type(self).__name__} has no corrupt")
 
@@ -165,11 +244,35 @@ class Injection(Component):
     """An attacker that shifts a filter's observations within a budget ε, to raise its error.
 
     The budgets of an evaluation belong to the run, as for an evasion attacker.
+
+    Example:
+        At each time a shift of length ε along the gradient g_t of the error, u_t = ε g_t/‖g_t‖:
+
+        >>> from types import SimpleNamespace
+        >>> import torch
+        >>> from components.contracts.attackers import Injection
+        >>> from runner.execution.rng import Streams
+        >>> class AlongGradient(Injection):
+        ...     def struck(self, victim, rng):
+        ...         return victim.is_observed
+        ...
+        ...     def shift(self, victim, rng, eps, found):
+        ...         error, gradient = victim.gradient(torch.zeros_like(victim.observations))
+        ...         unit = gradient / gradient.norm(dim=-1, keepdim=True)
+        ...         return eps * unit * self.struck(victim, rng).unsqueeze(-1)
+        >>> y = torch.tensor([[[1.0, 1.0], [3.0, 4.0]]])  # R = 1, T = 2, dy = 2
+        >>> victim = SimpleNamespace(
+        ...     observations=y,
+        ...     is_observed=torch.tensor([[False, True]]),
+        ...     gradient=lambda u: ((y + u).square().mean((1, 2)), y + u),
+        ... )
+        >>> AlongGradient(name="along").shift(victim, Streams(0), eps=2.0, found=None)
+        tensor([[[0.0000, 0.0000],
+                 [1.2000, 1.6000]]])
     """
 
     action: ClassVar[str] = "injection"
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    targets: ClassVar[frozenset[str] | None] = None
+    requires = Requirements(kinds=frozenset({"sequence"}))
     threat_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
     one_threat: ClassVar[bool] = False
     # gradient of the model in its inputs; a filter's gradient is its own
@@ -189,29 +292,53 @@ class Injection(Component):
         return "rmse"
 
     def follows_through(self) -> int:
-        """Number of times through which the attacker follows an error back."""
+        """Number of times through which the attacker follows an error back.
+
+        Raises:
+            TypeError: the class does not declare it.
+        """
         raise TypeError(f"{type(self).__name__} does not say how far he follows an error back")
 
     def noise_unit(self) -> float | None:
-        """The unit of the budgets: the observation noise's standard deviation; None: what the model
-        says."""
+        """Unit of the budgets: the observation noise's standard deviation, in units of y.
+
+        Returns:
+            The standard deviation; None: the model's own.
+        """
         return None
 
     def references(self) -> dict[str, Injection]:
-        """Reference attackers at the same times: "one step", "black box", "random signs".
+        """Reference attackers at the same times, which the attacker is judged against.
 
-        The attacker is judged against them.
+        Returns:
+            Name -> attacker: "one step", "black box", "random signs".
         """
         raise TypeError(f"{type(self).__name__} has no references")
 
     def struck(self, victim: FilterVictim, rng: Rng) -> Tensor:
-        """Times that the attacker may shift [R, T] bool."""
+        """Times that the attacker may shift.
+
+        Args:
+            victim: the filter under attack.
+            rng: random streams; draws are from the stream ``attack`` only.
+
+        Returns:
+            True where a shift is allowed [R, T] bool.
+        """
         raise TypeError(f"{type(self).__name__} has no struck")
 
     def shift(self, victim: FilterVictim, rng: Rng, eps: float, found: Tensor | None) -> Tensor:
-        """Shifts u [R, T, dy] in units of the noise, ‖u_t‖ ≤ ε.
+        """Shifts of the observations that raise the filter's error.
 
-        ``found`` are the attacker's shifts from a smaller budget.
+        Args:
+            victim: the filter under attack.
+            rng: random streams; draws are from the stream ``attack`` only.
+            eps: budget ε ≥ 0 at each time, in units of the noise.
+            found: shifts [R, T, dy] of this attacker with a smaller budget; None: it is the
+                first.
+
+        Returns:
+            Shifts u [R, T, dy] in units of the noise, ‖u_t‖ ≤ ε.
         """
         raise TypeError(f"{type(self).__name__} has no shift")
 
@@ -220,37 +347,89 @@ class Opponent(Component, Generic[S]):
     """A player that the decision maker meets in a game.
 
     The opponent's memory is part of the inference's state.
+
+    Example:
+        Repeats the agent's last action, for R = 2 replicates:
+
+        >>> from types import SimpleNamespace
+        >>> import torch
+        >>> from components.contracts.attackers import Opponent
+        >>> from runner.execution.rng import Streams
+        >>> class Mirror(Opponent):
+        ...     def reset(self, seat, rng):
+        ...         return torch.zeros(seat.replicates, dtype=torch.long)
+        ...
+        ...     def act(self, state, turn, rng):
+        ...         return state
+        ...
+        ...     def observe(self, state, move):
+        ...         return move.a
+        >>> opponent = Mirror(name="mirror")
+        >>> rng = Streams(0)
+        >>> state = opponent.reset(SimpleNamespace(replicates=2), rng)
+        >>> opponent.act(state, None, rng)
+        tensor([0, 0])
+        >>> state = opponent.observe(state, SimpleNamespace(a=torch.tensor([1, 0])))
+        >>> opponent.act(state, None, rng)
+        tensor([1, 0])
     """
 
     action: ClassVar[str] = "adversary"
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
-    targets: ClassVar[frozenset[str] | None] = None
+    requires = Requirements(kinds=frozenset({"game"}))
     follows_gradient: ClassVar[bool] = False
     knowledge: ClassVar[Knowledge] = "black box"
     # a third party has no seat and faces nobody: its action is a rate of tax
     third_party: ClassVar[bool] = False
 
     def assign_seats(self, seats: int) -> list[Opponent[Any]]:
-        """Players of the opponents' seats: the opponent itself, unless it leads others."""
+        """Players of the opponents' seats.
+
+        Args:
+            seats: number of seats.
+
+        Returns:
+            A player for each seat: the opponent itself, unless it leads others.
+        """
         return [self] * seats
 
     def reset(self, seat: Seat, rng: Rng) -> S:
         """The opponent's memory before the first episode.
 
+        Args:
+            seat: number of replicates R, and numbers of actions.
+            rng: random streams of the replicate.
+
+        Returns:
+            The memory.
+
         Raises:
-            Misfit: the opponent cannot play on that seat.
+            ConfigMismatchError: the opponent cannot play on that seat.
         """
         raise TypeError(f"{type(self).__name__} has no reset")
 
     def act(self, state: S, turn: Turn, rng: Rng) -> Tensor:
-        """The opponent's actions b [R] long, chosen without seeing the decision maker's.
+        """The opponent's actions, chosen without seeing the decision maker's.
 
-        For a third party: tax rates [R].
+        Args:
+            state: the opponent's memory.
+            turn: state of the game s [R, …], and the number of the episode.
+            rng: random streams; draws are from the stream ``attack`` only.
+
+        Returns:
+            Actions b [R] long; for a third party tax rates [R].
         """
         raise TypeError(f"{type(self).__name__} has no act")
 
     def observe(self, state: S, move: Move) -> S:
-        """The opponent's memory after a move."""
+        """The opponent's memory after a move.
+
+        Args:
+            state: memory before the move.
+            move: actions and rewards [R], and the next state s' [R, …].
+
+        Returns:
+            The memory.
+        """
         raise TypeError(f"{type(self).__name__} has no observe")
 
 

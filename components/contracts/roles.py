@@ -7,7 +7,7 @@ here, every default in its YAML), its methods are the science.  Nothing in this 
     problem = dataset.load(rng, setting)
     model   = model.build(problem, rng)
     state   = inference.init(model, problem, rng)
-    for step, batch in problem.batches(inference.sees, rng, start, stop):
+    for step, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
         state, info = inference.step(state, batch, rng)
     posterior = inference.posterior(state)
     problem.score(posterior, rng);  problem.draw(posterior, rng)
@@ -34,10 +34,11 @@ from torch import Tensor
 from typing_extensions import TypeVar
 
 from components.contracts.problems import BatchKind, Domain, Kind, Target, Values
+from components.contracts.requirements import DataFacts, Requirements, inherit_requirements
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
-from components.old_names import resolve_old_name
+from components.old_names import CLASS_VARS, resolve_old_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,13 +86,13 @@ class Problem(Protocol[Q]):
     # size of the leading replicate dimension (1: no such dimension, the runner loops)
     def replicates(self) -> int: ...
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         """Number of steps there are, where what is seen comes to an end: observations, episodes.
         None: no end."""
         ...
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Any]]:
         """Steps start+1 … stop and what each is shown, a pure function of the seed and the step."""
         ...
@@ -140,8 +141,10 @@ class Component(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, protected_namespaces=(), allow_inf_nan=False
     )
+    # requirements on the other components of a run
+    requires: ClassVar[Requirements] = Requirements()
     # keys that the components inside it inherit
-    shares: ClassVar[frozenset[str]] = frozenset()
+    inherited_keys: ClassVar[frozenset[str]] = frozenset()
     # keys of its YAML that belong to the evaluation
     threat_keys: ClassVar[frozenset[str]] = frozenset()
     # keys that name user code, "module:function"
@@ -149,11 +152,12 @@ class Component(BaseModel):
     # keys that name a user's file -> the key that holds its SHA-256
     reads: ClassVar[dict[str, str]] = {}
     # keys added later, and the earlier behaviour: records from then have none
-    before: ClassVar[dict[str, Any]] = {}
-    # traits of a dataset that it cannot take, and why: "has one output"
-    avoids: ClassVar[dict[str, str]] = {}
-    wants: ClassVar[dict[str, str]] = {}  # and traits that it requires
+    legacy_defaults: ClassVar[dict[str, Any]] = {}
     name: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.requires = inherit_requirements(cls)
 
     @classmethod
     def yaml_keys(cls) -> frozenset[str]:
@@ -161,13 +165,45 @@ class Component(BaseModel):
         return frozenset(cls.model_fields) | cls.threat_keys
 
 
+# old names of ClassVars need no annotation, like the new ones
+Component.__class_vars__.update(name for names in CLASS_VARS.values() for name in names)
+
+
 class Dataset(Component, Generic[P]):
+    """Source of a problem: data from files, or simulated data, and the scores on them.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import torch
+        >>> from components.contracts.roles import Dataset, Setting
+        >>> from components.problems.density import Density
+        >>> from runner.execution.rng import Streams
+        >>> class Normal(Dataset):
+        ...     kind = "density"
+        ...     sd: float
+        ...
+        ...     def load(self, rng, setting):
+        ...         return Density(
+        ...             name=self.name,
+        ...             names=["x"],
+        ...             log_density=lambda theta: -0.5 * (theta[:, 0] / self.sd).square(),
+        ...             sample_prior=lambda n, g: torch.randn(n, 1, generator=g),
+        ...             mean=torch.zeros(1),
+        ...             second_moment=torch.full((1,), self.sd**2),
+        ...             box=[(-3 * self.sd, 3 * self.sd)],
+        ...         )
+        >>> setting = Setting(Path(), torch.device("cpu"), torch.float32, replicates=1)
+        >>> problem = Normal(name="normal", sd=2.0).load(Streams(0), setting)
+        >>> problem.log_density(torch.tensor([[0.0], [2.0]]))
+        tensor([-0.0000, -0.5000])
+    """
+
     kind: ClassVar[Kind]
     target: ClassVar[Target | None] = None  # of a supervised problem; None there: by its keys
     domain: ClassVar[Domain] = "continuous"  # of the inputs of a supervised problem
     values: ClassVar[Values | None] = None  # of an unlabelled problem; None there: by its keys
     vectorised: ClassVar[bool] = False  # its problems can hold all replicates together
-    # words of ``contracts.traits``: traits of its data
+    # words of ``contracts.requirements.TRAITS``: traits of its data
     traits: ClassVar[frozenset[str]] = frozenset()
     # and words that a setting adds: word -> the setting, "key=value"
     traits_where: ClassVar[dict[str, str]] = {}
@@ -177,8 +213,17 @@ class Dataset(Component, Generic[P]):
     simulates: ClassVar[frozenset[str]] = frozenset()
 
     def identity(self, data_dir: Path, offline: bool) -> str:
-        """Name of the data that ``load`` would use now (it enters the run's signature); reads no
-        data."""
+        """Name of the data that ``load`` would use now; no data are read.
+
+        The name enters the run's signature.
+
+        Args:
+            data_dir: folder of the data files.
+            offline: True: no download will be attempted.
+
+        Returns:
+            The name: ``name``, unless files or their absence change the data.
+        """
         return self.name
 
     def poses(self) -> Kind:
@@ -193,40 +238,95 @@ class Dataset(Component, Generic[P]):
         """Kind of labels of a supervised problem, as this data set is configured."""
         return self.target
 
+    def data_facts(self) -> DataFacts:
+        """Facts of its data that a model may require, as this data set is configured."""
+        return DataFacts(self.poses(), self.target_kind(), self.holds(), self.domain)
+
     def data_traits(self) -> frozenset[str]:
         """Traits of its data, as this data set is configured."""
         return self.traits | ({"binary_inputs"} if self.domain == "binary" else frozenset())
 
     def asked_by_keys(self) -> dict[str, tuple[str, str]]:
-        """Capabilities that the model must offer to be scored as keys of this data set say:
-        capability -> how these are set, and the settings that ask nothing."""
+        """Capabilities that the model must offer because of keys of this data set.
+
+        Returns:
+            Capability -> the keys as they are set, and the settings that need no capability.
+        """
         return {}
 
     def folds(self, data_dir: Path) -> int | None:
-        """Standard splits or folds that replicates take in turn, so many at most; None: any number
-        of replicates."""
+        """Number of standard splits or folds, which replicates take in turn.
+
+        Args:
+            data_dir: folder of the data files.
+
+        Returns:
+            The largest number of replicates; None: any number.
+        """
         return None
 
     def load(self, rng: Rng, setting: Setting) -> P:
+        """Load or simulate the data of one replicate, or of all if the setting has several.
+
+        Args:
+            rng: random streams of the replicate; ``rng.data`` draws splits and simulated rows.
+            setting: folder, device, dtype, number of replicates.
+
+        Returns:
+            The problem.
+
+        Raises:
+            DataUnavailableError: files are missing and cannot be downloaded.
+        """
         raise TypeError(f"{type(self).__name__} has no load")
 
 
 class Model(Component, Generic[P, M]):
-    kinds: ClassVar[frozenset[str]]
-    targets: ClassVar[frozenset[str] | None] = None  # supervised only; None: every kind of target
-    # unlabelled only: kinds of rows it has a likelihood for; None: all
-    values: ClassVar[frozenset[str] | None] = None
-    # supervised only: inputs it can read
-    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary"})
+    """Probabilistic model, which is built for a problem and offers capabilities to inference.
+
+    Example:
+        y_b ~ N(θ, 1), θ ~ N(0, s²), with the members of ``log_joint``:
+
+        >>> import torch
+        >>> from components.contracts.capabilities import LogJoint
+        >>> from components.contracts.roles import Model
+        >>> from runner.execution.rng import Streams
+        >>> class NormalMean(Model):
+        ...     offers = frozenset({"log_joint"})
+        ...     scale: float
+        ...
+        ...     def build(self, problem, rng):
+        ...         return BuiltNormalMean(self.scale)
+        >>> class BuiltNormalMean:
+        ...     dim = 1
+        ...     names = ["mean"]
+        ...
+        ...     def __init__(self, scale):
+        ...         self.scale = scale
+        ...
+        ...     def constrain(self, theta):
+        ...         return theta
+        ...
+        ...     def sample_prior(self, n, generator):
+        ...         return self.scale * torch.randn(n, 1, generator=generator)
+        ...
+        ...     def log_prior(self, theta):
+        ...         return -0.5 * (theta / self.scale).square().sum(1)
+        ...
+        ...     def log_likelihood(self, theta, batch):
+        ...         return -0.5 * (batch.x[:, 0] - theta).square()
+        >>> model = NormalMean(name="normal_mean", scale=2.0).build(problem=None, rng=Streams(0))
+        >>> isinstance(model, LogJoint)
+        True
+        >>> model.log_prior(torch.tensor([[0.0], [2.0]]))
+        tensor([-0.0000, -0.5000])
+    """
+
+    differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
     # names of the capabilities that every built model has, in snake case
     offers: ClassVar[frozenset[str]]
     # and those that some configurations have: capability -> the setting
     offers_where: ClassVar[dict[str, str]] = {}
-    # Requirements, with defaults, on the system that the dataset ``simulates``.
-    assumes: ClassVar[frozenset[str]] = frozenset()
-    # requirements on the attacker, if there is one
-    needs_attacker: ClassVar[frozenset[str]] = frozenset()
-    differentiable: ClassVar[bool] = True  # in its inputs: used by gradient attacks
 
     def capabilities(self) -> frozenset[str]:
         """Capabilities of a model built as configured.
@@ -236,37 +336,81 @@ class Model(Component, Generic[P, M]):
         return self.offers
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """A key, with its value, that cannot be of such labels though the class has a likelihood
-        for them, and the key with a value that can; None: all keys can."""
+        """A setting that is incompatible with a kind of labels, if there is one.
+
+        Args:
+            target: kind of labels, for which the class has a likelihood.
+
+        Returns:
+            The key with its value, and the key with a compatible value; None: all keys fit.
+        """
         return None
 
     def assumptions(self) -> frozenset[str]:
         """Required entries of the dataset's ``simulates``, as configured."""
-        return self.assumes
+        return self.requires.simulated
 
     def build(self, problem: P, rng: Rng) -> M:
+        """Build the model for a problem.
+
+        Args:
+            problem: data, or their shapes and units.
+            rng: random streams of the replicate; ``rng.init`` draws initial values.
+
+        Returns:
+            The built model, with the members of all its ``capabilities()``.
+
+        Raises:
+            ConfigMismatchError: the problem lacks something that the model requires.
+        """
         raise TypeError(f"{type(self).__name__} has no build")
 
 
 class Inference(Component, Generic[M, P, B, S]):
-    kinds: ClassVar[frozenset[str]]
-    sees: ClassVar[BatchKind] = "minibatch"  # view of the data for a step
-    enough: ClassVar[int | None] = None  # largest useful number of steps: by default all of them
-    # capabilities that the model must offer, for every configuration
-    needs: ClassVar[frozenset[str]]
-    # and those that one kind of problem requires in addition
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
-    # or these instead, for a model that has them
-    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    """Inference method: an initial state, a step, and the posterior of a state.
+
+    Example:
+        Normal observations with unknown mean θ ~ N(0, 1) and known variance 1, in batches:
+        n_{t+1} = n_t + B, s_{t+1} = s_t + Σ_b y_b, posterior N(s/(n + 1), 1/(n + 1)).
+
+        >>> from dataclasses import dataclass
+        >>> import torch
+        >>> from torch.distributions import Normal
+        >>> from components.contracts.roles import Inference
+        >>> from runner.execution.rng import Streams
+        >>> @dataclass
+        ... class Sums:
+        ...     n: int
+        ...     total: torch.Tensor
+        >>> class NormalMean(Inference):
+        ...     def init(self, model, problem, rng):
+        ...         return Sums(0, torch.zeros(()))
+        ...
+        ...     def step(self, state, batch, rng):
+        ...         state = Sums(state.n + len(batch), state.total + batch.sum())
+        ...         return state, {"rows": state.n}
+        ...
+        ...     def posterior(self, state):
+        ...         return Normal(state.total / (state.n + 1), (state.n + 1) ** -0.5)
+        >>> method = NormalMean(name="normal_mean")
+        >>> rng = Streams(0)
+        >>> state = method.init(model=None, problem=None, rng=rng)
+        >>> for batch in (torch.tensor([1.0, 2.0]), torch.tensor([3.0])):
+        ...     state, info = method.step(state, batch, rng)
+        >>> method.posterior(state)
+        Normal(loc: 1.5, scale: 0.5)
+        >>> info
+        {'rows': 3}
+    """
+
+    max_useful_steps: ClassVar[int | None] = None  # by default all of them
     # protocols of ``contracts.posteriors`` that its posterior keeps, in snake case
-    gives: ClassVar[frozenset[str]]
+    provides: ClassVar[frozenset[str]]
     # and those that it keeps only for one kind of problem
-    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {}
     # kinds of problems where it carries all replicates together, as a leading dimension; for a
     # density they are folded into the chains, [R·C, P]
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})
-    # True: a defence, which calls ``problem.attacker`` inside ``step``
-    attacks: ClassVar[bool] = False
     # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
     mixes: ClassVar[bool] = True
 
@@ -279,41 +423,79 @@ class Inference(Component, Generic[M, P, B, S]):
         return self.makes
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """A key, with its value, that cannot be with such labels, and the key with a value that
-        can; None: all keys can."""
+        """A setting that is incompatible with a kind of labels, if there is one.
+
+        Args:
+            target: kind of labels.
+
+        Returns:
+            The key with its value, and the key with a compatible value; None: all keys fit.
+        """
         return None
 
     def asked_by_keys(self) -> dict[str, str]:
-        """Capabilities that keys of this method, as they are set, ask of the model besides:
-        capability -> the key."""
-        return {}
+        """Further capabilities that the model must offer because of keys of this method.
 
-    @classmethod
-    def ways(cls, kind: Kind) -> list[frozenset[str]]:
-        """Alternative sets of capabilities for a problem of a kind, in any configuration.
-
-        A model must offer one of these sets in full.
+        Returns:
+            Capability -> the key.
         """
-        instead = cls.instead_by_kind.get(kind)
-        first = cls.needs | cls.needs_by_kind.get(kind, frozenset())
-        return [first] if instead is None else [first, cls.needs | instead]
+        return {}
 
     def required_capabilities(
         self, kind: Kind, offered: frozenset[str] = frozenset()
     ) -> frozenset[str]:
-        """Capabilities that the model, which offers these, must offer for a problem of a kind, as
-        this method is configured."""
-        first, *instead = self.ways(kind)
-        way = next((way for way in instead if way <= offered), first)
-        return way | self.asked_by_keys().keys()
+        """Capabilities that the model must offer, as this method is configured.
+
+        Args:
+            kind: kind of the problem.
+            offered: capabilities that the model offers; they select among alternatives.
+
+        Returns:
+            Names of the capabilities, in snake case.
+        """
+        return self.requires.capabilities_for(kind, offered) | self.asked_by_keys().keys()
 
     def init(self, model: M, problem: P, rng: Rng) -> S:
+        """State before the first step.
+
+        Args:
+            model: built model, with the required capabilities.
+            problem: problem of the run.
+            rng: random streams of the replicate; ``rng.init`` draws initial values.
+
+        Returns:
+            A dataclass with everything the next step needs.
+
+        Raises:
+            ConfigMismatchError: keys do not fit the model or the problem.
+        """
         raise TypeError(f"{type(self).__name__} has no init")
 
     def step(self, state: S, batch: B, rng: Rng) -> tuple[S, Info]:
+        """Advance the state by one step.
+
+        Args:
+            state: state of the step before; it may be changed in place.
+            batch: data of this step, by the view of the data that the class declares.
+            rng: random streams of the replicate; ``rng.noise`` draws the noise of samplers.
+
+        Returns:
+            The next state, and diagnostics by name.
+
+        Raises:
+            NumericalError: the step diverged.
+        """
         raise TypeError(f"{type(self).__name__} has no step")
 
     def posterior(self, state: S) -> object:
+        """Posterior of a state.
+
+        Args:
+            state: state of any step; it does not change.
+
+        Returns:
+            An object with the declared protocols of ``contracts.posteriors``.
+        """
         raise TypeError(f"{type(self).__name__} has no posterior")
 
     def side_by_side(self) -> Inference | None:
@@ -352,32 +534,113 @@ class Gradient(Component, Generic[M, B, S]):
     the way (coefficients, baselines, surrogates and their optimizers) are its state, a part
     of the inference's; ``estimate`` does not move the module's parameters, so an estimator
     can be measured on a fixed module.
+
+    Example:
+        Pathwise gradient for q(z) = N(m, 1) and p(z) = N(0, 1): the bound is −m²/2, its gradient
+        −m.
+
+        >>> import torch
+        >>> from components.contracts.roles import Gradient
+        >>> from runner.execution.rng import Streams
+        >>> class Guide(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.m = torch.nn.Parameter(torch.tensor(2.0))
+        >>> class Pathwise(Gradient):
+        ...     n_samples: int
+        ...
+        ...     def init(self, module, rng):
+        ...         return None
+        ...
+        ...     def estimate(self, module, batch, rng, state):
+        ...         z = module.m + torch.randn(self.n_samples, generator=rng.noise)
+        ...         elbo = 0.5 - 0.5 * z.square().mean()
+        ...         gradients = torch.autograd.grad(elbo, list(module.parameters()))
+        ...         return list(gradients), {"elbo": elbo.detach()}, state
+        >>> estimator = Pathwise(name="pathwise", n_samples=10_000)
+        >>> gradients, terms, state = estimator.estimate(Guide(), None, Streams(0), None)
+        >>> round(float(gradients[0]), 1), round(float(terms["elbo"]), 1)
+        (-2.0, -2.0)
     """
 
-    needs: ClassVar[frozenset[str]]  # capabilities that it requires of the module
     bound: ClassVar[str] = "elbo"  # the quantity to estimate the gradient of
     unbiased: ClassVar[bool]  # its mean is the gradient of that bound
 
     def init(self, module: M, rng: Rng) -> S:
+        """State of the estimator before the first step.
+
+        Args:
+            module: module with the parameters that the gradients are of.
+            rng: random streams of the replicate.
+
+        Returns:
+            Quantities that the estimator learns; None: it learns none.
+        """
         raise TypeError(f"{type(self).__name__} has no init")
 
     def estimate(
         self, module: M, batch: B, rng: Rng, state: S
     ) -> tuple[list[Tensor | None], dict[str, Tensor], S]:
-        """Gradients of the bound for the whole data set, one for each of ``module.parameters()`` in
-        their order (None: it does not matter to the bound), the terms of the bound ([] each,
-        ``elbo`` among them, in nats) and the next state."""
+        """Estimate the gradient of the bound for the whole data set.
+
+        Args:
+            module: module with the parameters; they do not change.
+            batch: rows of this step, weighted by ``batch.scale`` to the whole data set.
+            rng: random streams of the replicate; ``rng.noise`` draws the samples.
+            state: state of the estimator.
+
+        Returns:
+            gradients: one for each of ``module.parameters()``, in their order and shapes;
+                None: the bound does not depend on it.
+            terms: terms of the bound in nats, [] each, with ``elbo``.
+            state: the next state of the estimator.
+        """
         raise TypeError(f"{type(self).__name__} has no estimate")
 
 
 class Block(Component):
-    """One of the parts that add up to a structural time series; it lives only inside models."""
+    """One of the parts that add up to a structural time series; it lives only inside models.
+
+    y_t = F_t α_t + ε_t,   α_{t+1} = G α_t + N(0, diag W(σ)): a block adds d states.
+
+    Example:
+        Local level, with one state:
+
+        >>> import torch
+        >>> from components.contracts.roles import Block
+        >>> from components.contracts.structural import Covariates, Facts, Terms
+        >>> class Level(Block):
+        ...     guess: float
+        ...
+        ...     def terms(self, facts):
+        ...         one = torch.ones(1).to(facts.like)
+        ...         return Terms(
+        ...             label="level",
+        ...             states=("level",),
+        ...             rows=lambda series: one.expand(len(series.y), 1),
+        ...             G=one.view(1, 1),
+        ...             mean=facts.centre * one,
+        ...             sd=facts.scale * one,
+        ...             scales=(facts.noise("level_sd", self.guess, 1.0, None, (0,)),),
+        ...         )
+        >>> series = Covariates(torch.tensor([1.0, 2.0, 4.0]))
+        >>> facts = Facts(series, scale=1.5, centre=1.0, x_names=[], u_names=[], where="here")
+        >>> terms = Level(name="level", guess=0.1).terms(facts)
+        >>> terms.rows(series).T @ series.y
+        tensor([7.])
+    """
 
     def terms(self, facts: Facts) -> Terms:
-        """Its states and columns, their dynamics, and the priors of unknown quantities.
+        """States and columns of the block, their dynamics, and the priors of unknown quantities.
+
+        Args:
+            facts: the observed series [n], its units, and names of its covariates.
+
+        Returns:
+            The terms: rows F [n, d], base transition G [d, d], first moments [d], priors.
 
         Raises:
-            Misfit: the series lacks something that the block requires.
+            ConfigMismatchError: the series lacks something that the block requires.
         """
         raise TypeError(f"{type(self).__name__} has no terms")
 

@@ -63,7 +63,14 @@ def assess(
         assert isinstance(posterior, FilteredStates), "nor another posterior"
         assert made_by is not None
         return assess_filter(
-            problem, posterior, made_by, attacker, threat, rng, figures, told
+            problem=problem,
+            posterior=posterior,
+            made_by=made_by,
+            attacker=attacker,
+            threat=threat,
+            rng=rng,
+            figures=figures,
+            told=told,
         ).after(plain)
     if not isinstance(attacker, Evasion) or threat is None:
         return plain
@@ -185,5 +192,12 @@ def _examples(
     labels = [g.guess[:, 0] for g in guesses if isinstance(g, Categorical)]
     assert problem.image_shape is not None
     return attacked_examples_figure(
-        x, attacked, labels[0], labels[1], y[:, 0], problem.image_shape, eps, attacker.name
+        x=x,
+        attacked=attacked,
+        before=labels[0],
+        after=labels[1],
+        y=y[:, 0],
+        shape=problem.image_shape,
+        eps=eps,
+        attacker=attacker.name,
     )

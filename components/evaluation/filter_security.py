@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -33,6 +34,7 @@ from components.series.scores import filtering
 from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -108,9 +110,8 @@ def assess_filter(
     progress = Progress(told, len(budgets))
     for eps in budgets:
         progress.begins(f"{attacker.name}, ε = {eps:g}")
-        shift = attacker.shift(
-            simulated, rng, eps, shift if rows and eps > 0 and rows[-1].eps > 0 else None
-        )
+        start = shift if rows and rows[-1].eps > 0 else None
+        shift = attacker.shift(simulated, rng, eps, start)
         rows.append(evaluate(eps, shift))
     sizes = [row.eps for row in rows]
     budget, doubled = doubling_budget(sizes, torch.stack([row.error for row in rows]))
@@ -123,45 +124,14 @@ def assess_filter(
             for name, reference in references.items()
         }
         checks += reference_checks(attacker, telling, judges, simulated, struck)
-    scores: dict[str, Tensor | float] = {"rmse": rows[0].rmse}
-    for row in rows:
-        if row.eps > 0:
-            suffix = f"eps={row.eps:.2f}" if round(row.eps, 2) == row.eps else f"eps={row.eps:g}"
-            scores |= {f"robust_rmse/{suffix}": row.rmse, f"robust_nmse/{suffix}": row.nmse}
-            scores[f"random_{attacker.raises()}/{suffix}"] = row.random
     passed = all(check.passed is not False for check in checks)
-    scores |= {
-        "robust_rmse": rows[-1].rmse,
-        "robust_nmse": rows[-1].nmse,
+    scores = _scores(rows, attacker) | {
         "doubling_budget": budget,
         "doubled": doubled.to(budget),
         "attack_checks_passed": torch.full_like(budget, float(passed)),
     }
     if problem.replicates == 1:
         scores = {name: float(value) for name, value in scores.items()}
-    table = pd.DataFrame(
-        [
-            {
-                "eps": row.eps,
-                "rmse": float(row.rmse.mean()),
-                "nmse": float(row.nmse.mean()),
-                "random": float(row.random.mean()),
-                "ratio": float((row.error / rows[0].error).mean()),
-                "max_shift": float(row.u.norm(dim=-1).max()),
-                "knowledge": attacker.knowledge_used(),
-            }
-            for row in rows
-        ]
-    )
-
-    def draw_curve() -> dict[str, Figure]:
-        from components.figures.attacked.error_curve import error_curve_figure
-
-        errors, random = (
-            torch.stack(each)
-            for each in zip(*[(row.error, row.random) for row in rows], strict=True)
-        )
-        return {"error_curve": error_curve_figure(sizes, errors, random, attacker.raises(), passed)}
 
     failed = [f"{check.name} ({check.detail})" for check in checks if check.passed is False]
     if failed:
@@ -173,10 +143,12 @@ def assess_filter(
             stacklevel=1,
         )
     tables = {
-        "security_curve": table,
+        "security_curve": _tabulate(rows, attacker),
         "attack_checks": pd.DataFrame(checks, columns=["check", "passed", "detail"]),
     }
-    drawings = {"figure error_curve": draw_curve} if figures else {}
+    drawings = {}
+    if figures:
+        drawings["figure error_curve"] = partial(_draw_curve, rows, attacker.raises(), passed)
     return Assessment(
         scores, checks, drawings=drawings, tabulations={"tables of the attack": lambda: tables}
     )
@@ -192,3 +164,41 @@ def _errors(
     rmse = (run.states - mean).square().mean((1, 2)).sqrt()
     nmse = filtering.mean_over_states(filtering.nmse(run.states, mean))
     return rmse, nmse, rmse if attacker.raises() == "rmse" else nmse
+
+
+def _scores(rows: list[SpoofingResult], attacker: Injection) -> dict[str, Tensor | float]:
+    scores: dict[str, Tensor | float] = {"rmse": rows[0].rmse}
+    for row in rows:
+        if row.eps > 0:
+            suffix = f"eps={row.eps:.2f}" if round(row.eps, 2) == row.eps else f"eps={row.eps:g}"
+            scores |= {f"robust_rmse/{suffix}": row.rmse, f"robust_nmse/{suffix}": row.nmse}
+            scores[f"random_{attacker.raises()}/{suffix}"] = row.random
+    return scores | {"robust_rmse": rows[-1].rmse, "robust_nmse": rows[-1].nmse}
+
+
+def _tabulate(rows: list[SpoofingResult], attacker: Injection) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "eps": row.eps,
+                "rmse": float(row.rmse.mean()),
+                "nmse": float(row.nmse.mean()),
+                "random": float(row.random.mean()),
+                "ratio": float((row.error / rows[0].error).mean()),
+                "max_shift": float(row.u.norm(dim=-1).max()),
+                "knowledge": attacker.knowledge_used(),
+            }
+            for row in rows
+        ]
+    )
+
+
+def _draw_curve(rows: list[SpoofingResult], raised: str, passed: bool) -> dict[str, Figure]:
+    from components.figures.attacked.error_curve import error_curve_figure
+
+    errors = torch.stack([row.error for row in rows])
+    random = torch.stack([row.random for row in rows])
+    sizes = [row.eps for row in rows]
+    return {"error_curve": error_curve_figure(sizes, errors, random, raised, passed)}

@@ -90,7 +90,9 @@ class ReplayedFilterVictim:
         rng = Beside(self.rng, STREAM + self.index)
         state = inference.init(model, problem, rng)
         with torch.no_grad():
-            for _, batch in problem.batches(inference.sees, rng, 0, self.observations.shape[1]):
+            for _, batch in problem.batches(
+                inference.requires.batch_kind, rng, 0, self.observations.shape[1]
+            ):
                 state, _ = inference.step(state, batch, rng)
         posterior = inference.posterior(state)
         assert isinstance(posterior, FilteredStates), (
@@ -122,7 +124,7 @@ class ReplayedFilterVictim:
         for first in range(0, times, self.window):
             last = min(first + self.window, times)
             with torch.enable_grad():
-                for _, batch in problem.batches(inference.sees, rng, first, last):
+                for _, batch in problem.batches(inference.requires.batch_kind, rng, first, last):
                     state, _ = inference.step(state, batch, rng)
                 means = torch.stack(followed.fresh, 1)  # [R, window, dx]
                 # [R]

@@ -83,48 +83,55 @@ def run_checks(
     checks = [finite_scores(scores, problem)]
     mixing = inference.mixes and isinstance(posterior, HoldsDraws | SeriesDraws | PartitionDraws)
     if smoke:
-        sampled = (
-            mixing
-            or isinstance(posterior, FilteredStates)
-            or isinstance(inference, GradientResponsiveMethod)
+        converges = (
+            mixing,
+            isinstance(posterior, FilteredStates),
+            isinstance(inference, GradientResponsiveMethod),
+            _recorded_values(trace, "elbo"),
         )
-        if sampled or _recorded_values(trace, "elbo"):
+        if any(converges):
             checks.append(Check("it has converged", None, SHORT))
         return checks
     checks += class_checks(problem, posterior, rng, declared)
     if isinstance(posterior, SeriesDraws):
         checks += inner_filter_checks(posterior.parameters)
-    if mixing and isinstance(posterior, SeriesDraws):
-        checks += draws_checks(posterior.parameters, scores)
-    elif mixing and isinstance(posterior, PartitionDraws):
-        compared = {
-            name: value for name, value in scores.items() if name in ("rhat", "ess", "ess_tail")
-        }
-        # few splits are accepted if few exist
-        checks += draws_checks(posterior.summaries, compared)
-    elif mixing and isinstance(posterior, HoldsDraws):
-        checks += draws_checks(posterior, scores)
-    if isinstance(posterior, FilteredStates) or (
-        isinstance(posterior, WeighsParticles) and posterior.ess is not None
-    ):
+    if mixing:
+        checks += mixing_checks(posterior, scores)
+    weighted = isinstance(posterior, WeighsParticles) and posterior.ess is not None
+    if isinstance(posterior, FilteredStates) or weighted:
         checks += particle_checks(trace, posterior)
         checks += observation_checks(posterior, problem)
     elif values := _recorded_values(trace, "elbo"):
         checks.append(bound_check(values))
-    judged = [
-        _recorded_values(trace, name)
-        for name in variant_info_names(["discriminator_loss"], inference)
-    ]
-    if all(judged):
-        checks.append(
-            discriminator_check([list(chain(*each)) for each in zip(*judged, strict=True)])
-        )
+    checks += discriminator_checks(trace, inference)
     if isinstance(posterior, Measured):
         checks.append(bias_check(posterior, scores))
     checks += approximation_checks(problem, inference, state, rng)
     if isinstance(inference, GradientResponsiveMethod) and isinstance(state, Chains):
         checks.append(step_check(problem, inference, state, rng))
     return checks
+
+
+def mixing_checks(posterior: object, scores: Scores) -> list[Check]:
+    """``draws_checks`` of the parameters that a posterior holds draws of."""
+    if isinstance(posterior, SeriesDraws):
+        return draws_checks(posterior.parameters, scores)
+    if isinstance(posterior, PartitionDraws):
+        # few splits are accepted if few exist
+        names = ("rhat", "ess", "ess_tail")
+        compared = {name: scores[name] for name in names if name in scores}
+        return draws_checks(posterior.summaries, compared)
+    assert isinstance(posterior, HoldsDraws)
+    return draws_checks(posterior, scores)
+
+
+def discriminator_checks(trace: Trace, inference: Inference[Any, Any, Any, Any]) -> list[Check]:
+    """``discriminator_check`` where every variant has recorded its discriminator."""
+    names = variant_info_names(["discriminator_loss"], inference)
+    judged = [_recorded_values(trace, name) for name in names]
+    if not all(judged):
+        return []
+    return [discriminator_check([list(chain(*each)) for each in zip(*judged, strict=True)])]
 
 
 def finite_scores(scores: Scores, problem: Problem) -> Check:
@@ -435,7 +442,7 @@ def step_check(
     model: LogJoint = state.model
     response = inference.response(state)
     assert isinstance(inference, Inference)
-    _, batch = next(iter(problem.batches(inference.sees, rng, state.t - 1, state.t)))
+    _, batch = next(iter(problem.batches(inference.requires.batch_kind, rng, state.t - 1, state.t)))
     try:
         value = largest_response(model, state.theta, batch, response)
     except RuntimeError as error:  # autograd cannot differentiate the model's log joint twice

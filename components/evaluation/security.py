@@ -5,6 +5,7 @@ the checks of ``security_checks`` run with every curve and their verdict is part
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -116,7 +117,14 @@ def security_curve(
             )
             for eps in sizes:
                 attacked, members = _attack_test_set(
-                    attacker, victim, problem, y, rng, eps, fresh, progress
+                    attacker=attacker,
+                    victim=victim,
+                    problem=problem,
+                    y=y,
+                    rng=rng,
+                    eps=eps,
+                    fresh=fresh,
+                    progress=progress,
                 )
                 noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
@@ -130,21 +138,11 @@ def security_curve(
                 row |= {} if target is None else _targeted_scores(after, noise, y, target)
                 row["max_perturbation"] = moved
                 if aim is not posterior:
-                    row["undefended_accuracy"] = _accuracy(predict(attacked, aim), y)
-                    row["undefended_random_accuracy"] = _accuracy(predict(noisy, aim), y)
-                    if target is not None:
-                        aimed = _targeted_scores(
-                            predict(attacked, aim), predict(noisy, aim), y, target
-                        )
-                        row |= {f"undefended_{name}": value for name, value in aimed.items()}
-                row |= {
-                    f"accuracy/{label}": _accuracy(predict(x), y) for label, x in members.items()
-                }
-                if target is not None:
-                    row |= {
-                        f"target_reached/{label}": _targeted_share(predict(x), y, target)
-                        for label, x in members.items()
-                    }
+                    row |= _undefended_scores(
+                        predict(attacked, aim), predict(noisy, aim), y, target
+                    )
+                by_member = {label: predict(x) for label, x in members.items()}
+                row |= _member_scores(by_member, y, target)
                 row |= _knowledge(attacker)
                 rows.append(row)
                 extremes.append((float(attacked.min()), float(attacked.max())))
@@ -155,7 +153,14 @@ def security_curve(
             if space.smooth and eps > 0:
                 rng.attack.set_state(fresh)
                 checks += victim_checks(
-                    attacker, victim, problem, y, rng, require_norm(threat.norm), eps, target
+                    attacker=attacker,
+                    victim=victim,
+                    problem=problem,
+                    y=y,
+                    rng=rng,
+                    norm=require_norm(threat.norm),
+                    eps=eps,
+                    target=target,
                 )
         finally:
             rng.attack.set_state(before)
@@ -261,6 +266,30 @@ def _targeted_scores(
         "target_reached": _targeted_share(predictive, y, target),
         "random_target_reached": _targeted_share(noise, y, target),
     }
+
+
+def _undefended_scores(
+    predictive: Categorical, noise: Categorical, y: Tensor, target: int | None
+) -> dict[str, float]:
+    """Scores of the classifier that the attack is aimed at, where another one is evaluated."""
+    scores = {
+        "undefended_accuracy": _accuracy(predictive, y),
+        "undefended_random_accuracy": _accuracy(noise, y),
+    }
+    targeted = {} if target is None else _targeted_scores(predictive, noise, y, target)
+    return scores | {f"undefended_{name}": value for name, value in targeted.items()}
+
+
+def _member_scores(
+    by_member: Mapping[str, Categorical], y: Tensor, target: int | None
+) -> dict[str, float]:
+    scores = {f"accuracy/{label}": _accuracy(each, y) for label, each in by_member.items()}
+    if target is not None:
+        scores |= {
+            f"target_reached/{label}": _targeted_share(each, y, target)
+            for label, each in by_member.items()
+        }
+    return scores
 
 
 def _row(

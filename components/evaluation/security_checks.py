@@ -70,8 +70,6 @@ def curve_checks(
     # lengths add up the rounding of all coordinates
     slack = rounding * (1 + math.sqrt(problem.n_inputs))
     excess = float((rows["max_perturbation"] - rows["eps"]).max())
-    low = min(e[0] for e in extremes)
-    high = max(e[1] for e in extremes)
     rise = float(hit.diff().max()) if len(rows) > 1 else 0.0
     at_zero = float(rows["accuracy"].iloc[0])
     largest = float(rows["eps"].iloc[-1])
@@ -91,16 +89,25 @@ def curve_checks(
         detail = f"{sign * hit.iloc[-1]:.4f} against {sign * noise.iloc[-1]:.4f} at ε = {largest:g}{whose}"
         detail += ", rows taken for the target" if targeted else ""
         checks.append(less(name, float(hit.iloc[-1]), float(noise.iloc[-1]), detail))
-    members = [str(name) for name in rows if str(name).startswith(f"{column}/")]
-    if members:
-        excess = float((sign * rows[column] - (sign * rows[members]).min(axis=1)).max())
-        detail = f"{'below the highest' if targeted else 'above the lowest'} member by at most {max(excess, 0):.4f}"
-        checks.append(Check("the worst case is no weaker than any member", excess <= 0, detail))
+    checks += _check_members(rows, column, sign)
     if problem.bounds is not None:
+        low = min(e[0] for e in extremes)
+        high = max(e[1] for e in extremes)
         inside = problem.bounds[0] <= low and high <= problem.bounds[1]
         detail = f"[{low:.4g}, {high:.4g}] in {list(problem.bounds)}"
         checks.append(Check("attacked inputs stay in bounds", inside, detail))
     return checks
+
+
+def _check_members(rows: pd.DataFrame, column: str, sign: float) -> list[Check]:
+    """Compare an attack with each of its members, where it has some."""
+    members = [str(name) for name in rows if str(name).startswith(f"{column}/")]
+    if not members:
+        return []
+    excess = float((sign * rows[column] - (sign * rows[members]).min(axis=1)).max())
+    side = "above the lowest" if sign > 0 else "below the highest"
+    detail = f"{side} member by at most {max(excess, 0):.4f}"
+    return [Check("the worst case is no weaker than any member", excess <= 0, detail)]
 
 
 def less(name: str, value: float, other: float, told: str) -> Check:

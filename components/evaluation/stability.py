@@ -78,7 +78,9 @@ def approximation_checks(
     if isinstance(state, Searches):
         return [_check_search_convergence(state)]
     if isinstance(state, Weighted) and state.fit is not None:
-        return [_tails(state, next(iter(problem.batches(inference.sees, rng, 0, 1)))[1])]
+        return [
+            _tails(state, next(iter(problem.batches(inference.requires.batch_kind, rng, 0, 1)))[1])
+        ]
     return [_spread(state)] if isinstance(state, SwagState) else []
 
 

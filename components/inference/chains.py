@@ -63,9 +63,9 @@ class Chains:
 C = TypeVar("C", bound=Chains)
 
 
-def first_batch(problem: Problem | None, sees: BatchKind, rng: Rng) -> ModelBatch:
+def first_batch(problem: Problem | None, batch_kind: BatchKind, rng: Rng) -> ModelBatch:
     """Batch of the first step; None if there are no data."""
-    return None if problem is None else next(iter(problem.batches(sees, rng, 0, 1)))[1]
+    return None if problem is None else next(iter(problem.batches(batch_kind, rng, 0, 1)))[1]
 
 
 def training_data(problem: SampleableProblem) -> Batch | Rows | Series | None:
@@ -81,7 +81,7 @@ def training_data(problem: SampleableProblem) -> Batch | Rows | Series | None:
 def init_chains(
     model: LogJoint,
     problem: Problem | None,
-    sees: BatchKind,
+    batch_kind: BatchKind,
     chains: int,
     rng: Rng,
     start: Tensor | None = None,
@@ -97,7 +97,7 @@ def init_chains(
     begin = model.sample_start if isinstance(model, WarmStart) else model.sample_prior
     replicates = 1 if problem is None else problem.replicates
     theta = begin(replicates * chains, rng.init) if start is None else start  # [R·C, P]
-    batch = first_batch(problem, sees, rng)
+    batch = first_batch(problem, batch_kind, rng)
     value, wrong = _examine_starts(model, theta, batch, gradient)
     tries = 1
     while start is None and tries < START_TRIES and (value == -torch.inf).any():
@@ -128,7 +128,7 @@ def _examine_starts(
 
 
 def init_for_training(
-    model: LogJoint, problem: Problem, sees: BatchKind, chains: int, rng: Rng
+    model: LogJoint, problem: Problem, batch_kind: BatchKind, chains: int, rng: Rng
 ) -> Chains:
     """State of C chains at the start of training.
 
@@ -137,10 +137,10 @@ def init_for_training(
     """
     begin = None
     if isinstance(model, TrainingStart):
-        batch = first_batch(problem, sees, rng)
+        batch = first_batch(problem, batch_kind, rng)
         begin = model.initial(chains, rng.init)
         begin = begin if batch is None else begin.to(batch.x)
-    return init_chains(model, problem, sees, chains, rng, begin)
+    return init_chains(model, problem, batch_kind, chains, rng, begin)
 
 
 def advance(

@@ -36,8 +36,9 @@ class LayerTerms:
 
 class _SparseConditional(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, Z, w, m, C, shape, jitter, name, slopes):
+    def forward(ctx, x, Z, w, m, C, settings):
         """x [N, D] or [G, N, D]; Z [G, M, D]; w [G, 1 or D]; m [G, Q, M]; C [G, Q, M, M]."""
+        shape, jitter, name, slopes = settings
         G, Q, M = m.shape
         isotropic = w.shape[-1] == 1
         z_centres = lift_centres(Z, w)
@@ -55,9 +56,8 @@ class _SparseConditional(torch.autograd.Function):
         mean = torch.bmm(m, A)  # [G, Q, N]
         variance = (kzx.unsqueeze(1) * B).sum(2).add_(1.0)
         if slopes:
-            ctx.save_for_backward(
-                Z, w, m, C, z_centres, z_inputs, x_inputs, R, Linv, A, B, szz, szx
-            )
+            inputs = (z_centres, z_inputs, x_inputs)
+            ctx.save_for_backward(Z, w, m, C, *inputs, *(R, Linv, A, B, szz, szx))
         ctx.set_materialize_grads(False)
         return mean, variance, kl_whitened(m, C), used
 
@@ -107,7 +107,7 @@ class _SparseConditional(torch.autograd.Function):
             dm = torch.addcmul(dm, g_kl, m)
             dC.addcmul_(g_kl, C)
             dC.diagonal(dim1=-2, dim2=-1).sub_(g_kl / C.diagonal(dim1=-2, dim2=-1))
-        return dx, dZ, dw, dm, dC, None, None, None, None
+        return dx, dZ, dw, dm, dC, None
 
 
 def sparse_conditional(
@@ -133,5 +133,6 @@ def sparse_conditional(
     Source: Boustati (2021), eqs. (2.64), (2.65), (3.5) to (3.9) and (3.12); Salimbeni and
     Deisenroth (2017), whitened."""
     slopes = torch.is_grad_enabled()  # checked here: inside the function gradients are off
-    mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, shape, jitter, name, slopes)
+    settings = (shape, jitter, name, slopes)
+    mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, settings)
     return mean, variance, LayerTerms(kl, used)

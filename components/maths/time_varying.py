@@ -103,7 +103,14 @@ def filter_system(
     log_density = -0.5 * ((v.square() / S + S.log() + math.log(2 * math.pi)) * counts).sum(1)
     stored_P = torch.stack(covariances, 1) if keep else None
     return FilteredSystem(
-        log_density, mean, S, torch.stack(states, 1), stored_P, P, torch.stack(gains, 1), v
+        log_density=log_density,
+        mean=mean,
+        variance=S,
+        a=torch.stack(states, 1),
+        P=stored_P,
+        last=P,
+        gain=torch.stack(gains, 1),
+        error=v,
     )
 
 

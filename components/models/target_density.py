@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.problems.density import Density
@@ -44,7 +45,7 @@ class TargetDensity(Model[Density, TargetDensityModule]):
 
     Source: Gallego (2021), section 2.2.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density"})
+    requires = Requirements(kinds=frozenset({"density"}))
     offers: ClassVar[frozenset[str]] = frozenset({"log_joint"})
 
     def build(self, problem: Density, rng: Rng) -> TargetDensityModule:

@@ -159,14 +159,14 @@ class Draws:
         weights = self.log_weights
         model = self.model.in_format(dtype)
         return Draws(
-            self.draws.to(dtype),
-            self.start.to(dtype),
-            self.names,
-            model,
-            {},
-            current,
-            weights,
-            self.replicates,
+            draws=self.draws.to(dtype),
+            start=self.start.to(dtype),
+            names=self.names,
+            model=model,
+            stats={},
+            current=current,
+            log_weights=weights,
+            replicates=self.replicates,
         )
 
     def _equal_weight_draws(self, generator: torch.Generator) -> Tensor:

@@ -69,11 +69,11 @@ class Density:
         """P, the number of unconstrained coordinates."""
         return len(self.names) if self.free is None else self.free
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         return None
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, None]]:
         """Steps start+1 … stop, nothing to see at any of them."""
         for step in range(start + 1, stop + 1):

@@ -75,15 +75,15 @@ class Unlabelled:
     def n(self) -> int:
         return self.train.n_rows
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         return None
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Rows | Words]]:
         """Steps start+1 … stop: the whole training set, or minibatches, a fresh permutation of the
         rows each epoch."""
-        size = None if sees == "whole" else self.batch_size
+        size = None if batch_kind == "whole" else self.batch_size
         for step, rows in minibatches(self.n, size, rng, start, stop):
             batch = self.train
             if rows is not None:

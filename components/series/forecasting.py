@@ -155,47 +155,44 @@ class Forecasting(Sequence):
         if not isinstance(posterior, Forecasts):
             return out
         y = self.future[0]
-        n_observed = self.observations.shape[1]
         if isinstance(posterior, ForecastsEach) and self.intervention:
             paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
             return out | score_intervention(paths, y[:, 0])
         # or all of the future is still to come, and nothing can be scored
-        came = not bool(y.isnan().all())
-        predictive = self.forecast(posterior, rng) if came else None
-        if predictive is not None:
-            out |= (
-                score_class_forecasts(predictive, y)
-                if isinstance(predictive, Categorical)
-                else of_numbers(predictive, y)
-            )
-        if predictive is not None and isinstance(posterior, ForecastsEach):
-            assert isinstance(predictive, GaussianMixture)
-            out |= score_sales_forecast(predictive, y[:, 0], self.dates[n_observed:])
-            if self.origin == "end":
-                each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
-                one_ahead_scores = of_numbers(each, y) | score_sales_forecast(
-                    each, y[:, 0], self.dates[n_observed:]
-                )
-                out |= {
-                    f"one_ahead/{name}": one_ahead_scores[name]
-                    for name in ONE_STEP_SCORES
-                    if name in one_ahead_scores
-                }
+        if not bool(y.isnan().all()):
+            out |= self._score_forecasts(posterior, rng)
         if isinstance(posterior, Selects):
-            out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
-            out |= {
-                f"long_run/{name}": float(total.median())
-                for name, total in posterior.long_run.items()
-            }
-            if isinstance(posterior, HoldsDraws):
-                out |= {f"rhat/{name}": value for name, value in parameter_rhats(posterior).items()}
-                out |= effect_scores(posterior, posterior) if posterior.n_draws else {}
-            if isinstance(self.system, KnownResponse):
-                out |= score_selection(
-                    posterior.inclusion, self.system.coefficients, self.input_names
-                )
+            out |= self._score_inclusion(posterior)
         if (planned := self.plan_budget(posterior, rng)) is not None:
             out |= planned.scores()
+        return out
+
+    def _score_forecasts(self, posterior: Forecasts, rng: Rng) -> dict[str, float]:
+        y = self.future[0]
+        dates = self.dates[self.observations.shape[1] :]
+        predictive = self.forecast(posterior, rng)
+        if isinstance(predictive, Categorical):
+            return score_class_forecasts(predictive, y)
+        out = of_numbers(predictive, y)
+        if not isinstance(posterior, ForecastsEach):
+            return out
+        assert isinstance(predictive, GaussianMixture)
+        out |= score_sales_forecast(predictive, y[:, 0], dates)
+        if self.origin == "end":
+            each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
+            scores = of_numbers(each, y) | score_sales_forecast(each, y[:, 0], dates)
+            out |= {f"one_ahead/{name}": scores[name] for name in ONE_STEP_SCORES if name in scores}
+        return out
+
+    def _score_inclusion(self, posterior: Selects) -> dict[str, Tensor | float]:
+        out: dict[str, Tensor | float] = {}
+        out |= {f"inclusion/{name}": share for name, share in posterior.inclusion.items()}
+        out |= {f"long_run/{name}": float(v.median()) for name, v in posterior.long_run.items()}
+        if isinstance(posterior, HoldsDraws):
+            out |= {f"rhat/{name}": value for name, value in parameter_rhats(posterior).items()}
+            out |= effect_scores(posterior, posterior) if posterior.n_draws else {}
+        if isinstance(self.system, KnownResponse):
+            out |= score_selection(posterior.inclusion, self.system.coefficients, self.input_names)
         return out
 
     def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:

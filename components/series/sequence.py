@@ -6,7 +6,7 @@ All replicates are processed together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -199,12 +199,12 @@ class Sequence:
         missing = self.missing if bool(self.missing.any()) else None
         return Series(self.observations, self.regressors, missing, self.inputs, dates=self.dates)
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         """T, where observations are seen one by one; a series can be seen for ever."""
-        return self.observations.shape[1] if sees == "observation" else None
+        return self.observations.shape[1] if batch_kind == "observation" else None
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Observation | Series]]:
         """Batches of times start+1 … stop, up to T; or the whole series at every step."""
         y = self.observations
@@ -212,7 +212,7 @@ class Sequence:
         missing = self.missing
         # computed once: at every step it would make an accelerator wait
         some = missing.any(0).tolist()
-        if sees != "observation":
+        if batch_kind != "observation":
             series = self.series
             for step in range(start + 1, stop + 1):
                 yield step, series
@@ -256,30 +256,15 @@ class Sequence:
             by_state["coverage90"] = filtering.coverage(
                 states, marginals.lower, marginals.upper
             )  # [R, dx]
-        elif (
-            self.means is not None
-            and isinstance(marginals, SmoothedSignal)
-            and marginals.signal is not None
-        ):
-            truth = self.means[:, :t]
-            out["nmse"] = filtering.mean_over_states(filtering.nmse(truth, marginals.signal.mean))
-            out["coverage90"] = filtering.coverage(
-                truth, marginals.signal.lower, marginals.signal.upper
-            ).mean(1)
+        else:
+            out |= self._score_signal(marginals)
         out |= {metric: filtering.mean_over_states(values) for metric, values in by_state.items()}
         if self.states is not None and len(self.state_names) > 2:  # of two the mean is the median
             out["nmse_median"] = filtering.median_over_dimensions(by_state["nmse"])
         if isinstance(marginals, FilteredStates):
-            medae = self.scoring(self.observations, marginals.predicted)
-            if medae is not None:
-                out["medae"] = medae
-            if self.scores_evidence and marginals.evidence:
-                out["log_evidence"] = marginals.log_normaliser
+            out |= self._score_predictions(marginals)
         if isinstance(marginals, SeriesDraws):
-            true_parameters = (
-                self.system.parameters if isinstance(self.system, KnownParameters) else {}
-            )
-            out |= filtering.parameter_scores(marginals.parameters, true_parameters)
+            out |= filtering.parameter_scores(marginals.parameters, self._true_parameters)
         for metric, values in by_state.items():
             out |= {f"{metric}/{name}": values[:, j] for j, name in enumerate(self.state_names)}
         if isinstance(marginals, Analyses):
@@ -289,16 +274,39 @@ class Sequence:
             out["missing"] = missing.sum(1).to(self.observations)
         return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
 
+    def _score_signal(self, marginals: SmoothedStates) -> dict[str, Tensor | float]:
+        """Scores of a smoothed signal, where its truth is known."""
+        if self.means is None or not isinstance(marginals, SmoothedSignal):
+            return {}
+        signal = marginals.signal
+        if signal is None:
+            return {}
+        truth = self.means[:, : marginals.mean.shape[1]]
+        coverage = filtering.coverage(truth, signal.lower, signal.upper).mean(1)
+        nmse = filtering.mean_over_states(filtering.nmse(truth, signal.mean))
+        return {"nmse": nmse, "coverage90": coverage}
+
+    def _score_predictions(self, filtered: FilteredStates) -> dict[str, Tensor | float]:
+        """Scores of one-step predictions of the observations."""
+        out: dict[str, Tensor | float] = {}
+        medae = self.scoring(self.observations, filtered.predicted)
+        if medae is not None:
+            out["medae"] = medae
+        if self.scores_evidence and filtered.evidence:
+            out["log_evidence"] = filtered.log_normaliser
+        return out
+
+    @property
+    def _true_parameters(self) -> Mapping[str, float]:
+        return self.system.parameters if isinstance(self.system, KnownParameters) else {}
+
     def _of_parameters(self, posterior: Forecasts) -> dict[str, Tensor | float]:
         """Scores of parameters without states, of one series."""
         out: dict[str, Tensor | float] = {
             "log_likelihood": float(posterior.log_likelihood(self.series).mean())
         }
         if isinstance(posterior, HoldsDraws) and posterior.n_draws > 0:
-            true_parameters = (
-                self.system.parameters if isinstance(self.system, KnownParameters) else {}
-            )
-            scores = filtering.parameter_scores(posterior, true_parameters)
+            scores = filtering.parameter_scores(posterior, self._true_parameters)
             out |= {name: float(value) for name, value in scores.items()}
         if isinstance(posterior, Analyses):
             out |= posterior.scores()

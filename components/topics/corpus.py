@@ -119,15 +119,15 @@ class Corpus:
         """V."""
         return len(self.vocabulary)
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         return None
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Counts]]:
         """Steps start+1 … stop: all training documents, or minibatches, a fresh permutation each
         epoch."""
-        size = None if sees == "whole" else self.batch_size
+        size = None if batch_kind == "whole" else self.batch_size
         for step, rows in minibatches(self.n, size, rng, start, stop):
             if rows is None:
                 yield step, self.train

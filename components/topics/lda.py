@@ -9,7 +9,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Values
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.registry import register
@@ -42,8 +42,7 @@ class LDA(Model[Corpus, DirichletAllocation]):
     3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    values: ClassVar[frozenset[Values] | None] = frozenset({"count"})
+    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"count"}))
     offers: ClassVar[frozenset[str]] = frozenset({"topic_model"})
     n_topics: PositiveInt
     alpha: PositiveFloat

@@ -10,7 +10,8 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import BatchKind, Counts
+from components.contracts.problems import Counts
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -84,10 +85,10 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics", "analyses"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics", "analyses"})
     starts: PositiveInt
     fresh_passes: NonNegativeInt
     updates: PositiveInt

@@ -10,7 +10,8 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import BatchKind, Counts
+from components.contracts.problems import Counts
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -38,31 +39,27 @@ class LdaCollapsedGibbsState:
 
 @register("inference", "lda_collapsed_gibbs")
 class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, LdaCollapsedGibbsState]):
-    """Collapsed Gibbs sampler of latent Dirichlet allocation with π and B integrated out.
+    """Gibbs sampler of latent Dirichlet allocation with π and B summed out; one sweep over all
+    words a step.
 
-        z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),
-        counts without word i
+        z_i ~ p(z_i = k | z without i, y) ∝ (α_k + n_dk)(η_w + n_wk) / (Σ η + n_k),   counts without word i
         E[B_kv | z, y] = (η_v + n_vk) / (Σ η + n_k)
 
-    A step is one sweep over all words.  A chain in which one topic merges two, and another
-    occurs twice, stays so for longer than any run.  Therefore in the first half of
-    ``burn_in`` α is initially ``heat`` times as large and falls geometrically to its own
-    value.  ``starts`` chains start with evenly drawn topics; after burn-in only the one
-    with the highest p(y, z) continues.  Then the counts of every ``thinning``-th sweep are
-    kept, and E[B | z, y] of each is one of the posterior's sets of topics: the prediction
-    is their mean, regardless of how topics are numbered in each.  Compiled if numba is
-    installed, otherwise a Python loop, with the same numbers; on the CPU.  z [R, M], M
-    words.
-    Info: ``log_joint``, the highest log p(y, z) in nats, of every tenth sweep.
+    A chain that has two topics in one, and another twice, stays so for longer than any run.
+    Therefore in the first half of ``burn_in`` α is ``heat`` times as large at first and falls to
+    what it is, geometrically, and ``starts`` chains begin, with topics drawn evenly, of which after
+    burn-in the one of the highest p(y, z) goes on alone.  Then the counts of every ``thinning``-th
+    sweep are kept, and E[B | z, y] of each is one of the posterior's sets of topics: what is
+    foretold is their mean, whatever the numbers of topics mean in each.  Compiled; on the CPU. z
+    [R, M], M words.  Info: ``log_joint``, the highest log p(y, z) in nats, of every tenth sweep.
 
     Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the
-    model).
-    """
+    model)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     starts: PositiveInt
     heat: Annotated[float, Field(ge=1)]
     burn_in: NonNegativeInt

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import BatchKind, Counts
+from components.contracts.problems import Counts
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -30,30 +31,25 @@ class Sharing:
 
 @register("inference", "lda_collapsed_vb")
 class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
-    """Collapsed variational Bayes of latent Dirichlet allocation, q(z) only.
-
-    π and B are integrated out:
+    """Collapsed variational Bayes of latent Dirichlet allocation: q(z) alone, π and B summed out;
+    one pass a step.
 
         φ_djk ∝ (α_k + E n_dk)(η_j + E n_jk) / (Σ η + E n_k)
-                · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)²
-                      − V n_jk / 2(η_j + E n_jk)²)
+                · exp(V n_k / 2(Σ η + E n_k)² − V n_dk / 2(α_k + E n_dk)² − V n_jk / 2(η_j + E n_jk)²)
 
-    A step is one pass.  E and V are over q of counts without one word of the pair.
-    ``order`` 2 is CVB, an expansion of E log to second order; 0 is CVB0, without the
-    exponential.  Neither ascends a bound that is computed.  φ starts as draws of Dir(1);
-    equal words in a document share their φ.  Topics are (η_v + E n_vk) / (Σ η + E n_k).
-    Compiled if numba is installed, otherwise a Python loop, with the same numbers; on the
-    CPU.  φ [M, K], M pairs.
-    Info: ``change``, mean total variation of the change in φ.
+    E and V are over q of counts without one word of the pair.  ``order`` 2 is CVB, an expansion of
+    E log to second order; 0 is CVB0, without the exponential.  Neither ascends a bound that is
+    computed.  φ begins as draws of Dir(1); words that are alike in a document share theirs.  Topics
+    are (η_v + E n_vk) / (Σ η + E n_k).  Compiled; on the CPU. φ [M, K], M pairs.  Info: ``change``,
+    mean total variation that φ moved by.
 
-    Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007)
-    (CVB); Asuncion, Welling, Smyth and Teh (2009) (CVB0).
-    """
+    Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007) (CVB);
+    Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     order: Literal[0, 2]
 
     def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Sharing:

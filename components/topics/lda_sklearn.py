@@ -10,7 +10,8 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.problems import BatchKind, Counts
+from components.contracts.problems import Counts
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -43,11 +44,11 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, LdaSklearnState]):
     Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    enough: ClassVar[int | None] = 1
-    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
+    )
+    max_useful_steps: ClassVar[int | None] = 1
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     passes: PositiveInt
     updates: PositiveInt
     tolerance: PositiveFloat

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
 from components.contracts.problems import Counts
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -47,9 +48,10 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
     Source: Hoffman, Blei, Wang and Paisley (2013), section 3; Bardenet (2021), section 5.3
     (minibatches)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset({"topic_model"})
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"topic_model"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     kappa: Annotated[float, Field(ge=0, le=1)]
     tau: NonNegativeFloat
     updates: PositiveInt

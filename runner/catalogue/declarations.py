@@ -15,6 +15,8 @@ from typing import Any
 import components
 import runner
 from components import registry
+from components.contracts.requirements import Requirements
+from components.old_names import CLASS_VARS
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
 # the class of the keys of a threat
@@ -55,9 +57,39 @@ class ClassDeclaration:
 
     places: dict[str, tuple[ast.AnnAssign, Path]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    # fields of ``requires`` that it and its bases give; None: computed
+    requirements: dict[str, Any] = field(default_factory=dict)
+    # old names of its role's ClassVars
+    old_names: dict[str, str] = field(default_factory=dict)
     # its own methods and the methods of bases that are not its role's
     methods: set[str] = field(default_factory=set)
     docstring: str = ""
+
+    @cached_property
+    def requires(self) -> Requirements:
+        """Requirements as far as the text gives them; what is computed has its default."""
+        given = {name: value for name, value in self.requirements.items() if value is not None}
+        return Requirements(**given)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of problems that it poses or is for."""
+        kind = self.facts.get("kind")
+        return frozenset({kind}) if kind else self.requires.kinds
+
+    @property
+    def pairing_words(self) -> dict[str, Any]:
+        """Words that say what it fits, by what they are called where they are shown."""
+        return {
+            "kind": self.facts.get("kind"),
+            "target": self.facts.get("target"),
+            "kinds": self.requires.kinds,
+            "targets": self.requires.targets,
+            "needs": self.requires.capabilities,
+            "offers": self.facts.get("offers"),
+            "gives": self.facts.get("provides"),
+            "action": self.facts.get("action"),
+        }
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -127,21 +159,24 @@ def _find(name: str, path: Path) -> tuple[Any, Path] | None:
     """The class or the assignment that gives a name its meaning in a module, followed through its
     imports."""
     for node in _parse(path).body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return node, path
-        if isinstance(node, ast.Assign) and any(name in _names(t) for t in node.targets):
-            return node, path
-        if (
-            isinstance(node, ast.AnnAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id == name
-        ):
+        if name in _defined_names(node):
             return node, path
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 if (alias.asname or alias.name) == name and (file := _module_file(node.module)):
                     return _find(alias.name, file)
     return None
+
+
+def _defined_names(node: ast.stmt) -> list[str]:
+    """Names to which a statement gives a class or a value."""
+    if isinstance(node, ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.AnnAssign):
+        return _names(node.target)
+    return (
+        [name for t in node.targets for name in _names(t)] if isinstance(node, ast.Assign) else []
+    )
 
 
 def _names(target: ast.expr) -> list[str]:
@@ -176,37 +211,45 @@ def words(node: ast.expr, path: Path) -> str:
     if isinstance(node, ast.Constant):
         return "null" if node.value is None else str(node.value)
     if isinstance(node, ast.Name):
-        if node.id in _TYPE_WORDS:
-            return _TYPE_WORDS[node.id]
-        definition = _find(node.id, path)
-        if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with its own keys
-            keys = ", ".join(f"{key}: …" for key in read_declaration(node.id, path).fields)
-            return f"{{{keys}}}"
-        value = _value(node.id, definition[0]) if definition else None
-        return words(value, definition[1]) if definition and value is not None else node.id
+        return _describe_name(node.id, path)
     if isinstance(node, ast.BinOp):  # the attackers' three bases are one role, listed once
         return " or ".join(
             dict.fromkeys(f"{words(node.left, path)} or {words(node.right, path)}".split(" or "))
         )
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        outer = node.value.id
-        if outer in _ROLES:  # Model[Supervised, Network]
-            return _TYPE_WORDS[outer]
-        if outer == "Literal":
-            return " | ".join(
-                str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n)
-                for n in inner
-            )
-        if outer == "Annotated":
-            return _annotation(inner, path)
-        if outer == "Optional":
-            return f"{words(inner[0], path)} or null"
-        if outer in ("list", "tuple"):
-            return f"list of {words(inner[0], path)}"
-        if outer == "dict":
-            return f"mapping to {words(inner[-1], path)}"
+        return _describe_generic(node.value.id, inner, path) or ast.unparse(node)
     return ast.unparse(node)
+
+
+def _describe_name(name: str, path: Path) -> str:
+    """The type behind a name, in words."""
+    if name in _TYPE_WORDS:
+        return _TYPE_WORDS[name]
+    definition = _find(name, path)
+    if definition and isinstance(definition[0], ast.ClassDef):  # a mapping with its own keys
+        keys = ", ".join(f"{key}: …" for key in read_declaration(name, path).fields)
+        return f"{{{keys}}}"
+    value = _value(name, definition[0]) if definition else None
+    return words(value, definition[1]) if definition and value is not None else name
+
+
+def _describe_generic(outer: str, inner: list[ast.expr], path: Path) -> str | None:
+    """A type with arguments, in words; None if it is not known here."""
+    if outer in _ROLES:  # Model[Supervised, Network]
+        return _TYPE_WORDS[outer]
+    if outer == "Literal":
+        return " | ".join(
+            str(ast.literal_eval(n)) if isinstance(n, ast.Constant) else ast.unparse(n)
+            for n in inner
+        )
+    if outer == "Annotated":
+        return _annotation(inner, path)
+    if outer == "Optional":
+        return f"{words(inner[0], path)} or null"
+    if outer in ("list", "tuple"):
+        return f"list of {words(inner[0], path)}"
+    return f"mapping to {words(inner[-1], path)}" if outer == "dict" else None
 
 
 def _annotation(inner: list[ast.expr], path: Path) -> str:
@@ -250,7 +293,7 @@ def _fact(node: ast.expr) -> Any:
         and isinstance(node.func, ast.Name)
         and node.func.id == "frozenset"
     ):
-        return ast.literal_eval(node.args[0]) if node.args else set()
+        return frozenset(ast.literal_eval(node.args[0])) if node.args else frozenset()
     try:
         return ast.literal_eval(node)
     except ValueError:
@@ -267,18 +310,42 @@ def _gather(name: str, path: Path, into: ClassDeclaration) -> None:
         if isinstance(base, ast.Name):
             _gather(base.id, path, into)
     into.docstring = ast.get_docstring(node) or into.docstring
+    if path in _CONTRACTS:
+        into.old_names = CLASS_VARS.get(node.name, into.old_names)
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and path not in _CONTRACTS:
             into.methods.add(item.name)
-        if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
-            continue
-        annotation = item.annotation
-        outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-        if isinstance(outer, ast.Name) and outer.id == "ClassVar":
-            if item.value is not None:
-                into.facts[item.target.id] = _fact(item.value)
-        elif item.target.id not in ("name", "model_config") and not item.target.id.startswith("_"):
-            into.places[item.target.id] = item, path
+        if given := _requirements(item):
+            into.requirements |= given
+        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            _add_attribute(item.target.id, item, path, into)
+
+
+def _add_attribute(name: str, item: ast.AnnAssign, path: Path, into: ClassDeclaration) -> None:
+    """Add a class-level fact or a field to a declaration."""
+    annotation = item.annotation
+    outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    if isinstance(outer, ast.Name) and outer.id == "ClassVar":
+        if item.value is not None:
+            _note_class_var(name, item.value, into)
+    elif name not in ("name", "model_config") and not name.startswith("_"):
+        into.places[name] = item, path
+
+
+def _requirements(node: ast.stmt) -> dict[str, Any]:
+    """Fields that a statement ``requires = Requirements(...)`` gives."""
+    call = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != "Requirements":
+        return {}
+    return {keyword.arg or "": _fact(keyword.value) for keyword in call.keywords}
+
+
+def _note_class_var(name: str, value: ast.expr, into: ClassDeclaration) -> None:
+    new = into.old_names.get(name, name)
+    if new.startswith("requires."):
+        into.requirements[new.removeprefix("requires.")] = _fact(value)
+    else:
+        into.facts[new] = _fact(value)
 
 
 def read_declaration(class_name: str, path: Path) -> ClassDeclaration:

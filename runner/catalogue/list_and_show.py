@@ -181,12 +181,10 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
         )
         return
     print(f"{role}/{name}  {entry.sentence}")
-    facts = {
-        k: declaration.facts.get(k)
-        for k in ("kind", "target", "kinds", "targets", "needs", "offers", "action")
-    }
     fit_text = "; ".join(
-        f"{k} {', '.join(sorted(as_set(v)))}" for k, v in facts.items() if as_set(v)
+        f"{k} {', '.join(sorted(as_set(v)))}"
+        for k, v in declaration.pairing_words.items()
+        if as_set(v) and k != "gives"
     )
     # of the inference methods that hold one
     key = role if role in registry.CHOSEN else f"inference.{role}"

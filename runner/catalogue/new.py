@@ -91,7 +91,7 @@ def create(role: str, name: str, folder: Path) -> list[Path]:
     if conf_folders.find(role, name) is not None:
         raise ConfigError(f"{name}: the runner has one of that name; choose another")
     environment = Environment(
-        loader=PackageLoader("runner.new"),
+        loader=PackageLoader("runner.catalogue"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,11 @@ LAUNCHERS = {
     "submitit_slurm": "hydra_submitit_launcher",
     "ray": "hydra_ray_launcher",
 }
+
+
+def without_meaning(names: Iterable[str]) -> list[Candidate]:
+    """Candidates that need no explanation."""
+    return [(name, "") for name in names]
 
 
 def _choices(words: list[str]) -> dict[str, str]:
@@ -157,30 +162,39 @@ def _values(key: str, words: list[str]) -> list[Candidate]:
     if plain in registry.CHOSEN:
         return component_candidates(plain)
     if plain in ("experiment", "published"):
-        return [(name, "") for name in options(plain)]
+        return without_meaning(options(plain))
     if plain in ("hydra/launcher", "hydra/sweeper"):
-        installed = [
-            n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)
-        ]
-        choices = {"basic", *options(plain), *(installed if plain.endswith("launcher") else [])}
-        return [(name, "") for name in sorted(choices)]
+        return _launchers_or_sweepers(plain)
     if plain == "device":
         return [("cpu", ""), ("cuda", "the GPU")]
     if plain == "plugins":
         return [(f"[{name}]", path) for name, path in modules(words)]
-    before, dot, last = plain.rpartition(".")
+    return _listed_values(plain, words)
+
+
+def _listed_values(key: str, words: list[str]) -> list[Candidate]:
+    """Values of a component's key, from the chosen component, or, before one is chosen, from the
+    first with such a key and listed values."""
+    before, dot, last = key.rpartition(".")
     role, names = _at(before.split("."), words) if dot else ("", [""])
-    # From the chosen component, or, before one is chosen, from the first with such a key and listed
-    # values.
-    reachable = names if role or not dot else []
     first: list[Candidate] | None = None
-    for name in reachable:
+    for name in names if role or not dot else []:
         declaration = _own(role, name, words)
         values = _members(declaration, last) if last in declaration.fields else None
         if values and values != [("null", "")]:
             return values
         first = values if first is None else first
     return first or []
+
+
+def _launchers_or_sweepers(group: str) -> list[Candidate]:
+    """Hydra's own one, those in YAML files and those with an installed plug-in."""
+    choices = {"basic", *options(group)}
+    if group == "hydra/launcher":
+        choices |= {
+            n for n, m in LAUNCHERS.items() if importlib.util.find_spec("hydra_plugins." + m)
+        }
+    return without_meaning(sorted(choices))
 
 
 def _members(own: ClassDeclaration, key: str) -> list[Candidate]:
@@ -197,7 +211,7 @@ def _members(own: ClassDeclaration, key: str) -> list[Candidate]:
         if " | " in members
         else []
     )
-    return [(value, "") for value in out] + null_choice
+    return without_meaning(out) + null_choice
 
 
 def override_candidates(word: str, words: list[str]) -> list[Candidate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components import registry
+from components.contracts.requirements import DataFacts
 from runner.catalogue.declarations import ClassDeclaration, component_declaration
 
 
@@ -19,56 +20,31 @@ def as_set(value: Any) -> set[str]:
     )
 
 
-def _is_compatible_model(own: ClassDeclaration, kind: str, offered: set[str]) -> bool:
-    """True if a model with these capabilities meets an inference method's requirements.
-
-    The requirements depend on the kind of problem.
-    """
-    first, instead = (own.facts.get(fact) or {} for fact in ("needs_by_kind", "instead_by_kind"))
-    ways = [as_set(first.get(kind)), *([as_set(instead[kind])] if kind in instead else [])]
-    return as_set(own.facts.get("needs")) <= offered and any(way <= offered for way in ways)
-
-
 def _fits(parts: dict[str, ClassDeclaration]) -> bool:
-    """The rules of ``runner.compose.fit.pairs.check_pairs``, from the text of the classes of two
-    roles."""
+    """True if two components fit by their classes; ``runner.compose.fit.pairs`` asks the same
+    questions of components as they are configured."""
     dataset, model, inference = (parts.get(role) for role in ("dataset", "model", "inference"))
     gradient = parts.get("gradient")
-    attacker = parts.get("attacker")
     if "block" in parts and model:
         return "blocks" in model.holds
     if gradient and inference:
         return "gradient" in inference.holds
     if gradient and model:
-        return as_set(gradient.facts.get("needs")) <= as_set(model.facts.get("offers"))
-    kinds = [as_set(part.facts.get("kind") or part.facts.get("kinds")) for part in parts.values()]
-    shared = kinds[0] & kinds[1]
-    if dataset and model and (targets := as_set(model.facts.get("targets"))):
-        target = dataset.facts.get("target")
-        if target and target not in targets:
-            return False
-    if (
-        dataset
-        and model
-        and "supervised" in shared
-        and dataset.facts["domain"] not in as_set(model.facts["domains"])
-    ):
-        return False
-    if (
-        dataset
-        and model
-        and (values := as_set(model.facts.get("values")))
-        and dataset.facts.get("values")
-    ):
-        shared = shared if dataset.facts["values"] in values else set()
+        return gradient.requires.capabilities <= as_set(model.facts.get("offers"))
     if dataset and model:
-        return bool(shared) and as_set(model.facts.get("assumes")) <= as_set(
-            dataset.facts.get("simulates")
+        facts = dataset.facts
+        data = DataFacts(
+            facts.get("kind") or "", facts.get("target"), facts.get("values"), facts["domain"]
         )
+        simulated = as_set(facts.get("simulates"))
+        return not model.requires.find_unmet(data) and model.requires.simulated <= simulated
+    first, second = parts.values()
+    shared = first.kinds & second.kinds
     if model and inference:
-        offered = as_set(model.facts.get("offers")) | set(model.facts.get("offers_where") or ())
-        return any(_is_compatible_model(inference, kind, offered) for kind in shared)
-    return bool(shared) and (attacker is None or dataset is not None)
+        offered = frozenset(as_set(model.facts.get("offers")))
+        offered |= set(model.facts.get("offers_where") or ())
+        return any(inference.requires.capabilities_for(k, offered) <= offered for k in shared)
+    return bool(shared)
 
 
 # Roles of the components shown with a component of one role: the others fit it through these.

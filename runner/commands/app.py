@@ -29,7 +29,7 @@ from runner.compose.overrides import (
     patch_hydra_overrides,
     split_hydra_config,
 )
-from runner.compose.resolve import ResolvedConfig, SignedConfig, resolve
+from runner.compose.resolve import ResolvedConfig, resolve
 from runner.errors import ConfigError, RunFailure
 from runner.execution.screen import show_run as console
 from runner.record.checks import combine_checks
@@ -180,7 +180,7 @@ def work(resolved: ResolvedConfig) -> Attempt:
         return Attempt(130, message=notice, folder=folder)
 
 
-def show_done(job: SignedConfig, facts: dict[str, Any]) -> float | list[float]:
+def show_done(job: ResolvedConfig, facts: dict[str, Any]) -> float | list[float]:
     """Shows the record of a run that is done; its objectives."""
     printer.out.print(
         f"done already, {facts['ended']}: this is its record; fresh=true runs it again"
@@ -189,7 +189,7 @@ def show_done(job: SignedConfig, facts: dict[str, Any]) -> float | list[float]:
 
 
 def show(
-    job: SignedConfig,
+    job: ResolvedConfig,
     result: dict[str, list[float]],
     facts: dict[str, Any],
     handover: Handover | None,
@@ -206,7 +206,7 @@ def show(
     return values(result, job.settings.objective)
 
 
-def published_scores(job: SignedConfig) -> tuple[dict[str, str], str]:
+def published_scores(job: ResolvedConfig) -> tuple[dict[str, str], str]:
     """Scores printed in the papers for this run, by metric, and why ours are not comparable.
 
     The second value is empty if our scores can be compared with them.

@@ -18,9 +18,9 @@ import runner
 ROOT = Path(runner.__path__[0])
 # Functions that give a parser options, and the module in which each is written.
 SHARED = {
-    "conf_folders.add_option": "conf_folders.py",
-    "plugins.add_option": "plugins.py",
-    "add_json": "arguments.py",
+    "conf_folders.add_option": "disk/conf_folders.py",
+    "plugins.add_option": "catalogue/plugins.py",
+    "add_json": "terminal/arguments.py",
 }
 Option = tuple[str, str]  # --name, and its help
 

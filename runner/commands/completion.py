@@ -16,7 +16,12 @@ import yaml
 
 from components import registry
 from runner.catalogue.list_and_show import GROUPS, options
-from runner.catalogue.override_candidates import Candidate, modules, override_candidates
+from runner.catalogue.override_candidates import (
+    Candidate,
+    modules,
+    override_candidates,
+    without_meaning,
+)
 from runner.commands.command_options import list_command_options
 from runner.commands.shell_scripts import SCRIPTS
 from runner.disk import conf_folders
@@ -98,39 +103,45 @@ def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
         from runner.commands.cli import COMMANDS
 
         return list(list_command_options(COMMANDS[command][0]))
-    arguments = [w for w in words if not w.startswith("-")]
+    return _values_of_argument(command, word, words)
+
+
+def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candidate]:
+    """Values of an argument that is no option."""
+    is_first = all(w.startswith("-") for w in words)
     if command == "list":
-        return [(group, "") for group in GROUPS]
+        return without_meaning(GROUPS)
     if command == "show":
-        if "/" not in word:
-            return [("config", "the run-level keys"), *((f"{group}/", "") for group in GROUPS)]
-        group = word.split("/")[0]
-        return [(f"{group}/{name}", "") for name in (options(group) if group in GROUPS else [])]
+        return _entries(word)
     if command in ("resume", "compare", "sync"):
         return _runs(words)
     if command in ("study", "report", "rerun"):
         launched = [] if command == "study" else _launch_names(words)
-        return [*((name, "") for name in options("study")), *launched]
+        return [*without_meaning(options("study")), *launched]
     if command == "new":
         from runner.catalogue.new import COMMANDS as ROLES
 
-        return [] if arguments else [(role, "") for role in ROLES]
+        return without_meaning(ROLES) if is_first else []
     if command == "clean":
         from runner.system.clean import KINDS
 
         return list(KINDS.items())
     if command == "completion":
-        return [(shell, "") for shell in SCRIPTS]
+        return without_meaning(SCRIPTS)
+    if command == "data" and is_first:
+        return [("list", "what is there"), ("fetch", "download"), ("verify", "check the checksums")]
     if command == "data":
-        if not arguments:
-            return [
-                ("list", "what is there"),
-                ("fetch", "download"),
-                ("verify", "check the checksums"),
-            ]
         path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
-        return [(str(name), "") for name in yaml.safe_load(path.read_text(encoding="utf-8"))]
+        return without_meaning(map(str, yaml.safe_load(path.read_text(encoding="utf-8"))))
     return []
+
+
+def _entries(word: str) -> list[Candidate]:
+    """Entries of the catalogue, or first its groups."""
+    if "/" not in word:
+        return [("config", "the run-level keys"), *((f"{group}/", "") for group in GROUPS)]
+    group = word.split("/")[0]
+    return [(f"{group}/{name}", "") for name in (options(group) if group in GROUPS else [])]
 
 
 def candidates(line: str) -> list[Candidate]:

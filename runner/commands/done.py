@@ -5,17 +5,18 @@ The check uses the run's config, the records on disk and the present data files.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from runner.compose.data_state import data_state
 from runner.compose.draws_kept import check_draws
-from runner.compose.resolve import ResolvedConfig, SignedConfig
+from runner.compose.resolve import ResolvedConfig
 from runner.compose.settings import sign
 from runner.record.facts import read
 
 
-def find_finished_run(resolved: ResolvedConfig) -> tuple[SignedConfig, dict[str, Any]] | None:
+def find_finished_run(resolved: ResolvedConfig) -> tuple[ResolvedConfig, dict[str, Any]] | None:
     """Config with the identity of a finished run, and that run's run.json.
 
     None if there is no such run, or if more work is needed to know.
@@ -37,7 +38,8 @@ def find_finished_run(resolved: ResolvedConfig) -> tuple[SignedConfig, dict[str,
             if not _has_same_data(resolved, facts):
                 return None
             notes = [*resolved.notes, *check_draws(config["inference"], settings)]
-            return SignedConfig(settings, config, notes, data, signatures[data]), facts
+            signed = replace(resolved, notes=notes, data=data, signature=signatures[data])
+            return signed, facts
     return None
 
 

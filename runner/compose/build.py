@@ -61,13 +61,11 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
             grids.append((value["name"], grid))
         return part
 
-    for k, inner in holds.items():
-        if values.get(k, cls.before.get(k)) is None and not _is_optional(cls, k):
-            raise ConfigError(
-                f"{where}.{k}: {values['name']} needs one; choose it by name, {where}.{k}=… (runner list {inner} names them)"
-            )
+    _refuse_missing_parts(cls, values, where, holds)
     parts = {k: one(r, values[k], f"{where}.{k}") for k, r in holds.items() if k in values}
-    options = {k: v for k, v in (cls.before | values | parts).items() if k not in cls.threat_keys}
+    options = {
+        k: v for k, v in (cls.legacy_defaults | values | parts).items() if k not in cls.threat_keys
+    }
     if not issubclass(cls, Evasion | Injection):
         return validate_model(cls, options, where, cls.yaml_keys()), None
     threat = {k: v for k, v in values.items() if k in cls.threat_keys}
@@ -75,6 +73,21 @@ def _with_grid(role: str, values: dict[str, Any], where: str) -> tuple[Component
     if cls.one_threat and (message := find_size_mismatch(grid, grids)):
         raise ConfigError(f"{where}.{message}")
     return attacker, grid
+
+
+def _refuse_missing_parts(
+    cls: type[Component], values: dict[str, Any], where: str, holds: dict[str, str]
+) -> None:
+    """Refuse a component without a part that it needs.
+
+    Raises:
+        ConfigError: naming the key that should hold it.
+    """
+    for k, inner in holds.items():
+        if values.get(k, cls.legacy_defaults.get(k)) is None and not _is_optional(cls, k):
+            raise ConfigError(
+                f"{where}.{k}: {values['name']} needs one; choose it by name, {where}.{k}=… (runner list {inner} names them)"
+            )
 
 
 def _is_optional(cls: type[Component], key: str) -> bool:

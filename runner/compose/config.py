@@ -25,13 +25,13 @@ from runner.compose.fit.mends import add_suggested_fixes
 from runner.compose.fit.pairs import check_pairs, check_side_by_side
 from runner.compose.objectives import KEY, asked_for
 from runner.compose.parts import component_defaults
-from runner.compose.resolve import ResolvedConfig, SignedConfig, refuse_untrusted, resolve
+from runner.compose.resolve import ResolvedConfig, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
 from runner.errors import ConfigError, nearest
 
 
-@dataclass(frozen=True)
-class Job(SignedConfig):
+@dataclass(frozen=True, kw_only=True)
+class Job(ResolvedConfig):
     """A validated run: what to do, with what, and under which identity."""
 
     dataset: Dataset
@@ -115,24 +115,18 @@ def build(resolved: ResolvedConfig) -> Job:
         _check_whole(settings, composition.values, parts)
     except IncompatibleError as error:
         raise add_suggested_fixes(error, composition) from None
-    notes = [*resolved.notes, *check_draws(dict(parts["inference"]), settings)]
     dataset: Dataset = parts["dataset"]
     data = dataset.identity(Path(settings.data_dir), settings.offline)
     if settings.validation is not None:
         data = f"{data}-validation"
-    state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
-    threat = _threat(config, parts)
-    return Job(
-        settings,
-        config,
-        notes,
-        data,
-        sign(config, data),
-        **parts,
-        threat=threat,
-        data_state=state,
-        overrides=resolved.overrides,
-    )
+    identity = {
+        "notes": [*resolved.notes, *check_draws(dict(parts["inference"]), settings)],
+        "data": data,
+        "signature": sign(config, data),
+        "threat": _threat(config, parts),
+        "data_state": data_state(dataset.name, Path(settings.data_dir), settings.offline),
+    }
+    return Job(**vars(resolved) | parts | identity)
 
 
 def _threat(values: Values, parts: Parts) -> Threat | None:
@@ -199,9 +193,9 @@ def _lacks_steps(settings: Settings, parts: Parts) -> bool:
     dataset = parts["dataset"]
     inference = parts["inference"]
     has_end = dataset.poses() == "game" or (
-        dataset.poses() == "sequence" and inference.sees == "observation"
+        dataset.poses() == "sequence" and inference.requires.batch_kind == "observation"
     )
-    return settings.steps is None and inference.enough is None and not has_end
+    return settings.steps is None and inference.max_useful_steps is None and not has_end
 
 
 def _composition(resolved: ResolvedConfig) -> Composition:
@@ -223,16 +217,7 @@ def _composition(resolved: ResolvedConfig) -> Composition:
             for role in values
         }
 
-    requests: dict[str, Values] = {role: {} for role in CHOSEN}
-    carried: dict[str, Values] = {role: {} for role in CHOSEN}
-    words = {".".join(key.split(".")[:2]) for key in explicit}
-    for role, role_values in resolved.given.items():
-        defaults = component_defaults(role, role_values["name"]) if "name" in role_values else {}
-        for key, value in role_values.items():
-            if f"{role}.{key}" in words:
-                requests[role][key] = value
-            elif key != "name" and (key not in defaults or defaults[key] != value):
-                carried[role][key] = value
+    requests, carried = _split_given(resolved)
     values = {role: resolved.config.get(role) for role in CHOSEN}
     return Composition(
         values,
@@ -242,3 +227,18 @@ def _composition(resolved: ResolvedConfig) -> Composition:
         adjusted=adjust,
         lacks_steps=lambda parts: _lacks_steps(settings, parts),
     )
+
+
+def _split_given(resolved: ResolvedConfig) -> tuple[dict[str, Values], dict[str, Values]]:
+    """By role, keys that the user set, and keys that the experiment has set."""
+    requests: dict[str, Values] = {role: {} for role in CHOSEN}
+    carried: dict[str, Values] = {role: {} for role in CHOSEN}
+    words = {".".join(key.split(".")[:2]) for key in resolved.explicit}
+    for role, role_values in resolved.given.items():
+        defaults = component_defaults(role, role_values["name"]) if "name" in role_values else {}
+        for key, value in role_values.items():
+            if f"{role}.{key}" in words:
+                requests[role][key] = value
+            elif key != "name" and (key not in defaults or defaults[key] != value):
+                carried[role][key] = value
+    return requests, carried

@@ -118,16 +118,13 @@ def wrong_launcher_message(argv: list[str]) -> str | None:
 def explain(error: Exception, argv: list[str]) -> str:
     """One or two lines for a composition that failed."""
     for text in argv:
-        role, _, value = text.partition("=")
-        if role.lstrip("+") in ROLES and role.lstrip("+") not in CHOSEN and value:
-            return explain_misplaced(role.lstrip("+"), value)
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        key, _, value = text.partition("=")
+        role = key.lstrip("+")
+        if role in ROLES and role not in CHOSEN and value:
+            return explain_misplaced(role, value)
+    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
     if isinstance(error, OverrideParseException) or "token recognition error" in first:
-        override = error.override if isinstance(error, OverrideParseException) else None
-        wrong = override or next(
-            (t for t in argv if "=" in t and not parse_overrides([t])), "an override"
-        )
-        return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
+        return _not_an_override(error, first, argv)
     GlobalHydra.instance().clear()
     overrides = parse_overrides(argv)
     keys = [key.path for key in read_file(CONF / "config.yaml")[0] if "." not in key.path]
@@ -141,6 +138,14 @@ def explain(error: Exception, argv: list[str]) -> str:
         return str(wrong)
     except ValueError:  # Hydra's own error, without an explanation of ours
         return first
+
+
+def _not_an_override(error: Exception, first: str, argv: list[str]) -> str:
+    override = error.override if isinstance(error, OverrideParseException) else None
+    wrong = override or next(
+        (t for t in argv if "=" in t and not parse_overrides([t])), "an override"
+    )
+    return f"{wrong}: not an override ({first.rstrip('.')}); quote values with special characters: 'key=\"a b\"'"
 
 
 def _reword_error(first: str, overrides: list[Override]) -> str:
@@ -169,24 +174,11 @@ def _wrong_in_composition(overrides: list[Override]) -> str | None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         groups = []
         values = []
-        for override in overrides:
+        for override in (o for o in overrides if not o.is_delete()):
             key = override.key_or_group
-            if override.is_delete():
-                continue
-            if _options(key):
-                options = [*_options(key), *conf_folders.names(key)]
-                for choice in override_values(override):
-                    nested = (
-                        isinstance(choice, str)
-                        and ".." not in choice
-                        and conf_folders.find(key, choice)
-                    )
-                    if isinstance(choice, str) and choice not in options and not nested:
-                        message = not_installed(key, choice)
-                        return (
-                            message
-                            or f"{key}={choice}: no such {key.split('/')[-1]}{nearest(choice, options)}"
-                        )
+            if options := _options(key):
+                if complaint := _wrong_choice(override, [*options, *conf_folders.names(key)]):
+                    return complaint
                 groups.append(override)
             elif "/" in key and not key.startswith("hydra"):
                 return f"{key}: no such group{nearest(key, [*CHOSEN, 'experiment'])}"
@@ -195,15 +187,44 @@ def _wrong_in_composition(overrides: list[Override]) -> str | None:
         experiment = next((o for o in overrides if o.key_or_group == "experiment"), None)
         if experiment and not experiment.is_add():
             return f"experiment={experiment.value()}: write it with a plus sign, +experiment={experiment.value()}"
-        try:
-            plain = [o.input_line for o in groups if o.input_line and not o.is_sweep_override()]
-            cfg = compose("config", overrides=[*search_path(), *plain], return_hydra_config=True)
-        except (HydraException, OmegaConfBaseException):
+        cfg = _compose_choices(groups)
+        if cfg is None:
             return None
-        OmegaConf.set_struct(cfg, True)
-        for override in values:
-            if complaint := _wrong_value(override, cfg, groups):
-                return complaint
+        complaints = (_wrong_value(override, cfg, groups) for override in values)
+        return next(filter(None, complaints), None)
+
+
+def _compose_choices(groups: list[Override]) -> DictConfig | None:
+    """The config with the groups that were chosen; None if it cannot be composed."""
+    try:
+        plain = [o.input_line for o in groups if o.input_line and not o.is_sweep_override()]
+        cfg = compose("config", overrides=[*search_path(), *plain], return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException):
+        return None
+    OmegaConf.set_struct(cfg, True)
+    return cfg
+
+
+def _wrong_choice(override: Override, options: list[str]) -> str | None:
+    """The complaint about the first value of an override of a group that does not exist."""
+    group = override.key_or_group
+    for choice in override_values(override):
+        if not isinstance(choice, str) or choice in options:
+            continue
+        if ".." in choice or not conf_folders.find(group, choice):
+            return (
+                not_installed(group, choice)
+                or f"{group}={choice}: no such {group.split('/')[-1]}{nearest(choice, options)}"
+            )
+    return None
+
+
+def _key_of_basic_plugin(key: str, groups: list[Override]) -> str | None:
+    """The complaint about a key of a launcher or a sweeper if none was chosen."""
+    chosen = {o.key_or_group for o in groups}
+    for kind in ("launcher", "sweeper"):
+        if key.startswith(f"hydra.{kind}.") and f"hydra/{kind}" not in chosen:
+            return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}={_options(f'hydra/{kind}')}"
     return None
 
 
@@ -219,22 +240,14 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
             if is_present and not key.startswith("hydra")
             else None
         )
-    for kind in ("launcher", "sweeper"):
-        if key.startswith(f"hydra.{kind}.") and not any(
-            o.key_or_group == f"hydra/{kind}" for o in groups
-        ):
-            return f"{key}: the basic {kind} has no such key; choose one with hydra/{kind}={_options(f'hydra/{kind}')}"
+    if complaint := _key_of_basic_plugin(key, groups):
+        return complaint
     role, *keys = key.split(".")
-    if role in CHOSEN and keys and cfg.get(role) is None:
-        return (
-            f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
-        )
-    if (
-        role in CHOSEN
-        and isinstance(cfg.get(role), DictConfig)
-        and open_parts(cfg[role], role, keys)
-    ):
-        return None  # key of a part: checked where its class is known
+    if role in CHOSEN:
+        if keys and cfg.get(role) is None:
+            return f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
+        if isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
+            return None  # key of a part: checked where its class is known
     complaint = _wrong_key(key, cfg)
     # the name of a part; keys may follow
     if complaint is None and isinstance(override_values(override)[0], str):

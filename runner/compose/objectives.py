@@ -90,6 +90,10 @@ def single(objective: str, direction: str | None) -> Objective:
     )
 
 
+def _is_objective(entry: object) -> bool:
+    return isinstance(entry, dict) and "metric" in entry and entry.keys() <= {"metric", "direction"}
+
+
 def several(given: Any, objective: str | None) -> list[Objective]:
     """Objectives in ``hydra.sweeper.objectives``.
 
@@ -101,10 +105,7 @@ def several(given: Any, objective: str | None) -> list[Objective]:
     if given is None:
         return []
     entries = OmegaConf.to_container(given) if isinstance(given, ListConfig | DictConfig) else given
-    if not isinstance(entries, list) or not all(
-        isinstance(one, dict) and "metric" in one and set(one) <= {"metric", "direction"}
-        for one in entries
-    ):
+    if not isinstance(entries, list) or not all(map(_is_objective, entries)):
         raise ConfigError(
             f"{KEY}={entries}: write [{{metric: accuracy, direction: maximize}}, {{metric: …, direction: …}}]"
         )

@@ -41,7 +41,7 @@ class Known:
 
     keys: frozenset[str]
     holds: dict[str, str]  # keys that hold components: their role
-    shares: frozenset[str]  # keys that components inside it inherit
+    inherited_keys: frozenset[str]  # keys that components inside it inherit
     imports: frozenset[str]  # keys that name a user's code, "module:function"
     reads: dict[str, str]  # keys that name a file -> the key that holds its checksum
     integers: frozenset[str]  # keys with integer values
@@ -83,7 +83,7 @@ def known_keys(role: str, values: Any, where: str) -> Known:
     return Known(
         cls.yaml_keys(),
         nested_roles(cls),
-        cls.shares,
+        cls.inherited_keys,
         cls.imports,
         cls.reads,
         integer_keys(cls),
@@ -124,8 +124,8 @@ def _read_component_facts(role: str, name: str, file: Path) -> Known:
     declaration = declarations.read_declaration(
         declarations.component_class(role, name, file) or "", file
     )
-    shares, imports = (
-        frozenset(declaration.facts.get(fact) or ()) for fact in ("shares", "imports")
+    inherited_keys, imports = (
+        frozenset(declaration.facts.get(fact) or ()) for fact in ("inherited_keys", "imports")
     )
     integers = frozenset(
         key for key, kind in declaration.fields.items() if declarations.is_integer_type(kind)
@@ -135,7 +135,7 @@ def _read_component_facts(role: str, name: str, file: Path) -> Known:
     )
     keys = frozenset({*declaration.fields, "name"})
     reads = declaration.facts.get("reads") or {}
-    return Known(keys, declaration.holds, shares, imports, reads, integers, numbers)
+    return Known(keys, declaration.holds, inherited_keys, imports, reads, integers, numbers)
 
 
 @cache
@@ -225,7 +225,7 @@ def parse_numbers(role: str, values: Any, where: str) -> Any:
 def expand_component(role: str, values: dict[str, Any], where: str) -> dict[str, Any]:
     """Full mapping of a component and of the components inside it.
 
-    A component class that ``shares`` keys passes its own values of these to the components
+    A component class with ``inherited_keys`` passes its own values of these to the components
     inside it that have such a key.
 
     Raises:
@@ -233,7 +233,7 @@ def expand_component(role: str, values: dict[str, Any], where: str) -> dict[str,
             mapping with one.
     """
     key_facts = known_keys(role, values, where)
-    shared = {key: values[key] for key in key_facts.shares if key in values}
+    shared = {key: values[key] for key in key_facts.inherited_keys if key in values}
 
     def one(inner: str, value: Any, path: str) -> Any:
         if value is None:

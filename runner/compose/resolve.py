@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -91,35 +91,27 @@ LARGEST = 2**63 - 1  # of an integer that torch and the record keep
 GAMES_MODULE = "runner.python.games"  # the one module of ours that a dataset may name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResolvedConfig:
-    """A config in full, before its components are built and its data are named."""
+    """A config in full, before its components are built.
+
+    With named data it has an identity, and a folder for its record.
+    """
 
     settings: Settings
     config: dict[str, Any]  # with smoke overrides applied and parts in full, as recorded
     notes: list[str]  # notes for the user on how the config was read
-    overrides: list[str] = field(
-        default_factory=list, kw_only=True
-    )  # ``key=value`` as requested: the names of runs
-    # keys set on the command line
-    explicit: frozenset[str] = field(default=frozenset(), kw_only=True)
-    given: dict[str, dict[str, Any]] = field(
-        default_factory=dict, kw_only=True
-    )  # keys of each role as composed, before
-    # keys unknown to its component were left out
+    overrides: list[str]  # ``key=value`` as requested: the names of runs
+    explicit: frozenset[str]  # keys set on the command line
+    # keys of each role as composed, before keys unknown to its component were left out
+    given: dict[str, dict[str, Any]]
+    data: str = ""  # the data's own name ("sarcos-sim" is never "sarcos"); empty: not named yet
+    signature: str = ""
 
     @property
     def choice(self) -> dict[str, str | None]:
         """The name of the component of each role."""
         return {role: (self.config.get(role) or {}).get("name") for role in CHOSEN}
-
-
-@dataclass(frozen=True)
-class SignedConfig(ResolvedConfig):
-    """A config with named data: it has an identity, and a folder for its record."""
-
-    data: str  # the data's own name ("sarcos-sim" is never "sarcos")
-    signature: str
 
     @property
     def folder(self) -> Path:
@@ -220,11 +212,7 @@ def resolve(
         ConfigError: any error detectable without building a component, in one to three
             lines.
     """
-    try:
-        config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    except OmegaConfBaseException as error:
-        parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
-        raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
+    config = _to_container(cfg)
     refuse_foreign_code(cfg)
     config.pop("hydra", None)
     config["experiment"] = experiment or "custom"
@@ -233,8 +221,82 @@ def resolve(
     config = _normalise_numbers(config)
     if explicit is not None and config.get("smoke") is True:
         config = shorten_for_smoke(_normalise_numbers(_smoke(config, explicit)), explicit)
+    _refuse_misplaced(config, explicit or ())
+    _refuse_large(config)
+    settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
+    _check_paper_tables(settings)
+    inside(Path(settings.output_dir), settings.experiment, "experiment")
+    notes: list[str] = []
+    keys = set(explicit or ())
+    role_values = {
+        role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)
+    }
+    for role, values in _chosen(config):
+        config[role] = _expand_role(role, values, keys, notes)
+    _refuse_missing(config)
+    config = json.loads(json.dumps(config))
+    for role, values in _chosen(config):
+        refuse_untrusted(role, values, settings.plugins)
+        note_checksums(role, values)
+    return ResolvedConfig(
+        settings=settings,
+        config=config,
+        notes=notes,
+        overrides=_signed_settings(config, keys),
+        explicit=frozenset(keys),
+        given=role_values,
+    )
+
+
+def _to_container(cfg: DictConfig) -> dict[str, Any]:
+    try:
+        config: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
+        raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
+    return config
+
+
+def _check_paper_tables(settings: Settings) -> None:
+    """Refuse names that no published table has.
+
+    Raises:
+        ConfigError: with the nearest that exists.
+    """
+    for table in settings.paper_tables:
+        if conf_folders.find("published", table) is None:
+            raise ConfigError(
+                f"paper_tables: no table {table}{nearest(table, conf_folders.names('published'))}"
+            )
+
+
+def _refuse_missing(config: dict[str, Any]) -> None:
+    """Refuse a run without a component that every run has.
+
+    Raises:
+        ConfigError: naming the roles.
+    """
+    missing = [role for role in REQUIRED if config.get(role) is None]
+    if missing:
+        raise ConfigError(
+            f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
+            f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
+        )
+
+
+def _chosen(config: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Roles that a component is chosen for, and its mapping."""
+    return [(role, config[role]) for role in CHOSEN if config.get(role) is not None]
+
+
+def _refuse_misplaced(config: dict[str, Any], explicit: Collection[str]) -> None:
+    """Refuse components that are chosen in a way or at a place that is not theirs.
+
+    Raises:
+        ConfigError: saying how to choose it.
+    """
     for role in CHOSEN:
-        if f"{role}.name" in (explicit or ()) and isinstance(config.get(role), dict):
+        if f"{role}.name" in explicit and isinstance(config.get(role), dict):
             name = config[role].get("name")
             raise ConfigError(
                 f"{role}.name={name}: keys of another component would be missing; choose it by {role}={name}"
@@ -242,37 +304,6 @@ def resolve(
     for role in ROLES:
         if role in config and role not in CHOSEN:
             raise ConfigError(explain_misplaced(role, config[role]))
-    _refuse_large(config)
-    settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
-    for table in settings.paper_tables:
-        if conf_folders.find("published", table) is None:
-            raise ConfigError(
-                f"paper_tables: no table {table}{nearest(table, conf_folders.names('published'))}"
-            )
-    inside(Path(settings.output_dir), settings.experiment, "experiment")
-    notes: list[str] = []
-    role_values = {
-        role: dict(config[role]) for role in CHOSEN if isinstance(config.get(role), dict)
-    }
-    for role in CHOSEN:
-        if config.get(role) is not None:
-            config[role] = _expand_role(role, config[role], explicit or set(), notes)
-    missing = [role for role in REQUIRED if config.get(role) is None]
-    if missing:
-        raise ConfigError(
-            f"{', '.join(missing)}: not chosen; pick an experiment (runner +experiment=sarcos_mdgp; runner list experiment "
-            f"names them) or set {' '.join(f'{role}=…' for role in missing)}"
-        )
-    config = json.loads(json.dumps(config))
-    for role in CHOSEN:
-        if config.get(role) is not None:
-            refuse_untrusted(role, config[role], settings.plugins)
-            note_checksums(role, config[role])
-    overrides = _signed_settings(config, explicit or set())
-    keys = frozenset(explicit or ())
-    return ResolvedConfig(
-        settings, config, notes, overrides=overrides, explicit=keys, given=role_values
-    )
 
 
 def _refuse_large(value: Any, path: str = "") -> None:

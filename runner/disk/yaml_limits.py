@@ -64,56 +64,74 @@ def check_text(text: str, most: int = MAX_VALUES) -> None:
         YamlLimitError: naming the line.
         yaml.YAMLError: it is no YAML.
     """
-    extents: dict[str, tuple[int, int]] = {}  # by anchor: values and height
-    nodes: list[_Node] = []
-    total = 0
+    counter = _ValueCounter()
     for event in yaml.parse(text, Loader=Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
-        if isinstance(event, yaml.CollectionStartEvent):
-            nodes.append(_Node(event.anchor, isinstance(event, yaml.MappingStartEvent)))
-            total = total + 1
-            height = 0
-        elif isinstance(event, yaml.CollectionEndEvent):
-            node = nodes.pop()
-            if node.anchor:
-                extents[node.anchor] = node.values, node.height
-            _add(nodes, node.values, node.height)
+        height = counter.add(event, line)
+        if height is None:
             continue
-        elif isinstance(event, yaml.ScalarEvent):
-            if event.implicit[0] and DIGITS.fullmatch(event.value):
-                raise YamlLimitError(
-                    f"a number of {len(event.value):,} digits; put it in quotes, or write less",
-                    line,
-                )
-            if event.anchor:
-                extents[event.anchor] = 1, 0
-            _add(nodes, 1, 0)
-            total = total + 1
-            height = 0
-        elif isinstance(event, yaml.AliasEvent):
-            if any(node.anchor == event.anchor for node in nodes):
-                raise YamlLimitError(
-                    f"*{event.anchor} holds itself; write it without the alias", line
-                )
-            values, height = extents.get(str(event.anchor), (1, 0))
-            _add(nodes, values, height)
-            total += values
-        else:
-            continue
-        if total > most:
+        if counter.total > most:
             raise YamlLimitError(_too_many(most), line)
+        nodes = counter.nodes
         if len(nodes) + height > DEEPEST:
             raise YamlLimitError(_too_deep(), line)
         if nodes and nodes[-1].is_mapping and nodes[-1].entries > 2 * MAX_KEYS:
             raise YamlLimitError(f"more than {MAX_KEYS:,} keys of one mapping; write less", line)
 
 
-def _add(nodes: list[_Node], values: int, height: int) -> None:
-    """Counts a node that is complete in the one that holds it."""
-    if nodes:
-        nodes[-1].values += values
-        nodes[-1].height = max(nodes[-1].height, height + 1)
-        nodes[-1].entries += 1
+class _ValueCounter:
+    """Count of the values that have been read, and of what is open."""
+
+    def __init__(self) -> None:
+        self.extents: dict[str, tuple[int, int]] = {}  # by anchor: values and height
+        self.nodes: list[_Node] = []
+        self.total = 0
+
+    def add(self, event: yaml.Event, line: int) -> int | None:
+        """Count an event.
+
+        Returns:
+            Height of what begins with it; None if nothing does.
+
+        Raises:
+            YamlLimitError: a number is too long, or an anchor holds itself.
+        """
+        if isinstance(event, yaml.CollectionEndEvent):
+            node = self.nodes.pop()
+            self._close(node.anchor, node.values, node.height)
+            return None
+        if isinstance(event, yaml.CollectionStartEvent):
+            self.nodes.append(_Node(event.anchor, isinstance(event, yaml.MappingStartEvent)))
+            self.total += 1
+            return 0
+        if isinstance(event, yaml.ScalarEvent):
+            if event.implicit[0] and DIGITS.fullmatch(event.value):
+                raise YamlLimitError(
+                    f"a number of {len(event.value):,} digits; put it in quotes, or write less",
+                    line,
+                )
+            self._close(event.anchor, 1, 0)
+            self.total += 1
+            return 0
+        if isinstance(event, yaml.AliasEvent):
+            if any(node.anchor == event.anchor for node in self.nodes):
+                raise YamlLimitError(
+                    f"*{event.anchor} holds itself; write it without the alias", line
+                )
+            values, height = self.extents.get(str(event.anchor), (1, 0))
+            self._close(None, values, height)
+            self.total += values
+            return height
+        return None
+
+    def _close(self, anchor: str | None, values: int, height: int) -> None:
+        """Counts a node that is complete in the one that holds it."""
+        if anchor:
+            self.extents[anchor] = values, height
+        if self.nodes:
+            self.nodes[-1].values += values
+            self.nodes[-1].height = max(self.nodes[-1].height, height + 1)
+            self.nodes[-1].entries += 1
 
 
 def check_file(path: Path, most: int = MAX_VALUES) -> str:
@@ -144,7 +162,7 @@ def read_yaml(path: Path, most: int = MAX_VALUES) -> Any:
         raise YamlLimitError(str(error)) from None
 
 
-def check_values(values: object, most: int = MAX_VALUES) -> None:
+def check_values(values: object) -> None:
     """Refuses dicts and lists beyond the limits.
 
     Raises:
@@ -156,8 +174,8 @@ def check_values(values: object, most: int = MAX_VALUES) -> None:
         value, depth = pending.pop()
         count += 1
         inner = _nested_values(value)
-        if count + len(pending) > most:
-            raise YamlLimitError(_too_many(most))
+        if count + len(pending) > MAX_VALUES:
+            raise YamlLimitError(_too_many(MAX_VALUES))
         if inner and depth > DEEPEST:
             raise YamlLimitError(_too_deep())
         pending.extend((one, depth + 1) for one in inner)

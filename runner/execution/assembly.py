@@ -120,10 +120,10 @@ def total_steps(job: Job, problem: Problem) -> int:
         ConfigError: neither is known, or more are asked for than there are.
     """
     steps = job.settings.steps
-    length = problem.length(job.inference.sees)
-    enough = job.inference.enough
+    length = problem.length(job.inference.requires.batch_kind)
+    enough = job.inference.max_useful_steps
     if steps is None and length is None and enough is None:
-        suffix = " when seen whole" if job.inference.sees == "series" else ""
+        suffix = " when seen whole" if job.inference.requires.batch_kind == "series" else ""
         raise ConfigError(
             f"steps: missing; dataset={job.dataset.name} has no length of its own{suffix}, give steps=…"
         )

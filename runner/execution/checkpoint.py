@@ -59,14 +59,24 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
     if type(value) in (list, tuple):
         kind = "l" if isinstance(value, list) else "u"
         return {kind: [pack(v, tensors, f"{path}.{i}") for i, v in enumerate(value)]}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [f.name for f in dataclasses.fields(value) if REBUILT not in f.metadata]
+    if _is_dataclass_instance(value):
         return {
-            "c": [[name, pack(getattr(value, name), tensors, f"{path}.{name}")] for name in fields]
+            "c": [
+                [f.name, pack(getattr(value, f.name), tensors, f"{path}.{f.name}")]
+                for f in _stored_fields(value)
+            ]
         }
     if isinstance(value, InPlaceLoadable):
         return {"s": pack(dict(value.state_dict()), tensors, path)}
     raise TypeError(f"{path}: a {type(value).__name__} cannot be kept in a checkpoint")
+
+
+def _stored_fields(value: Any) -> list[dataclasses.Field[Any]]:
+    return [f for f in dataclasses.fields(value) if REBUILT not in f.metadata]
+
+
+def _is_dataclass_instance(value: object) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def unpack(
@@ -89,29 +99,41 @@ def unpack(
         return content
     if kind == "f":
         return float.fromhex(content)
-    if kind == "d" and dataclasses.is_dataclass(template) and not isinstance(template, type):
+    if kind == "d" and _is_dataclass_instance(template):
         return _to_dataclass({key["v"]: part for key, part in content}, tensors, template, device)
     if kind == "d":
-        mapping = template if isinstance(template, dict) else {}
-        pairs = [(unpack(k, tensors, None), v) for k, v in content]
-        if not isinstance(mapping, defaultdict) or mapping.default_factory is None:
-            return {k: unpack(v, tensors, mapping.get(k), device) for k, v in pairs}
-        return defaultdict(
-            mapping.default_factory,
-            {k: unpack(v, tensors, mapping.default_factory(), device) for k, v in pairs},
-        )
+        return _unpack_dict(content, tensors, template, device)
     if kind in "lu":
-        like = template if isinstance(template, list | tuple) else []
-        # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
-        items = [
-            unpack(v, tensors, like[min(i, len(like) - 1)] if like else None, device)
-            for i, v in enumerate(content)
-        ]
+        items = _unpack_items(content, tensors, template, device)
         return items if kind == "l" else tuple(items)
     if kind == "c":
         return _to_dataclass(dict(content), tensors, template, device)
     template.load_state_dict(unpack(content, tensors, None, device))
     return template
+
+
+def _unpack_dict(
+    content: Any, tensors: dict[str, Tensor], template: Any, device: torch.device
+) -> dict[Any, Any]:
+    mapping = template if isinstance(template, dict) else {}
+    pairs = [(unpack(k, tensors, None), v) for k, v in content]
+    if not isinstance(mapping, defaultdict) or mapping.default_factory is None:
+        return {k: unpack(v, tensors, mapping.get(k), device) for k, v in pairs}
+    return defaultdict(
+        mapping.default_factory,
+        {k: unpack(v, tensors, mapping.default_factory(), device) for k, v in pairs},
+    )
+
+
+def _unpack_items(
+    content: Any, tensors: dict[str, Tensor], template: Any, device: torch.device
+) -> list[Any]:
+    like = template if isinstance(template, list | tuple) else []
+    # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
+    return [
+        unpack(v, tensors, like[min(i, len(like) - 1)] if like else None, device)
+        for i, v in enumerate(content)
+    ]
 
 
 def _trace(kind: str, content: Any, tensors: dict[str, Tensor]) -> Trace:
@@ -132,9 +154,7 @@ def _to_dataclass(
 
     Fields that a checkpoint leaves out, or that came later, stay as the fresh state has them."""
     values = {}
-    for name in (
-        f.name for f in dataclasses.fields(template) if f.init and REBUILT not in f.metadata
-    ):
+    for name in (f.name for f in _stored_fields(template) if f.init):
         fresh = vars(template)[name]
         if name in parts:
             values[name] = unpack(parts[name], tensors, fresh, device)

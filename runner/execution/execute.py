@@ -6,7 +6,8 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -51,6 +52,10 @@ from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
 from runner.terminal import printer
 from runner.tracking.handover import create_handover
+
+if TYPE_CHECKING:
+    from components.contracts.checks import Check
+    from components.evaluation.assessment import Assessment
 
 
 class Run:
@@ -190,13 +195,13 @@ class Run:
             self.handover,
             problem,
             rng,
-            self._show_progress(total, replicate, live),
-            self.announcements,
-            received,
-            self.watch,
-            total,
-            before,
-            blocks,
+            live=self._show_progress(total, replicate, live),
+            announcements=self.announcements,
+            received=received,
+            watch=self.watch,
+            total=total,
+            before=before,
+            blocks=blocks,
         )
         if start:
             course.trace.extend(self._resumed_trace(replicate))
@@ -215,9 +220,9 @@ class Run:
                 job.attacker,
                 job.threat,
                 rng,
-                replicate == 0,
-                made_by,
-                course.live.evaluating,
+                figures=replicate == 0,
+                made_by=made_by,
+                told=course.live.evaluating,
             )
             scores = plain(assessment.scores)
             course.live.evaluating("checks of the run", 1, 1)
@@ -228,37 +233,46 @@ class Run:
                 inference,
                 state,
                 scores,
-                course.trace,
-                rng,
-                self.settings.smoke,
-                declared,
+                trace=course.trace,
+                rng=rng,
+                smoke=self.settings.smoke,
+                declared=declared,
             )
         course.report_evaluation(total, "final", scores)
 
-        def write() -> None:
-            folder = self.record.folder
-            with self.announcements.show_new_warnings():
-                if assessment.outcomes:
-                    with skip_artefact_on_error(f"the outcomes of replicate {replicate + 1}"):
-                        write_outcomes(
-                            folder,
-                            replicate,
-                            {k: v.cpu().numpy() for k, v in assessment.outcomes.items()},
-                        )
-                if self.settings.keep_predictions:
-                    with skip_artefact_on_error(f"the predictions of replicate {replicate + 1}"):
-                        write_predictions(folder, replicate, problem, posterior, rng)
-                if replicate == 0:
-                    write_artefacts(
-                        folder,
-                        assessment.figures,
-                        assessment.tables | {"checks": to_checks_table(checks)},
-                        job,
-                    )
-                    if isinstance(posterior, WritesFiles):
-                        self.record.facts["artefacts"] = write_files(folder, posterior)
-
+        write = partial(self._write, course, posterior, assessment, checks)
         return scores, [*to_rows("run", checks), *to_rows("attack", assessment.checks)], write
+
+    def _write(
+        self,
+        course: ReplicateContext,
+        posterior: object,
+        assessment: Assessment,
+        checks: list[Check],
+    ) -> None:
+        """Write predictions, figures, tables and files of a replicate."""
+        folder = self.record.folder
+        replicate = course.rng.replicate
+        with self.announcements.show_new_warnings():
+            if assessment.outcomes:
+                with skip_artefact_on_error(f"the outcomes of replicate {replicate + 1}"):
+                    write_outcomes(
+                        folder,
+                        replicate,
+                        {k: v.cpu().numpy() for k, v in assessment.outcomes.items()},
+                    )
+            if self.settings.keep_predictions:
+                with skip_artefact_on_error(f"the predictions of replicate {replicate + 1}"):
+                    write_predictions(folder, replicate, course.problem, posterior, course.rng)
+            if replicate == 0:
+                write_artefacts(
+                    folder,
+                    assessment.figures,
+                    assessment.tables | {"checks": to_checks_table(checks)},
+                    self.job,
+                )
+                if isinstance(posterior, WritesFiles):
+                    self.record.facts["artefacts"] = write_files(folder, posterior)
 
     def _keep(
         self,
@@ -305,47 +319,30 @@ class Run:
         began = time.monotonic()
         before = record.facts["seconds"]
         record.save(state="running", error=None, vectorised=self.vectorised)
-        if self.handover:
-            self.handover.begin()
-            if (trouble := self.handover.trouble) is not None:
-                printer.out.print(
-                    f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
-                )
+        self._begin_handover()
         ending: dict[str, Any] = {"state": "failed"}
         try:
             for replicate in range(self.loops):
-                missing = (
-                    str(replicate) not in record.facts["finished"]
-                    or record.facts.get("unwritten") == replicate
-                )
-                if missing and self.alone in (None, replicate):
+                if self._is_missing(replicate) and self.alone in (None, replicate):
                     outcome = self.replicate(replicate, received, live)
                     self._keep(replicate, *outcome, before + time.monotonic() - began)
-                # the signal came while the replicate was written
-                if received and replicate < self.loops - 1:
-                    raise RunInterruptedError(received[0], 0)
-                if self.watch.given_up is not None and replicate < self.loops - 1:
-                    raise self.watch.given_up
+                self._stop_if_asked(received, replicate)
             if self.alone is not None:
                 raise ReplicateDoneError(self.alone, self.loops)
             record.facts["result"] = gather_scores(record.facts["finished"], self.vectorised)
             check_scores(record.facts, self.job.inference, record.folder)
             ending = {"state": "done"}
             shutil.rmtree(record.folder / PARTS, ignore_errors=True)  # the record is complete
-        except RunInterruptedError as error:
-            ending = {"state": "interrupted", "error": str(error)}
+        except (RunInterruptedError, NumericalError, RunPrunedError) as error:
+            diverged = isinstance(error, NumericalError)
+            stopped = "pruned" if isinstance(error, RunPrunedError) else "interrupted"
+            ending = {"state": "diverged" if diverged else stopped, "error": str(error)}
             raise
         except KeyboardInterrupt:
             ending = {
                 "state": "interrupted",
                 "error": "interrupted inside a step; the last checkpoint is kept",
             }
-            raise
-        except NumericalError as error:
-            ending = {"state": "diverged", "error": str(error)}
-            raise
-        except RunPrunedError as error:
-            ending = {"state": "pruned", "error": str(error)}
             raise
         except OSError as error:
             failure = disk_failure(error, record.folder)
@@ -369,6 +366,33 @@ class Run:
             self._end(ending, before + time.monotonic() - began)
         result: dict[str, list[float]] = record.facts["result"]
         return result
+
+    def _begin_handover(self) -> None:
+        if self.handover:
+            self.handover.begin()
+            if (trouble := self.handover.trouble) is not None:
+                printer.out.print(
+                    f"MLflow   {trouble}: the run is recorded all the same", style="yellow"
+                )
+
+    def _is_missing(self, replicate: int) -> bool:
+        """True if the scores or the files of a replicate are not written."""
+        facts = self.record.facts
+        return str(replicate) not in facts["finished"] or facts.get("unwritten") == replicate
+
+    def _stop_if_asked(self, received: ReceivedSignals, replicate: int) -> None:
+        """Stop before the next replicate after a signal that came while one was written, or if the
+        run was given up.
+
+        Raises:
+            RunInterruptedError, RunPrunedError: it stops.
+        """
+        if replicate == self.loops - 1:
+            return
+        if received:
+            raise RunInterruptedError(received[0], 0)
+        if self.watch.given_up is not None:
+            raise self.watch.given_up
 
     def _end(self, ending: dict[str, Any], seconds: float) -> None:
         try:

@@ -48,7 +48,7 @@ def steps(
     Raises:
         NumericalTrouble: naming the step.
     """
-    for number, batch in problem.batches(inference.sees, rng, start, stop):
+    for number, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
         try:  # no context manager: each step would pay for it
             state, info = inference.step(state, batch, rng)
         except NumericalError as error:

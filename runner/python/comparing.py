@@ -31,7 +31,20 @@ TESTS = ("metric", "a", "b", "difference", "se", "n", "p", "p_holm")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of runs."""
+    """Comparison of runs; printing it shows settings, scores, tests and notes.
+
+    Example:
+        >>> from runner import compare, run
+        >>> keys = {"replicates": 2, "smoke": True, "tracking": False}
+        >>> wide = run("cavi_probit", "steps=20", **keys)
+        >>> narrow = run("cavi_probit", "steps=20", model={"prior_scale": 0.1}, **keys)
+        >>> comparison = compare(wide=wide, narrow=narrow)
+        >>> comparison.settings
+                          wide narrow
+        model.prior_scale  1.0    0.1
+        >>> comparison.scores["wide"].columns.tolist()
+        ['mean', 'se', 'n']
+    """
 
     settings: pd.DataFrame  # by key, a column for each run: config keys that differ
     # by fact likewise: state, data, time, and differences of code, versions and hardware
@@ -52,20 +65,36 @@ def compare(
     output_dir: str | PathLike[str] = "outputs",
     **named: Result | str | PathLike[str],
 ) -> Comparison:
-    """Compare two or more runs: results of ``run`` or ``load``, folders, or prefixes of ids.
+    """Compare two or more runs: settings, scores, and paired tests of the scores.
 
-        compare(a, b)
-        compare(svgd=a, sgld=b).tests
+    Replicates are paired if runs share seed and data, because they then saw the same rows
+    and the same random streams.  For each pair of runs: the mean difference b − a, its
+    standard error and, for five replicates or more, the two-sided p of Wilcoxon's
+    signed-rank test; for runs of one replicate under attack p of McNemar's exact test over
+    test labels.  ``p_holm`` is corrected (Holm) for the pairs of runs of the same metric.
 
-    Runs given by keyword are named by it, others by the prefix of their id.  Replicates are
-    paired if runs share seed and data, because they then saw the same rows and the same
-    random streams.  ``tests`` has the mean difference b − a, its SE and, for five pairs or
-    more, the two-sided p of Wilcoxon's signed-rank test; for runs of one replicate under
-    attack p of McNemar's exact test over test labels; ``p_holm`` is corrected (Holm) for
-    the pairs of runs of the same metric.
+    Args:
+        *runs: results of ``run`` or ``load``, folders of records, or prefixes of ids; each
+            is named by the prefix of its id.
+        output_dir: folder of the records, for prefixes.
+        **named: runs by a name of their own.
+
+    Returns:
+        The comparison.
 
     Raises:
         ConfigError: fewer than two runs, a run that does not exist, or two of one name.
+
+    Source: Wilcoxon (1945); McNemar (1947); Holm (1979).
+
+    Example:
+        >>> from runner import compare, run
+        >>> keys = {"replicates": 2, "smoke": True, "tracking": False}
+        >>> wide = run("cavi_probit", "steps=20", **keys)
+        >>> narrow = run("cavi_probit", "steps=20", model={"prior_scale": 0.1}, **keys)
+        >>> tests = compare(wide=wide, narrow=narrow).tests
+        >>> tests.loc[tests.metric == "nlpp", ["a", "b", "n"]].values.tolist()
+        [['wide', 'narrow', 2]]
     """
     import pandas as pd
 

@@ -59,24 +59,33 @@ def runs(
     parts: bool = False,
     **filters: Any,
 ) -> pd.DataFrame:
-    """The runs recorded in a folder, one row each.
+    """Table of the runs recorded in a folder.
 
-    Columns: id, experiment, dataset, model, inference, attacker, seed, replicates, state,
-    smoke, started, seconds, record (its folder), and for every score the mean over
-    replicates (``rmse``) and its standard error (``rmse_se``).
+    Args:
+        output_dir: folder of the records.
+        settings: keys of the config to add as columns.
+        parts: True: add the scores of parts (``rmse/task``) too.
+        **filters: a column or a key of the config, and the value, or list of values, that it
+            must have; dicts as in ``run``.
 
-        runs()
-        runs("outputs", experiment="bnn_uci", state="done", inference=["sgld", "sgld_r"],
-             settings=["inference.step_size"])
-        runs(inference={"name": "sgld", "burn_in": 20})
-
-    ``settings`` adds keys of the config as columns; ``parts`` also adds the scores of parts
-    (``rmse/task``).  A filter is a column or a key of the config, and the value, or list of
-    values, that it must have; dicts as in ``run``.  Scores of a run that is not done are
-    its last evaluation's.
+    Returns:
+        One row for each run, by time of start: id, experiment, dataset, model, inference,
+        attacker, seed, replicates, state, smoke, started, seconds, record (its folder), and
+        for every score the mean over replicates (``rmse``) and its standard error
+        (``rmse_se``); an unfinished run has the scores of its last evaluation.
 
     Raises:
         ConfigError: a filter, or a setting, that no run has.
+
+    Example:
+        >>> from runner import run, runs
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> table = runs(state="done", model={"prior_scale": 1.0}, settings=["steps"])
+        >>> table[["inference", "replicates", "steps"]]
+          inference  replicates  steps
+        0      cavi           2     20
+        >>> len(runs(inference={"name": ["sgld", "gibbs"]}))
+        0
     """
     import pandas as pd
 
@@ -90,13 +99,8 @@ def runs(
         facts = read_facts_or_warn(folder)
         if facts is None:
             continue
-        try:
-            values = _values(folder) if ask_config else {}
-        except PermissionError as error:
-            warn_unreadable(folder, error)
-            continue
-        except ConfigError as error:
-            warn(f"left out: {error}", RunnerWarning, stacklevel=2)
+        values = _values_or_warn(folder) if ask_config else {}
+        if values is None:
             continue
         config_keys |= values.keys()
         row = {"id": facts["signature"], **facts["choice"], "record": str(folder)}
@@ -116,9 +120,18 @@ def runs(
     return frame.sort_values("started", kind="stable", ignore_index=True)
 
 
-def _values(folder: Path) -> dict[str, Any]:
-    """Settings of a record by dotted key; of a part its name too, by the key that holds it."""
-    return dict(flat(read_config(folder)))
+def _values_or_warn(folder: Path) -> dict[str, Any] | None:
+    """Settings of a record by dotted key; of a part its name too, by the key that holds it.
+
+    None, after a warning, if they cannot be read.
+    """
+    try:
+        return dict(flat(read_config(folder)))
+    except PermissionError as error:
+        warn_unreadable(folder, error)
+    except ConfigError as error:
+        warn(f"left out: {error}", RunnerWarning, stacklevel=3)
+    return None
 
 
 def _is_wanted(value: Any, wanted: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Our games as parallel environments of PettingZoo, for whoever learns to play them elsewhere.
+"""Games as parallel environments of PettingZoo, for learners outside the runner.
 
     from runner.python.games import parallel_env
 
@@ -35,13 +35,20 @@ Observations = dict[str, np.ndarray]
 
 
 class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
-    """One game of a dataset (R = 1): players ``decision_maker``, ``opponent_1``, …, who all observe
-    the features of the state.
+    """One game of a dataset (R = 1) for players ``decision_maker``, ``opponent_1``, ….
 
-    An episode is one of ours, truncated at the horizon; where ours begins where the one before
-    ended (rounds of a matrix game), it is all ``episodes`` of them, truncated after the last.
-    Third parties have no seat: nobody taxes.  ``reset`` without a seed goes on with the random
-    numbers of before, or begins with some that nobody chose."""
+    All players observe the features of the state.  An episode is truncated at the horizon; if
+    an episode of the game begins where the last one ended (rounds of a matrix game), all
+    ``episodes`` of them are one here, truncated after the last.  Third parties have no seat:
+    there is no tax.  ``reset`` without a seed continues the random numbers; the first one
+    without a seed takes an arbitrary seed.
+
+    Example:
+        >>> from runner.python.games import parallel_env
+        >>> env = parallel_env("coin_game", size=3)
+        >>> env.agents, env.moves  # no episode has begun; moves of one
+        ([], 12)
+    """
 
     def __init__(self, game: Game) -> None:
         world = game.environment
@@ -66,9 +73,27 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
         }
 
     def observation_space(self, agent: str) -> Box:
+        """Space of a player's observations, features of the state [F].
+
+        Args:
+            agent: name of the player.
+
+        Example:
+            >>> env.observation_space("opponent_1") == env.observation_space("decision_maker")
+            True
+        """
         return self._sees[agent]
 
     def action_space(self, agent: str) -> Discrete:
+        """Space of a player's actions, numbers from 0.
+
+        Args:
+            agent: name of the player.
+
+        Example:
+            >>> int(env.action_space("opponent_1").n)
+            4
+        """
         return self._acts[agent]
 
     def _observe(self) -> Observations:
@@ -78,7 +103,20 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, dict[str, Any]]]:
-        """Begins an episode; there are no ``options``."""
+        """Begin an episode.
+
+        Args:
+            seed: seed of the random numbers; None: they continue.
+            options: none exist.
+
+        Returns:
+            Features of the state [F] and an empty dict, for each player.
+
+        Example:
+            >>> observations, _ = env.reset(seed=0)
+            >>> observations["opponent_1"].shape == env.observation_space("opponent_1").shape
+            True
+        """
         if seed is not None:
             self._generator.manual_seed(seed)
         elif not self._seeded:
@@ -93,10 +131,25 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
     ) -> tuple[
         Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
     ]:
-        """One move of all players.
+        """Make one move of all players.
+
+        Args:
+            actions: action of each player, by name.
+
+        Returns:
+            For each player: features of the next state [F], reward, whether the game ended,
+            whether it was truncated at the horizon, and an empty dict.
 
         Raises:
-            ValueError: before ``reset`` or after the end, or an action is missing or not in its space."""
+            ValueError: before ``reset`` or after the end, or an action is missing or not in
+                its space.
+
+        Example:
+            >>> observations, _ = env.reset(seed=0)
+            >>> _, rewards, ended, _, _ = env.step({"decision_maker": 0, "opponent_1": 1})
+            >>> sorted(rewards), ended["decision_maker"]
+            (['decision_maker', 'opponent_1'], False)
+        """
         if not self.agents:
             raise ValueError("the episode is over, or none has begun: call reset()")
         for agent in self.agents:
@@ -127,11 +180,24 @@ class GameAsParallelEnv(ParallelEnv[str, np.ndarray, int]):
 
 
 def parallel_env(game: str, **keys: Any) -> GameAsParallelEnv:
-    """The game of a dataset, with the defaults of its YAML but for some keys, as a parallel
-    environment.
+    """Parallel environment of a dataset's game.
+
+    Args:
+        game: name of a dataset with a game.
+        **keys: its keys; others have the defaults of its YAML.
+
+    Returns:
+        The environment, before its first ``reset``.
 
     Raises:
-        ConfigError: there is no game of that name, or what is wrong with a key."""
+        ConfigError: there is no game of that name, or a key is wrong.
+
+    Example:
+        >>> from runner.python.games import parallel_env
+        >>> env = parallel_env("coin_game", size=3)
+        >>> env.possible_agents
+        ['decision_maker', 'opponent_1']
+    """
     games = [
         name for name in registry.names("dataset") if registry.get("dataset", name).kind == "game"
     ]

@@ -54,7 +54,13 @@ def rebuild_job(folder: Path, data_dir: str | None) -> Job:
 
 
 class Score(NamedTuple):
-    """A metric over the replicates of a run."""
+    """A metric over the replicates of a run, in the units of the metric.
+
+    Example:
+        >>> from runner import Score
+        >>> print(Score(mean=0.75, se=0.05, values=(0.7, 0.8)))
+        0.75 ± 0.05
+    """
 
     mean: float
     se: float  # standard error of the mean; NaN of a single replicate
@@ -66,8 +72,18 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """A recorded run.  What is read from disk, or rebuilt, is read when it is asked for, and
-    once."""
+    """A recorded run; files are read, and the posterior is rebuilt, at first use and once.
+
+    ``result`` in the examples below is this one.
+
+    Example:
+        >>> from runner import load, run
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> result.record.parts[:2]
+        ('outputs', 'cavi_probit')
+        >>> result.compared.step is None  # a finished run
+        True
+    """
 
     record: Path  # its folder
     was_done: bool  # it was recorded before this call, and nothing was computed
@@ -86,18 +102,34 @@ class Result:
 
     @property
     def id(self) -> str:
-        """Signature of the run; a prefix is enough to name it."""
+        """Signature of the run; a prefix is enough to name it.
+
+        Example:
+            >>> load(result.id[:8]).id == result.id
+            True
+        """
         signature: str = self.compared.facts["signature"]
         return signature
 
     @property
     def experiment(self) -> str:
+        """Name of the experiment; ``custom`` if composed by hand.
+
+        Example:
+            >>> result.experiment
+            'cavi_probit'
+        """
         experiment: str = self.compared.facts["experiment"]
         return experiment
 
     @property
     def state(self) -> RunState:
-        """done, running, interrupted, diverged, failed or pending."""
+        """State: done, running, interrupted, diverged, failed or pending.
+
+        Example:
+            >>> result.state
+            'done'
+        """
         state: RunState = self.compared.facts["state"]
         return state
 
@@ -106,6 +138,10 @@ class Result:
         """Final scores by name, ``rmse/task`` for a part's score.
 
         A run that is not done has the scores of its last evaluation.
+
+        Example:
+            >>> print(result.scores["accuracy"])
+            0.75 ± 0.1
         """
         return {
             name: Score(*mean_se(values), tuple(values))
@@ -114,15 +150,26 @@ class Result:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """All that was recorded: replicate, step, phase (train, evaluation, final), metric,
-        value."""
+        """Recorded values, one a row: replicate, step, phase, metric, value.
+
+        Phases are train, evaluation and final.
+
+        Example:
+            >>> result.metrics.query("phase == 'final' and metric == 'accuracy'").value.tolist()
+            [0.85, 0.65]
+        """
         from runner.python.frames import recorded_values
 
         return recorded_values(self.record)
 
     @cached_property
     def checks(self) -> pd.DataFrame:
-        """Checks of the run and of its attack: about, check, passed (None: not checked), detail."""
+        """Checks of the run and of its attack: about, check, passed (None: not checked), detail.
+
+        Example:
+            >>> result.checks.loc[0, ["about", "check", "passed"]].tolist()
+            ['run', 'scores are finite', True]
+        """
         import pandas as pd
 
         return pd.DataFrame(
@@ -131,13 +178,23 @@ class Result:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The whole config, as it was resolved."""
+        """The whole config, as it was resolved.
+
+        Example:
+            >>> result.config["steps"], result.config["model"]["name"]
+            (20, 'probit_regression')
+        """
         config: dict[str, Any] = read_yaml(self.record / "config.yaml")
         return config
 
     @property
     def facts(self) -> dict[str, Any]:
-        """run.json: times, versions, hardware, the commit."""
+        """Content of run.json: times, versions, hardware, the commit.
+
+        Example:
+            >>> result.facts["replicates"], result.facts["data"]
+            (2, 'binary_simulation')
+        """
         return self.compared.facts
 
     # ---- what was learnt ---------------------------------------------------------------------------------------------
@@ -166,34 +223,68 @@ class Result:
         ``replicate`` gives its number.
 
         Raises:
-            ConfigError, RunFailure: its data, or a checkpoint, do not exist.
+            ConfigError: its data do not exist, or its config names modules that are not
+                imported.
+            RunFailure: there is no checkpoint that this version can read.
+
+        Example:
+            >>> result.posterior.values.shape  # chains, draws, parameters
+            torch.Size([2, 20, 4])
         """
         return self._restore.posterior
 
     @property
     def problem(self) -> Problem:
-        """The data, loaded again, as that replicate saw them.  Raises as ``posterior``."""
+        """Problem of the posterior's replicate, with the data loaded again.
+
+        Raises:
+            ConfigError: as ``posterior``.
+            RunFailure: as ``posterior``.
+
+        Example:
+            >>> result.problem.train.x.shape
+            torch.Size([20, 3])
+        """
         return self._restore.problem
 
     @property
     def replicate(self) -> int:
-        """Replicate of the posterior, counted from 0."""
+        """Replicate of the posterior, counted from 0.
+
+        Raises:
+            ConfigError: as ``posterior``.
+            RunFailure: as ``posterior``.
+
+        Example:
+            >>> result.replicate
+            1
+        """
         return self._restore.replicate
 
     def predict(
         self, x: Any, *, replicate: int | None = None, variant: str | None = None
     ) -> Predictive:
-        """Posterior predictive at inputs x [B, D] (a tensor, an array, a frame).
+        """Posterior predictive at inputs.
 
-        It is in the units of ``problem.test``: a mixture of normals (``mean``, ``variance``,
-        ``quantile``) or of class probabilities (``probs``, ``guess``).
+        Args:
+            x: inputs [B, D] in the units of ``problem.test.x``: a tensor, an array, a frame.
+            replicate: one of the replicates that were trained side by side, from 0.
+            variant: one of the variants that were trained side by side
+                (``inference.alphas``), by its name.
 
-        If replicates, or variants (``inference.alphas``), were trained side by side,
-        ``replicate`` and ``variant`` select one.
+        Returns:
+            A mixture of normals (``mean``, ``variance`` [B, T], ``quantile``) in the units of
+            ``problem.test.y``, or of class probabilities (``probs`` [B, T, C], ``guess``).
 
         Raises:
             ConfigError: it does not predict labels, x has another number of inputs, or no
                 replicate or variant is selected; and as ``posterior``.
+            RunFailure: as ``posterior``.
+
+        Example:
+            >>> predictive = result.predict([[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]])
+            >>> predictive.probs.shape, predictive.guess.tolist()
+            (torch.Size([2, 1, 2]), [[1], [0]])
         """
         import numpy as np
         import torch
@@ -219,12 +310,23 @@ class Result:
             )
 
     def inference_data(self) -> DataTree:
-        """ArviZ's InferenceData: of the groups posterior, sample_stats, log_likelihood,
-        observed_data and posterior_predictive those that there are, of the training rows, or of the
-        series seen: with log_likelihood ``az.loo`` and ``az.compare`` work on it.
+        """ArviZ's InferenceData of the run; ``pip install 'bayes-runner[arviz]'`` has its reader.
+
+        With log_likelihood ``az.loo`` and ``az.compare`` work on it.
+
+        Returns:
+            The available groups among posterior, sample_stats, log_likelihood, observed_data
+            and posterior_predictive, for the training rows or the training series.
 
         Raises:
-            ConfigError: the posterior holds no draws of parameters, functions or states; and as ``posterior``."""
+            ConfigError: the posterior holds no draws of parameters, functions or states; and
+                as ``posterior``.
+            RunFailure: as ``posterior``.
+
+        Example:
+            >>> sorted(result.inference_data().children)
+            ['log_likelihood', 'observed_data', 'posterior', 'posterior_predictive']
+        """
         from components.errors import ConfigMismatchError
         from components.evaluation.inference_groups import inference_groups
 
@@ -251,12 +353,24 @@ def load(
     output_dir: str | PathLike[str] = "outputs",
     data_dir: str | PathLike[str] | None = None,
 ) -> Result:
-    """A run that was recorded before, by its folder or by the beginning of its id, whoever ran it.
+    """Load a recorded run.
 
-    ``data_dir`` says where its data files are now, if not where they were.
+    Args:
+        record: its folder, or the beginning of its id.
+        output_dir: folder of the records, for an id.
+        data_dir: folder of its data files; None: as recorded.
+
+    Returns:
+        The recorded run.
 
     Raises:
-        ConfigError: there is no such run, or several begin so, or its record is damaged.
+        ConfigError: there is no such run, several ids begin so, or the record is damaged.
+
+    Example:
+        >>> from runner import load, run
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> load(result.id[:8]).record == load(result.record).record == result.record
+        True
     """
     folder = find(str(record), Path(output_dir))
     return load_result(folder, was_done=True, data_dir=None if data_dir is None else str(data_dir))

@@ -22,27 +22,39 @@ from runner.tracking.handover import ensure_pushed
 def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Result:
     """Run an experiment and return its result.
 
-    A run that is done already is read from its record; a stopped run continues.
-
-        run("sarcos_mdgp", "steps=100", seed=3, model={"widths": [50]})
-        run(dataset="multitask_toy", model="cgp", inference="lbfgs", steps=50)
-
-    ``experiment`` is one of ``runner list experiment`` (None: composed by hand),
-    ``overrides`` are the words of a command line, and keywords are keys of the config: for
-    a component a name, or a dict of its keys (with ``name``, to choose another).
-    Composition, record and MLflow entries are identical to
-    ``runner +experiment=… key=value``, with the same signature, so that a run done by
-    either is done for both.
+    A finished run is read from its record; a stopped run continues.  Composition, record and
+    MLflow entries are identical to ``runner +experiment=… key=value``, with the same
+    signature, so that a run done by either is done for both.
 
     Nothing is printed, and no signal is handled: an interrupt is Python's, after which the
     same call continues from the last checkpoint.  Messages that the command line shows in a
     panel (simulated data, keys that do not fit the component chosen) are a
     ``RunnerWarning``.
 
+    Args:
+        experiment: a name of ``runner list experiment``; None: composed by hand.
+        *overrides: words of a command line, "key=value" or "--config-dir=folder".
+        **keys: keys of the config; for a component a name, or a dict of its keys (with
+            ``name``, to choose another).
+
+    Returns:
+        The recorded run.
+
     Raises:
         ConfigError: an error in the request; the message names the key and the fix.
         RunFailure: the run diverged or cannot continue; its progress is kept.  Both are a
             ``RunnerError``.
+
+    Example:
+        >>> from runner import run
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> result.state
+        'done'
+        >>> run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False).was_done
+        True
+        >>> run("cavi_probit", model={"prior_scal": 0.1})
+        Traceback (most recent call last):
+        runner.errors.ConfigError: model.prior_scal: unknown key, did you mean model.prior_scale?
     """
     words = _words(experiment, overrides, keys)
     with printer.suppress_output(), conf_folders.restore_folders_on_exit():

@@ -92,6 +92,11 @@ def _commit(code: dict[str, Any]) -> str:
     return (code.get("sha", "")[:8] or "unknown") + (" with changes" if has_changes(code) else "")
 
 
+def describe_commit(git: dict[str, Any]) -> str:
+    """Commit of a run, and whether it had uncommitted changes."""
+    return git.get("sha", "")[:10] + (" with uncommitted changes" if has_changes(git) else "")
+
+
 def difference(before: dict[str, Any], now: dict[str, Any]) -> str | None:
     """How two codes differ, in a line; None: they do not, as far as both are known."""
     parts = []

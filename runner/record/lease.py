@@ -264,7 +264,6 @@ def take_lease(folder: Path, signature: str) -> Lease:
 def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
     from runner.terminal import printer
 
-    folder = path.parent
     first: dict[str, float] = {}  # token -> its last touch when we first saw it
     while True:
         lease = holder(path)
@@ -292,10 +291,13 @@ def _finish_claim(path: Path, mine: LeaseHolder, signature: str) -> Lease:
             time.sleep(POLL_SECONDS)
             continue
         time.sleep(RETRY_SECONDS)
-    for stale_path in folder.glob(
-        f"{NAME}.*"
-    ):  # from processes that were killed between two operations
-        with suppress(OSError):
-            if clock(folder) - stale_path.stat().st_mtime > HEARTBEAT_TIMEOUT_SECONDS:
-                stale_path.unlink()
+    _remove_stale_files(path.parent)
     return Lease(path, mine)
+
+
+def _remove_stale_files(folder: Path) -> None:
+    """Remove files of processes that were killed between two operations."""
+    for path in folder.glob(f"{NAME}.*"):
+        with suppress(OSError):
+            if clock(folder) - path.stat().st_mtime > HEARTBEAT_TIMEOUT_SECONDS:
+                path.unlink()

@@ -99,17 +99,13 @@ def _code(facts: dict[str, Any]) -> str:
     return sha[:8] + (" + changes" if has_changes(git) else "")
 
 
-def _duration(facts: dict[str, Any]) -> str:
-    return f"{facts.get('seconds') or 0:.1f} s"
-
-
 FACTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "state": lambda f: f["state"],
     "data": lambda f: str(f.get("data")),
     "experiment": lambda f: str(f.get("experiment")),
     "checks": lambda f: verdict(f) or ABSENT,
     "ended": lambda f: str(f.get("ended") or ABSENT),
-    "took": _duration,
+    "took": lambda f: f"{f.get('seconds') or 0:.1f} s",
     "code": _code,
     "threads": lambda f: str(f.get("threads")),
     "processor": lambda f: str(
@@ -214,14 +210,13 @@ def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
     for name in metrics_of(runs):
         row = [name]
         tested = {}
+        a = first.result.get(name)
         for run in others:
-            a = first.result.get(name)
             b = run.result.get(name)
             if a and b and are_paired(first, run) and len(a) == len(b) > 1:
                 tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a), None)
         corrected = holm(tested)
         for run in others:
-            a = first.result.get(name)
             b = run.result.get(name)
             text = difference(a, b, are_paired(first, run)) if a and b else ABSENT
             if exact := rows_test(first, run, name):

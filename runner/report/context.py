@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from runner.compose.settings import signed_overrides
 from runner.record.checks import failed_checks, verdict
-from runner.record.code import has_changes
+from runner.record.code import describe_commit
 from runner.report.origin import Origin
 from runner.report.results import Cell, TableLayout, describe_replicates
 from runner.study.definition import CENTRES, StudyDefinition, TableSpec
@@ -29,10 +30,9 @@ def _format_signed(value: float, digits: int) -> str:
 def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     """Values of a cell that the template and Markdown show."""
     summary = cell.summary
-    pair = cell.against
     mark = FAILED_CHECK_MARK if cell.doubted else ""
-    digits = spec.digits
-    view = {
+    difference, difference_in_se = _describe_difference(cell, spec.digits + 1)
+    return {
         "column": cell.column,
         "value": summary.mean if summary and math.isfinite(summary.mean) else "",
         "ours": cell.format(spec) + mark if summary else "",
@@ -45,20 +45,22 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
         "verdict": str(cell.verdict),
         "colour": COLOURS.get(cell.verdict.word, "grey"),
         "in_se": _format_signed(cell.verdict.in_se, 1) if cell.verdict.in_se is not None else "",
-        "difference": "",
-        "difference_in_se": "",
+        "difference": difference,
+        "difference_in_se": difference_in_se,
     }
+
+
+def _describe_difference(cell: Cell, digits: int) -> tuple[str, str]:
+    """Difference from the reference row's cell, and how large it is next to its spread."""
+    pair = cell.against
     if pair is not None and pair.n > 1 and pair.se is not None:
-        view["difference"] = (
-            f"{_format_signed(pair.difference, digits + 1)}({pair.se:.{digits + 1}f})"
-        )
+        difference = f"{_format_signed(pair.difference, digits)}({pair.se:.{digits}f})"
         p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g} (Holm {pair.p_holm:.2g})"
         apart = f"{_format_signed(pair.in_se, 1)} SE" if math.isfinite(pair.in_se) else "no spread"
-        view["difference_in_se"] = f"{apart}{p}"
-    elif pair is not None and cell.by_label is not None:
-        view["difference"] = _format_signed(pair.difference, digits + 1)
-        view["difference_in_se"] = str(cell.by_label)
-    return view
+        return difference, f"{apart}{p}"
+    if pair is not None and cell.by_label is not None:
+        return _format_signed(pair.difference, digits), str(cell.by_label)
+    return "", ""
 
 
 def table_view(laid: TableLayout, differs: dict[str, str]) -> dict[str, Any]:
@@ -149,52 +151,38 @@ def provenance(
     if snapshot is None:
         return kept or [("runs", f"none yet: runner study {study.name}")]
     records = [run["facts"] for run in runs if run["facts"]]
-
-    def each(values: Any) -> str:
-        return ", ".join(dict.fromkeys(str(v) for v in values if v)) or "–"
-
-    states: dict[str, int] = {}
-    for run in runs:
-        states[run["state"]] = states.get(run["state"], 0) + 1
-    hours = sum(f.get("seconds") or 0 for f in records) / 3600
-    shas = (
-        f["git"].get("sha", "")[:10]
-        + (" with uncommitted changes" if has_changes(f["git"]) else "")
-        for f in records
-    )
-    versions = (
-        {k: f["versions"].get(k) for k in ("python", "torch", "gpytorch", "numpy")} for f in records
-    )
+    machines = (f["hardware"].get("gpu") or f["hardware"].get("cpu", "") for f in records)
     return [
-        ("data", each(f["data"] for f in records)),
+        ("data", _join_distinct(f["data"] for f in records)),
         ("replicates", describe_replicates(study, [f["replicates"] for f in records])),
-        (
-            "runs",
-            ", ".join(f"{n} {state}" for state, n in states.items())
-            + f"; {hours:.1f} h of computing",
-        ),
+        ("runs", _describe_states(runs)),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
         ("overrides of this launch", " ".join(signed_overrides(snapshot.extra)) or "none"),
-        ("code", each(shas)),
-        (
-            "versions",
-            each(
-                "  ".join(f"{k} {v}" for k, v in by_package.items() if v) for by_package in versions
-            ),
-        ),
-        (
-            "machine",
-            each(f"{f['hardware'].get('gpu') or f['hardware'].get('cpu', '')}" for f in records),
-        ),
-        ("threads of a run", each(f.get("threads") for f in records)),
+        ("code", _join_distinct(describe_commit(f["git"]) for f in records)),
+        ("versions", _join_distinct(_describe_versions(f["versions"]) for f in records)),
+        ("machine", _join_distinct(machines)),
+        ("threads of a run", _join_distinct(f.get("threads") for f in records)),
         *(
-            (
-                key if key.startswith(EARLIER_SCORES_PREFIX) else f"{EARLIER_SCORES_PREFIX}{key}",
-                value,
-            )
+            (EARLIER_SCORES_PREFIX + key.removeprefix(EARLIER_SCORES_PREFIX), value)
             for key, value in kept
         ),
     ]
+
+
+def _describe_states(runs: list[dict[str, Any]]) -> str:
+    """How many runs are in each state, and the time that all took."""
+    states = Counter(run["state"] for run in runs)
+    hours = sum(run["facts"].get("seconds") or 0 for run in runs) / 3600
+    return f"{', '.join(f'{n} {state}' for state, n in states.items())}; {hours:.1f} h of computing"
+
+
+def _join_distinct(values: Iterable[Any]) -> str:
+    return ", ".join(dict.fromkeys(str(v) for v in values if v)) or "–"
+
+
+def _describe_versions(versions: dict[str, str]) -> str:
+    packages = ("python", "torch", "gpytorch", "numpy")
+    return "  ".join(f"{name} {versions[name]}" for name in packages if versions.get(name))
 
 
 def notes(
@@ -219,6 +207,11 @@ def notes(
         )
     elif snapshot is None:
         messages.append("Nothing has been run yet: the published numbers stand alone.")
+    return messages + _note_other_data(tables) + _note_bad_runs(runs)
+
+
+def _note_other_data(tables: list[TableLayout]) -> list[str]:
+    """A line for each pair of data that our scores and published ones were obtained on."""
     apart: dict[tuple[str, str], list[str]] = {}
     for laid in tables:
         other = [d for d in laid.data if laid.published and not laid.published.is_comparable_on(d)]
@@ -226,11 +219,16 @@ def notes(
             apart.setdefault((", ".join(other), laid.published.data_label), []).append(
                 laid.published.where.split(",")[0]
             )
-    for (ours, theirs), where in apart.items():
-        messages.append(
-            f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
-            "other and not compared."
-        )
+    return [
+        f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
+        "other and not compared."
+        for (ours, theirs), where in apart.items()
+    ]
+
+
+def _note_bad_runs(runs: list[dict[str, Any]]) -> list[str]:
+    """Lines about the runs that failed their checks, and about those without a result."""
+    messages = []
     doubted = [failures for run in runs if (failures := failed_checks(run["facts"]))]
     if doubted:
         counts = Counter(name for lost in doubted for name in lost)

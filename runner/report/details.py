@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import base64
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from runner.disk.inside import is_inside
 from runner.record.checks import combine_checks
-from runner.record.code import has_changes
+from runner.record.code import describe_commit
 from runner.record.facts import is_readable, is_there
 from runner.report.compare import flat
 from runner.report.figures.charts import numbers
-from runner.report.results import TableLayout
+from runner.report.results import Cell, Row, TableLayout
 from runner.study.snapshot import FrozenRun, Snapshot
 
 MAX_EMBEDDED_BYTES = 2_000_000  # bytes: figures of all runs that are written into the page
@@ -30,103 +31,97 @@ MAX_EMBEDDED_BYTES = 2_000_000  # bytes: figures of all runs that are written in
 def details(tables: list[TableLayout], snapshot: Snapshot | None, folder: Path) -> dict[str, Any]:
     """``cells`` in the order in which the page shows them, ``runs``, and ``shared`` settings;
     ``folder``: the page's."""
-    runs = list(snapshot.runs) if snapshot else []
-    configs = [flat(run.config) for run in runs]
-    shared = dict(configs[0]) if configs else {}
-    for config in configs:
-        shared = {key: value for key, value in shared.items() if config.get(key) == value}
-    places = [snapshot.folder(run) if snapshot and run.signature else None for run in runs]
-    pictures = [list_record_figures(place) if place else [] for place in places]
-    embed = (
-        sum(picture.stat().st_size for images in pictures for picture in images)
-        <= MAX_EMBEDDED_BYTES
-    )
-    index = {place: i for i, place in enumerate(places) if place}
-    cells = [
-        {
-            "title": ", ".join(filter(None, [row.name, cell.column])),
-            "verdict": str(cell.verdict),
-            "data": cell.data,
-            "scores": [
-                [seed, r, score]
-                for (seed, r), score in zip(
-                    sorted(cell.values), _sorted_values(cell.values), strict=True
-                )
-            ],
-            "runs": [index[place] for place in cell.folders if place in index],
-            "earlier": cell.earlier,
-        }
-        for laid in tables
-        for row, line in laid.rows
-        for cell in line
-    ]
-    run_entries = [
-        _run(
-            run,
-            (snapshot.facts(run) if snapshot else None) or {},
-            config,
-            shared,
-            place,
-            images,
-            folder,
-            embed,
-        )
-        for run, config, place, images in zip(runs, configs, places, pictures, strict=True)
-    ]
-    return {"cells": cells, "runs": run_entries, "shared": shared}
-
-
-def _sorted_values(values: dict[tuple[int, int], float]) -> list[float | None]:
-    return numbers(values[key] for key in sorted(values))
-
-
-def _run(
-    run: FrozenRun,
-    facts: dict[str, Any],
-    config: dict[str, str],
-    shared: dict[str, str],
-    place: Path | None,
-    pictures: list[Path],
-    folder: Path,
-    embed: bool,
-) -> dict[str, Any]:
-    """One run: what it was asked, what became of it, and where it lies."""
-    git = facts.get("git") or {}
-    machine = facts.get("hardware") or {}
-    code = git.get("sha", "")[:10] + (" with uncommitted changes" if has_changes(git) else "")
-    versions = "  ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items())
-    provenance = {
-        "state": (facts.get("state") or "not started")
-        + (f": {facts['error']}" if facts.get("error") else ""),
-        "data": facts.get("data", run.data),
-        "seed, replicates": f"{facts['seed']}, {facts['replicates']}" if facts else "",
-        "started": facts.get("started") or "",
-        "seconds": f"{facts['seconds']:.1f}" if facts.get("seconds") else "",
-        "code": code,
-        "versions": versions,
-        "machine": machine.get("gpu") or machine.get("cpu") or "",
-        "threads": str(facts.get("threads") or ""),
-    }
-    checks = [
-        {
-            "mark": {True: "✓", False: "✗", None: "–"}[c["passed"]],
-            "text": f"{c['check']}: {c['detail']}",
-        }
-        for c in combine_checks(facts)
-    ]
+    runs = _collect_run_details(snapshot) if snapshot else []
+    shared = dict(runs[0].config) if runs else {}
+    for run in runs:
+        shared = {key: value for key, value in shared.items() if run.config.get(key) == value}
+    size = sum(picture.stat().st_size for run in runs for picture in run.pictures)
+    index = {run.place: i for i, run in enumerate(runs) if run.place}
     return {
-        "name": run.name,
-        "command": " ".join(run.overrides),
-        "refused": run.refused or "",
-        "settings": {key: value for key, value in config.items() if key not in shared},
-        "provenance": {key: value for key, value in provenance.items() if value},
-        "checks": checks,
-        "figures": [
-            {"name": p.stem, "source": _embed_picture(p) if embed else _link(p, folder)}
-            for p in pictures
+        "cells": [
+            _describe_cell(row, cell, index)
+            for laid in tables
+            for row, line in laid.rows
+            for cell in line
         ],
-        "record": _link(place, folder) if place and is_there(place) else "",
+        "runs": [run.describe(shared, folder, size <= MAX_EMBEDDED_BYTES) for run in runs],
+        "shared": shared,
     }
+
+
+def _describe_cell(row: Row, cell: Cell, index: dict[Path, int]) -> dict[str, Any]:
+    """One cell; ``index``: position of a run by its record."""
+    keys = sorted(cell.values)
+    values = numbers(cell.values[key] for key in keys)
+    return {
+        "title": ", ".join(filter(None, [row.name, cell.column])),
+        "verdict": str(cell.verdict),
+        "data": cell.data,
+        "scores": [[*key, score] for key, score in zip(keys, values, strict=True)],
+        "runs": [index[place] for place in cell.folders if place in index],
+        "earlier": cell.earlier,
+    }
+
+
+@dataclass
+class RunDetails:
+    """One run with its facts, its settings, its record and the figures in it."""
+
+    run: FrozenRun
+    facts: dict[str, Any]
+    config: dict[str, str]
+    place: Path | None
+    pictures: list[Path]
+
+    def describe(self, shared: dict[str, str], folder: Path, embed: bool) -> dict[str, Any]:
+        """Settings that are not shared, provenance, checks, figures and location of the run."""
+        checks = [
+            {
+                "mark": {True: "✓", False: "✗", None: "–"}[c["passed"]],
+                "text": f"{c['check']}: {c['detail']}",
+            }
+            for c in combine_checks(self.facts)
+        ]
+        return {
+            "name": self.run.name,
+            "command": " ".join(self.run.overrides),
+            "refused": self.run.refused or "",
+            "settings": {key: value for key, value in self.config.items() if key not in shared},
+            "provenance": {key: value for key, value in self._provenance().items() if value},
+            "checks": checks,
+            "figures": [
+                {"name": p.stem, "source": _embed_picture(p) if embed else _link(p, folder)}
+                for p in self.pictures
+            ],
+            "record": _link(self.place, folder) if self.place and is_there(self.place) else "",
+        }
+
+    def _provenance(self) -> dict[str, str]:
+        facts = self.facts
+        machine = facts.get("hardware") or {}
+        versions = "  ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items())
+        return {
+            "state": (facts.get("state") or "not started")
+            + (f": {facts['error']}" if facts.get("error") else ""),
+            "data": facts.get("data", self.run.data),
+            "seed, replicates": f"{facts['seed']}, {facts['replicates']}" if facts else "",
+            "started": facts.get("started") or "",
+            "seconds": f"{facts['seconds']:.1f}" if facts.get("seconds") else "",
+            "code": describe_commit(facts.get("git") or {}),
+            "versions": versions,
+            "machine": machine.get("gpu") or machine.get("cpu") or "",
+            "threads": str(facts.get("threads") or ""),
+        }
+
+
+def _collect_run_details(snapshot: Snapshot) -> list[RunDetails]:
+    details = []
+    for run in snapshot.runs:
+        place = snapshot.folder(run) if run.signature else None
+        pictures = list_record_figures(place) if place else []
+        facts = snapshot.facts(run) or {}
+        details.append(RunDetails(run, facts, flat(run.config), place, pictures))
+    return details
 
 
 def list_record_figures(record: Path) -> list[Path]:

@@ -35,24 +35,29 @@ def differs(snapshot: Snapshot | None) -> dict[str, str]:
         other = theirs.get(_cell(run))
         if run.row == base or run.refused or other is None:
             continue
-        config = flat(run.config)
-        for key, value in config.items():
+        for key, value in flat(run.config).items():
             if key not in other:
                 extra_keys.setdefault(run.row, set()).add(key)
             elif other[key] != value:
                 changes.setdefault(run.row, {}).setdefault(key, {})[value] = None
     descriptions = {}
-    for row in dict.fromkeys(run.row for run in snapshot.runs if run.row != base):
-        # stable: else as they are written
-        keys = sorted(changes.get(row, {}), key=lambda key: not key.endswith(".name"))
-        parts = [f"{key}={'|'.join(changes[row][key])}" for key in keys[:MOST]]
-        if len(keys) > MOST:
-            parts.append(f"and {len(keys) - MOST} more")
-        if row in extra_keys:
-            parts.append(f"{len(extra_keys[row])} settings that {base} has not")
+    for row in dict.fromkeys(run.row for run in snapshot.runs):
+        parts = _describe_changes(changes.get(row, {}), len(extra_keys.get(row, ())), base)
         if parts:
             descriptions[row] = ", ".join(parts)
     return descriptions
+
+
+def _describe_changes(changes: dict[str, dict[str, None]], n_extra: int, base: str) -> list[str]:
+    """The first changed settings with their values, and how many more there are."""
+    # stable: else as they are written
+    keys = sorted(changes, key=lambda key: not key.endswith(".name"))
+    parts = [f"{key}={'|'.join(changes[key])}" for key in keys[:MOST]]
+    if len(keys) > MOST:
+        parts.append(f"and {len(keys) - MOST} more")
+    if n_extra:
+        parts.append(f"{n_extra} settings that {base} has not")
+    return parts
 
 
 def _cell(run: FrozenRun) -> tuple[tuple[str, str], ...]:

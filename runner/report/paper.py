@@ -12,12 +12,15 @@ SVG.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_bytes, write_text
-from runner.report.results import Cell, TableLayout
+from runner.report.figures.picture import Picture
+from runner.report.results import Cell, Row, TableLayout
 from runner.study.snapshot import Snapshot
 from runner.terminal.plain import plain
 
@@ -132,18 +135,27 @@ def table(laid: TableLayout, name: str, smoke: bool = False) -> str:
         + r" \\",
         r"\midrule",
     ]
-    previous: str | None = None
-    for i, (row, cells) in enumerate(ran):
-        if previous is not None and row.published_label != previous:
+    groups = itertools.groupby(ran, key=lambda line: line[0].published_label)
+    for i, (_, group) in enumerate(groups):
+        if i:
             lines.append(r"\addlinespace")
-        previous = row.published_label
-        head = [latex(row.label), *([latex(row.preset)] if width else [])]
-        lines.append(" & ".join([*head, *(_entry(cell, laid) for cell in cells)]) + r" \\")
-        group_ends = i + 1 == len(ran) or ran[i + 1][0].published_label != row.published_label
-        if group_ends and any(cell.number is not None for cell in cells):
-            theirs = [_format_cell(cell, laid.spec.digits) for cell in cells]
-            lines.append(" & ".join([r"\quad published", *[""] * width, *theirs]) + r" \\")
+        lines += _group_lines(list(group), laid, width)
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""])
+
+
+def _group_lines(
+    rows: list[tuple[Row, list[Cell]]], laid: TableLayout, width: int
+) -> Iterator[str]:
+    """Rows that are compared with the same published row, and below them that row.
+
+    ``width``: columns between the label and the scores.
+    """
+    for row, cells in rows:
+        head = [latex(row.label), latex(row.preset)][: 1 + width]
+        yield " & ".join([*head, *(_entry(cell, laid) for cell in cells)]) + r" \\"
+    if any(cell.number is not None for cell in cells):
+        theirs = [_format_cell(cell, laid.spec.digits) for cell in cells]
+        yield " & ".join([r"\quad published", *[""] * width, *theirs]) + r" \\"
 
 
 def fit_to_column(figure: Figure) -> Figure:
@@ -188,7 +200,7 @@ def write_paper(
     name: str,
     folder: Path,
     tables: list[TableLayout],
-    figures: dict[str, Figure],
+    pictures: dict[str, Picture],
     snapshot: Snapshot | None,
     smoke: bool = False,
 ) -> list[Path]:
@@ -201,8 +213,8 @@ def write_paper(
     for laid in tables:
         paths.append(folder / f"table_{laid.spec.name}{'_smoke' if smoke else ''}.tex")
         write_text(paths[-1], table(laid, name, smoke))
-    for stem, figure in figures.items():
-        fit_to_column(figure)
+    for stem, picture in pictures.items():
+        figure = fit_to_column(picture.figure)
         for form in ("pdf", "svg"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=form, bbox_inches="tight")

@@ -7,6 +7,7 @@ import base64
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -213,6 +214,32 @@ def _figures(
     return new_pictures, views
 
 
+def _write_table_figure(laid: TableLayout, folder: Path, smoke: bool) -> Path:
+    from runner.report.figures.table_figure import table_figure
+
+    figure = table_figure(laid)
+    path = folder / f"table_{laid.spec.name}{'_smoke' if smoke else ''}.png"
+    write_bytes(path, _png(mark_smoke(figure) if smoke else figure))
+    return path
+
+
+def _write_page(path: Path, context: dict[str, Any]) -> Path:
+    """Write a page from the template for files of its suffix."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=lambda file: str(file).endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=plain_value,
+    )
+    environment.filters["md"] = markdown
+    write_text(path, environment.get_template(f"template{path.suffix}.j2").render(context))
+    return path
+
+
 def write(
     name: str,
     study: StudyDefinition,
@@ -225,29 +252,20 @@ def write(
     """Writes the report into a folder: what was written, the page first, and the tables it shows;
     ``paper``: and, into ``paper/`` there, what a paper takes from it; ``forms``: which pages, and
     tables as pictures. Where anything in it is a smoke run, title, files and figures say so."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    from runner.report.figures.table_figure import table_figure
-
     kept = kept or Kept()
     tables = layout_table(study, snapshot, kept.scores)
     runs = run_views(snapshot) if snapshot else []
     smoke = any(run["facts"].get("smoke") for run in runs)
     stem = f"{name}_smoke" if smoke else name
-    mark = "_smoke" if smoke else ""
     folder.mkdir(parents=True, exist_ok=True)
     new_pictures, figures = _figures(study, snapshot, tables, kept, folder, smoke)
     paths = [folder / figure["file"] for figure in figures]
-    for laid in tables if "tables" in forms else []:
-        paths.append(folder / f"table_{laid.spec.name}{mark}.png")
-        figure = table_figure(laid)
-        write_bytes(paths[-1], _png(mark_smoke(figure) if smoke else figure))
+    if "tables" in forms:
+        paths += [_write_table_figure(laid, folder, smoke) for laid in tables]
     row_changes = kept.origin.differs | differs(snapshot)
     page_tables = tables
     if snapshot is None and kept.origin.rows:
-        page_tables = [
-            restrict_to_kept_rows(laid, kept.origin.rows.get(laid.spec.name, [])) for laid in tables
-        ]
+        page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
     messages = notes(snapshot, tables, runs, kept.origin)
     came_from = provenance(study, snapshot, runs, kept.origin.provenance)
     context = {
@@ -262,23 +280,11 @@ def write(
         "provenance": came_from,
         "runs": runs,
     }
-    page = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=lambda file: str(file).endswith(".html.j2"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=plain_value,
-    )
-    page.filters["md"] = markdown
-    interactive = (
-        embed_figures(figures, details(page_tables, snapshot, folder)) if "html" in forms else {}
-    )
-    for suffix in (form for form in ("html", "md") if form in forms):
-        path = folder / f"{stem}.{suffix}"
-        more = interactive if suffix == "html" else {}
-        write_text(path, page.get_template(f"template.{suffix}.j2").render(context | more))
-        paths.append(path)
+    if "html" in forms:
+        interactive = embed_figures(figures, details(page_tables, snapshot, folder))
+        paths.append(_write_page(folder / f"{stem}.html", context | interactive))
+    if "md" in forms:
+        paths.append(_write_page(folder / f"{stem}.md", context))
     _numbers(tables, folder / f"{stem}.csv")
     _replicates(tables, folder / f"{stem}_replicates.csv")
     origin = Origin(
@@ -289,15 +295,16 @@ def write(
         {f["file"][:-4]: f["caption"] for f in figures},
     )
     write_origin(origin, folder / f"{stem}_origin.json")
-    paths = [
-        *reversed(paths),
-        *(folder / f"{stem}{end}" for end in (".csv", "_replicates.csv", "_origin.json")),
+    paths.reverse()
+    paths += [
+        folder / f"{stem}.csv",
+        folder / f"{stem}_replicates.csv",
+        folder / f"{stem}_origin.json",
     ]
     if paper:
         from runner.report.paper import write_paper
 
-        pictures = {name: picture.figure for name, picture in new_pictures.items()}
-        paths += write_paper(stem, folder / "paper", tables, pictures, snapshot, smoke)
+        paths += write_paper(stem, folder / "paper", tables, new_pictures, snapshot, smoke)
     return paths, tables
 
 
@@ -342,12 +349,8 @@ def main(argv: list[str]) -> int:
         paths, tables = write(name, study, snapshot, folder, earlier, arguments.paper)
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
-    counts: dict[str, int] = {}
-    for laid in tables:
-        for _, cells in laid.rows:
-            for cell in cells:
-                counts[cell.verdict.word] = counts.get(cell.verdict.word, 0) + 1
-    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in counts.items()))
+    verdicts = (cell.verdict.word for laid in tables for _, cells in laid.rows for cell in cells)
+    out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
     for path in paths:
         out.print(f"written  {path}")
     return 0

@@ -6,6 +6,7 @@ They are scores by replicate for every cell of its tables, and why a cell is emp
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from runner.record.checks import failed_checks
 from runner.record.lines import by_replicate, readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.report.distances import distances
-from runner.report.earlier_scores import EarlierScores
+from runner.report.earlier_scores import EarlierCell, EarlierScores
 from runner.statistics.paired_tests import (
     PairedDifference,
     Summary,
@@ -141,34 +142,32 @@ def _result(result: dict[str, list[float]], metric: str) -> list[float]:
 def scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[tuple[int, int], float]:
     """Scores by (seed, replicate): all of a done run's, the finished replicates' of another."""
     seed = facts["seed"]
-    if metric == STEP_TIME:
-        seconds = step_times(folder) if facts["state"] == "done" else {}
-        return {(seed, r): t for r, t in seconds.items()}
+    if metric in (STEP_TIME, ESS_RATE) or metric.startswith(LATE_METRIC_PREFIX):
+        replicate_scores = (
+            _recorded_scores(facts, folder, metric) if facts["state"] == "done" else {}
+        )
+    elif _has_ended(facts):
+        values = _result(facts["result"], metric)
+        replicate_scores = dict(zip(range(facts["replicates"]), values, strict=False))
+    else:
+        finished = {} if facts.get("vectorised") else facts.get("finished", {})
+        replicate_scores = {int(r): s[metric] for r, s in finished.items() if metric in s}
+    return {(seed, r): score for r, score in replicate_scores.items()}
+
+
+def _recorded_scores(facts: dict[str, Any], folder: Path, metric: str) -> dict[int, float]:
+    """Scores of a done run that are read from the lines of its record."""
     if metric.startswith(LATE_METRIC_PREFIX):
-        means = (
-            late_means(folder, metric.removeprefix(LATE_METRIC_PREFIX))
-            if facts["state"] == "done"
-            else {}
-        )
-        return {(seed, r): mean for r, mean in means.items()}
-    if metric == ESS_RATE:
-        if facts["state"] != "done" or "ess" not in facts["result"]:
-            return {}
-        steps = max((line["step"] for line in readable_lines(folder)), default=0)
-        times = step_times(folder)
-        if facts.get("vectorised") and times:  # a step is shared by all replicates
-            times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
-        return {(seed, r): 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
-    if _has_ended(facts):
-        return dict(
-            zip(
-                ((seed, r) for r in range(facts["replicates"])),
-                _result(facts["result"], metric),
-                strict=False,
-            )
-        )
-    finished = {} if facts.get("vectorised") else facts.get("finished", {})
-    return {(seed, int(r)): s[metric] for r, s in finished.items() if metric in s}
+        return late_means(folder, metric.removeprefix(LATE_METRIC_PREFIX))
+    if metric == STEP_TIME:
+        return step_times(folder)
+    if "ess" not in facts["result"]:
+        return {}
+    steps = max((line["step"] for line in readable_lines(folder)), default=0)
+    times = step_times(folder)
+    if facts.get("vectorised") and times:  # a step is shared by all replicates
+        times = dict.fromkeys(range(facts["replicates"]), times[0] / facts["replicates"])
+    return {r: 1000 * facts["result"]["ess"][r] / (t * steps) for r, t in times.items()}
 
 
 def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, metric: str) -> str:
@@ -223,53 +222,68 @@ def _cell(
     cell = Cell(row, column)
     metric = _metric(table, row, column)
     reasons: dict[str, None] = {}
-    smoke = False
-    n_requested = 0  # replicates requested, over all runs of the cell that have begun
-    for run in snapshot.runs if snapshot else []:
-        if not _belongs(run, table, row.name, column):
-            continue
-        facts = snapshot.facts(run) if snapshot else None
-        run_scores = {}
-        if snapshot and facts:
-            is_distance = metric in DISTANCES
-            run_scores = (
-                distances(snapshot, run, facts, metric)
-                if is_distance
-                else scores(facts, snapshot.folder(run), metric)
-            )
-        if snapshot and run_scores and table.over is not None:
-            base = _over(snapshot, table, column)
-            run_scores = {
-                key: score / base[key] for key, score in run_scores.items() if key in base
-            }
-        if snapshot and (facts is None or not run_scores):
-            reasons[_missing(snapshot, run, facts, metric)] = None
-        if facts is not None and run_scores:
+    contributing = []  # facts of the runs that have scores
+    if snapshot:
+        for run in snapshot.runs:
+            if not _belongs(run, table, row.name, column):
+                continue
+            facts = snapshot.facts(run)
+            run_scores = _run_scores(snapshot, run, table, column, metric) if facts else {}
+            if facts is None or not run_scores:
+                reasons[_missing(snapshot, run, facts, metric)] = None
+                continue
             cell.values |= run_scores
             cell.data = facts["data"]
-            cell.folders.append(snapshot.folder(run)) if snapshot else None
-            smoke = smoke or facts.get("smoke", False)
-            n_requested += facts["replicates"]
-            cell.doubted = cell.doubted or bool(failed_checks(facts))
+            cell.folders.append(snapshot.folder(run))
+            contributing.append(facts)
             if not _has_ended(facts):
                 reasons[f"{len(run_scores)} of {facts['replicates']} replicates so far"] = None
+    cell.doubted = any(failed_checks(facts) for facts in contributing)
     earlier_cell = earlier.get((table.name, row.name, column))
-    # scores on other data belong to another cell
-    if earlier_cell is not None and cell.data in ("", earlier_cell.data):
-        cell.earlier = len(earlier_cell.values.keys() - cell.values.keys())
-        cell.values = earlier_cell.values | cell.values
-        cell.data = earlier_cell.data
-        cell.doubted = cell.doubted or (earlier_cell.doubted and cell.earlier > 0)
-    has_no_runs = not n_requested and not any(reasons)  # no run here has a result
-    if earlier_cell is not None and has_no_runs:
-        cell.reason = earlier_cell.why
-    elif not cell.values:
-        cell.reason = "; ".join(r for r in reasons if r)
-    elif smoke:
-        cell.reason = "a smoke run"
-    elif len(cell.values) < n_requested:  # earlier scores may complete the runs here
-        cell.reason = "; ".join(r for r in reasons if "so far" in r)
+    if earlier_cell is not None:
+        _add_earlier_scores(cell, earlier_cell)
+    if earlier_cell is not None and not contributing and not any(reasons):
+        cell.reason = earlier_cell.why  # no run here has a result
+    else:
+        cell.reason = _find_reason(cell, contributing, reasons)
     return cell
+
+
+def _run_scores(
+    snapshot: Snapshot, run: FrozenRun, table: TableSpec, column: str, metric: str
+) -> dict[tuple[int, int], float]:
+    """Scores of a run, divided by those of another row if the table says so."""
+    facts = snapshot.facts(run) or {}
+    run_scores = (
+        distances(snapshot, run, facts, metric)
+        if metric in DISTANCES
+        else scores(facts, snapshot.folder(run), metric)
+    )
+    if run_scores and table.over is not None:
+        base = _over(snapshot, table, column)
+        run_scores = {key: score / base[key] for key, score in run_scores.items() if key in base}
+    return run_scores
+
+
+def _add_earlier_scores(cell: Cell, earlier: EarlierCell) -> None:
+    """Add earlier scores of the same data to a cell; scores on other data belong to another one."""
+    if cell.data in ("", earlier.data):
+        cell.earlier = len(earlier.values.keys() - cell.values.keys())
+        cell.values = earlier.values | cell.values
+        cell.data = earlier.data
+        cell.doubted = cell.doubted or (earlier.doubted and cell.earlier > 0)
+
+
+def _find_reason(cell: Cell, contributing: list[dict[str, Any]], reasons: Iterable[str]) -> str:
+    """Why a cell is empty or cannot be compared; empty if neither is so."""
+    if not cell.values:
+        return "; ".join(filter(None, reasons))
+    if any(facts.get("smoke") for facts in contributing):
+        return "a smoke run"
+    # earlier scores may complete the runs here
+    if len(cell.values) < sum(facts["replicates"] for facts in contributing):
+        return "; ".join(r for r in reasons if "so far" in r)
+    return ""
 
 
 def _set_verdict(cell: Cell, published: Published | None, table: TableSpec) -> None:
@@ -299,15 +313,23 @@ def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
     return compare_outcomes(cell.folders[0], reference.folders[0], metric)
 
 
-def _compare(cells: dict[str, Cell], reference: Cell, table: TableSpec, column: str) -> None:
-    """Compare the cells of a column with the reference row's cell."""
+def _compare_column(
+    cells: dict[str, Cell], reference_row: str | None, table: TableSpec, column: str
+) -> None:
+    """Mark the best cells of a column, and compare all with the reference row's cell."""
     better = table.column_direction(column)
+    scored = {name: cell for name, cell in cells.items() if cell.values}
+    if len({cell.data for cell in scored.values()}) == 1:
+        for name in best({name: cell.values for name, cell in scored.items()}, better):
+            cells[name].bold = True
+    reference = scored.pop(reference_row or "", None)
+    if reference is None:
+        return
     metric = table.column_metric(column)
-    others = {name: cell for name, cell in cells.items() if cell.values and cell is not reference}
-    pairs = {name: compare(cell.values, reference.values, better) for name, cell in others.items()}
+    pairs = {name: compare(cell.values, reference.values, better) for name, cell in scored.items()}
     for name, pair in holm(pairs).items():
-        others[name].against = pair
-        others[name].by_label = _test_by_label(others[name], reference, metric)
+        cells[name].against = pair
+        cells[name].by_label = _test_by_label(cells[name], reference, metric)
 
 
 def layout_table(
@@ -328,26 +350,31 @@ def layout_table(
             cells = {row.name: line[i] for row, line in rows}
             for cell in cells.values():
                 _set_verdict(cell, published, table)
-            scored = {name: c.values for name, c in cells.items() if c.values}
-            better = table.column_direction(column)
-            same_data = len({cells[name].data for name in scored}) == 1
-            for name in best(scored, better) if same_data else ():
-                cells[name].bold = True
-            reference = cells.get(study.reference or "")
-            if reference is not None and reference.values:
-                _compare(cells, reference, table, column)
+            _compare_column(cells, study.reference, table, column)
         data = list(dict.fromkeys(c.data for _, line in rows for c in line if c.data))
         laid.append(TableLayout(table, published, columns, rows, data))
     return laid
 
 
-def restrict_to_kept_rows(laid: TableLayout, rows: list[str]) -> TableLayout:
-    """The table with the rows that it had when its scores were kept and those that have scores:
-    others came into the study since, or are of no use in this table, and were never run."""
-    table_rows = [
-        (row, cells) for row, cells in laid.rows if row.name in rows or any(c.values for c in cells)
+def restrict_to_kept_rows(
+    tables: list[TableLayout], kept_rows: dict[str, list[str]]
+) -> list[TableLayout]:
+    """The tables with the rows that they had when their scores were kept and those that have
+    scores: others came into the study since, or are of no use in this table, and were never run.
+
+    ``kept_rows``: by table.
+    """
+    return [
+        replace(
+            laid,
+            rows=[
+                (row, cells)
+                for row, cells in laid.rows
+                if row.name in kept_rows.get(laid.spec.name, ()) or any(c.values for c in cells)
+            ],
+        )
+        for laid in tables
     ]
-    return replace(laid, rows=table_rows)
 
 
 def describe_replicates(study: StudyDefinition, replicates: list[int]) -> str:

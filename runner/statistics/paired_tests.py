@@ -37,6 +37,13 @@ class Summary:
     low: float = math.nan  # the least and the largest
     high: float = math.nan
 
+    @property
+    def note(self) -> str:
+        """How many replicates are left out; empty if none is."""
+        if not self.lost:
+            return ""
+        return f"{self.lost} of {self.n + self.lost} replicates not finite, left out"
+
 
 def summarise(values: Iterable[float]) -> Summary:
     """Summary of the finite values."""
@@ -195,14 +202,11 @@ def judge(
     in_se = (ours.mean - published.mean) / combined
     if reason:
         return Verdict("not comparable", in_se, reason)
-    note = (
-        f"{ours.lost} of {ours.n + ours.lost} replicates not finite, left out" if ours.lost else ""
-    )
     among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
-    if published.within is not None and abs(ours.mean - published.mean) <= published.within:
-        among = True
+    if published.within is not None:
+        among = among or abs(ours.mean - published.mean) <= published.within
     if among if published.one_run else abs(in_se) <= 2.0:
-        return Verdict("agrees", in_se, note)
+        return Verdict("agrees", in_se, ours.note)
     if better is None:
-        return Verdict("differs", in_se, note)
-    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, note)
+        return Verdict("differs", in_se, ours.note)
+    return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, ours.note)

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,28 +145,24 @@ def create_cluster_jobs(snapshot: Snapshot, run: FrozenRun, by_replicate: bool) 
         **dict.fromkeys(THREAD_VARIABLES, str(run.config.get("threads", 1))),
         "RUNNER_STUDY": snapshot.name,
     }
-    logs = location(snapshot.name, snapshot.output_dir).parent / "logs"
-    file = str(location(snapshot.name, snapshot.output_dir))
-    if not by_replicate or replicates == 1:
-        log = str(logs / f"{run.signature}.log")
-        return [
-            ClusterJob(
-                file, run.name, run.signature, str(folder), str(folder), None, [], log, environment
-            )
-        ]
-    parts = [str(replicate_record_folder(folder, r)) for r in range(replicates)]
-    names = [f"{run.signature}-{r}" for r in range(replicates)]
-    return [
-        ClusterJob(
-            file,
-            run.name,
-            name,
-            str(folder),
-            part,
-            r,
-            parts,
-            str(logs / f"{name}.log"),
-            environment,
+    file = location(snapshot.name, snapshot.output_dir)
+
+    def create(
+        key: str, job_folder: Path | str, replicate: int | None = None, parts: Sequence[str] = ()
+    ) -> ClusterJob:
+        return ClusterJob(
+            snapshot_file=str(file),
+            name=run.name,
+            key=key,
+            run_folder=str(folder),
+            folder=str(job_folder),
+            replicate=replicate,
+            parts=list(parts),
+            log=str(file.parent / "logs" / f"{key}.log"),
+            environment=environment,
         )
-        for r, (name, part) in enumerate(zip(names, parts, strict=True))
-    ]
+
+    if not by_replicate or replicates == 1:
+        return [create(run.signature, folder)]
+    parts = [str(replicate_record_folder(folder, r)) for r in range(replicates)]
+    return [create(f"{run.signature}-{r}", part, r, parts) for r, part in enumerate(parts)]

@@ -148,6 +148,11 @@ class TableSpec(StrictModel):
         return self.columns[column] if isinstance(self.columns, dict) else str(self.metric)
 
 
+def _check_row(where: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        raise ValueError(f"{where}: {name} is not a row{nearest(name, names)}")
+
+
 class StudyDefinition(StrictModel):
     """The whole of ``conf/study/<name>.yaml``."""
 
@@ -183,27 +188,16 @@ class StudyDefinition(StrictModel):
         names = [row.name for row in self.rows]
         if len(set(names)) < len(names):
             raise ValueError(f"rows: {next(n for n in names if names.count(n) > 1)} occurs twice")
-        if self.reference is not None and self.reference not in names:
-            raise ValueError(
-                f"reference: {self.reference} is not a row{nearest(self.reference, names)}"
-            )
-        if self.gold is not None and self.gold not in names:
-            raise ValueError(f"gold: {self.gold} is not a row{nearest(self.gold, names)}")
+        if self.reference is not None:
+            _check_row("reference", self.reference, names)
+        if self.gold is not None:
+            _check_row("gold", self.gold, names)
         for table in self.tables:
-            for name in [*(table.rows or []), *([table.over] if table.over else [])]:
-                if name not in names:
-                    raise ValueError(
-                        f"table {table.name}: {name} is not a row{nearest(name, names)}"
-                    )
-            if self.gold is None and DISTANCES & {*table.metrics}:
-                raise ValueError(
-                    f"table {table.name}: distances are from a row; say which one with gold"
-                )
-            extra = [k for k in self.grid if k not in (POOLED_KEY, table.columns)]
-            if extra:
-                raise ValueError(
-                    f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED_KEY}"
-                )
+            self._check_table(table, names)
+        self._check_figures(names)
+        return self
+
+    def _check_figures(self, names: list[str]) -> None:
         metrics = [metric for table in self.tables for metric in table.metrics]
         for spread in self.spreads:
             for name in [*spread.metrics, *spread.levels, *spread.words]:
@@ -212,44 +206,57 @@ class StudyDefinition(StrictModel):
                         f"figure {spread.name}: {name} is in no table{nearest(name, metrics)}"
                     )
         for ranks in self.ranks:
-            ranked = next((t for t in self.tables if t.name == ranks.table), None)
-            if ranked is None:
-                near = nearest(ranks.table, [t.name for t in self.tables])
-                raise ValueError(f"figure {ranks.name}: {ranks.table} is not a table{near}")
-            if ranks.column is not None and ranks.column not in self.columns(ranked):
-                near = nearest(ranks.column, self.columns(ranked))
-                raise ValueError(
-                    f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}"
-                )
-            for column in self.columns(ranked) if ranks.column is None else [ranks.column]:
-                if ranked.column_direction(column) is None:
-                    metric = ranked.column_metric(column)
-                    raise ValueError(
-                        f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
-                    )
-        all_figures: list[Figure] = [
-            *self.figures,
-            *self.evolutions,
-            *self.spreads,
-            *self.ranks,
-        ]
-        for figure in all_figures:
+            self._check_ranks(ranks)
+        figures: list[Figure] = [*self.figures, *self.evolutions, *self.spreads, *self.ranks]
+        labels = {row.label for row in self.rows}
+        for figure in figures:
             for name in figure.rows or []:
-                if name not in names and name not in {row.label for row in self.rows}:
-                    raise ValueError(
-                        f"figure {figure.name}: {name} is not a row{nearest(name, names)}"
-                    )
+                if name not in labels:
+                    _check_row(f"figure {figure.name}", name, names)
         for evolution in self.evolutions:
-            if evolution.less is not None and evolution.less not in names:
+            self._check_evolution(evolution, names)
+
+    def _check_table(self, table: TableSpec, names: list[str]) -> None:
+        for name in [*(table.rows or []), *([table.over] if table.over else [])]:
+            _check_row(f"table {table.name}", name, names)
+        if self.gold is None and DISTANCES & {*table.metrics}:
+            raise ValueError(
+                f"table {table.name}: distances are from a row; say which one with gold"
+            )
+        extra = [k for k in self.grid if k not in (POOLED_KEY, table.columns)]
+        if extra:
+            raise ValueError(
+                f"table {table.name}: grid key {extra[0]} is neither its columns nor {POOLED_KEY}"
+            )
+
+    def _check_ranks(self, ranks: RankSpec) -> None:
+        ranked = next((t for t in self.tables if t.name == ranks.table), None)
+        if ranked is None:
+            near = nearest(ranks.table, [t.name for t in self.tables])
+            raise ValueError(f"figure {ranks.name}: {ranks.table} is not a table{near}")
+        columns = self.columns(ranked)
+        if ranks.column is not None and ranks.column not in columns:
+            near = nearest(ranks.column, columns)
+            raise ValueError(
+                f"figure {ranks.name}: {ranks.column} is not a column of {ranks.table}{near}"
+            )
+        for column in columns if ranks.column is None else [ranks.column]:
+            if ranked.column_direction(column) is None:
+                metric = ranked.column_metric(column)
                 raise ValueError(
-                    f"figure {evolution.name}: less is not a row{nearest(evolution.less, names)}"
+                    f"figure {ranks.name}: nobody knows whether more {metric} is better; rank another score"
                 )
-            for key, value in evolution.cell.items():
-                if value not in self.grid.get(key, []):
-                    raise ValueError(
-                        f"figure {evolution.name}: cell has {key}={value}, which is not in the grid"
-                    )
-        return self
+
+    def _check_evolution(self, evolution: EvolutionSpec, names: list[str]) -> None:
+        if evolution.less is not None and evolution.less not in names:
+            raise ValueError(
+                f"figure {evolution.name}: less is not a row{nearest(evolution.less, names)}"
+            )
+        for key, value in evolution.cell.items():
+            if value not in self.grid.get(key, []):
+                raise ValueError(
+                    f"figure {evolution.name}: cell has {key}={value}, which is not in the grid"
+                )
 
     def rows_of_figure(self, figure: Figure) -> list[Row]:
         """The rows that a figure shows."""
@@ -341,16 +348,7 @@ def load_study(name: str) -> StudyDefinition:
         with reading(path):
             study = StudyDefinition(**read_yaml(path))
     except ValidationError as error:
-        first = min(
-            error.errors(), key=lambda one: one["type"] != "extra_forbidden"
-        )  # a misspelt key before a missing one
-        where = ".".join(str(p) for p in first["loc"])
-        message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
-        if first["type"] == "extra_forbidden":
-            message = "unknown key" + nearest(
-                str(first["loc"][-1]), allowed_keys_at(StudyDefinition, first["loc"][:-1])
-            )
-        raise ConfigError(f"{path.name}: {where + ': ' if where else ''}{message}") from None
+        raise ConfigError(f"{path.name}: {_describe(error)}") from None
     except TypeError:
         raise ConfigError(f"{path.name}: {NOT_A_MAPPING_MESSAGE}") from None
     printed = {
@@ -366,3 +364,15 @@ def load_study(name: str) -> StudyDefinition:
                 + nearest(row.published_row, printed)
             )
     return study
+
+
+def _describe(error: ValidationError) -> str:
+    """The first mistake of a study's YAML; a misspelt key before a missing one."""
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    where = ".".join(str(p) for p in first["loc"])
+    message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
+    if first["type"] == "extra_forbidden":
+        message = "unknown key" + nearest(
+            str(first["loc"][-1]), allowed_keys_at(StudyDefinition, first["loc"][:-1])
+        )
+    return f"{where}: {message}" if where else message

@@ -36,6 +36,18 @@ def state(snapshot: Snapshot, run: FrozenRun) -> str:
     return "crashed" if recorded in ("running", "pending") else recorded
 
 
+def _end_state(recorded: str, code: int) -> str:
+    """State of a run that ended.
+
+    A process that ended badly without a line in the record crashed, or was refused before it
+    began: it failed.
+    """
+    # a signal came during its last writes
+    late = recorded == "done" and code > 128
+    ends = (*FAILED, "interrupted", "running")
+    return recorded if code == 0 or late or recorded in ends else "failed"
+
+
 def _column(run: FrozenRun) -> str:
     """Heading of the column with a run's state: its cell."""
     return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
@@ -44,12 +56,8 @@ def _column(run: FrozenRun) -> str:
 Words = Callable[[FrozenRun, str], str]  # of a run and its state: its description
 
 
-def _state(_: FrozenRun, state: str) -> str:
-    return state
-
-
 def describe_states(
-    snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state
+    snapshot: Snapshot, runs: list[FrozenRun], words: Words
 ) -> list[dict[str, str]]:
     """States of a study's runs, a line each: what machines read; ``words`` as in ``status``."""
     return [
@@ -64,7 +72,7 @@ def describe_states(
     ]
 
 
-def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words = _state) -> Table:
+def status(snapshot: Snapshot, runs: list[FrozenRun], words: Words) -> Table:
     """States of a study's runs: one line per row, one column per cell; ``words`` adds to a state
     where a queue has the run."""
     in_order = sorted(
@@ -165,26 +173,16 @@ class StudyDisplay:
             self.counts["interrupted"] += 1
             out.print(f"interrupted  {run.name}  ({seconds:.0f} s)")
             return
-        # A process that ended badly without a line in the record: a crash, or a refusal before it
-        # began.
-        late = now == "done" and code > 128  # a signal came during its last writes
-        now = (
-            now
-            if code == 0
-            or late
-            or now in ("failed", "diverged", "interrupted", "crashed", "running")
-            else "failed"
-        )
+        now = _end_state(now, code)
         self.counts[now] += 1
         self.progress.advance(self.task)
         if self.forecast:
             self.forecast.record_end(run)
         self.going = [job for job in self.going if job.run is not run]
         facts = self.snapshot.facts(run) or {}
-        why = "" if now == "done" else facts.get("error") or _reason(code, log)
-        line = f"{now:12s} {run.name}  ({seconds:.0f} s)" + (
-            f"  {why}  log: {log}" if now != "done" else ""
-        )
+        line = f"{now:12s} {run.name}  ({seconds:.0f} s)"
+        if now != "done":
+            line += f"  {facts.get('error') or _reason(code, log)}  log: {log}"
         out.print(line, style="red" if now in FAILED else None)
         if self.live is None and (remaining := self._remaining()) and not self.progress.finished:
             out.print(f"             {self.counts.total()} of {self.total}, {remaining}")

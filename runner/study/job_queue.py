@@ -123,27 +123,31 @@ class JobQueue:
     def _note(self, signum: int, _frame: Any) -> None:
         self.stopped_by = self.stopped_by or signum
 
+    def _find_existing_jobs(
+        self, run: FrozenRun, before: dict[str, Any]
+    ) -> list[tuple[str, PollableJob]]:
+        """Jobs of a run that are in the queue, or its process that goes on elsewhere."""
+        queued = [
+            number
+            for name, number, _ in find_queued_jobs(self.snapshot, run, before)
+            if name == self.engine.name
+        ]
+        if queued:
+            return [(number, self.engine.find_job(number)) for number in queued]
+        leftover = DetachedRun(self.snapshot, run)
+        return [("", leftover)] if leftover.going() else []
+
     def _submit(self, runs: list[FrozenRun]) -> list[SubmittedRun]:
         """All of them: found in the queue, going elsewhere, or submitted now."""
         before = submitted_jobs(self.snapshot)
         all_jobs: list[tuple[FrozenRun, list[ClusterJob]]] = []
         existing_jobs: dict[str, list[tuple[str, PollableJob]]] = {}
         for run in runs:
-            queued = [
-                number
-                for name, number, _ in find_queued_jobs(self.snapshot, run, before)
-                if name == self.engine.name
-            ]
-            if queued:
-                existing_jobs[run.signature] = [
-                    (number, self.engine.find_job(number)) for number in queued
-                ]
-            elif (leftover := DetachedRun(self.snapshot, run)).going():
-                existing_jobs[run.signature] = [("", leftover)]
+            existing_jobs[run.signature] = self._find_existing_jobs(run, before)
             all_jobs.append(
                 (run, create_cluster_jobs(self.snapshot, run, self.launcher.by_replicate))
             )
-        new = [job for run, jobs in all_jobs if run.signature not in existing_jobs for job in jobs]
+        new = [job for run, jobs in all_jobs if not existing_jobs[run.signature] for job in jobs]
         tickets = (
             dict(zip((job.key for job in new), self.engine.submit(new), strict=True)) if new else {}
         )
@@ -155,7 +159,7 @@ class JobQueue:
         return [
             SubmittedRun(
                 run,
-                existing_jobs.get(run.signature) or [(job.key, tickets[job.key]) for job in jobs],
+                existing_jobs[run.signature] or [(job.key, tickets[job.key]) for job in jobs],
                 now,
                 Path(jobs[-1].log),
             )

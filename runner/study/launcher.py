@@ -51,15 +51,9 @@ def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
     ]
     splits = [w for w in words if w.startswith(f"{SPLIT}=")]
     remaining = [w for w in words if w not in launcher_words and w not in splits]
-    for word in splits:
-        if word != f"{SPLIT}=replicates":
-            raise ConfigError(
-                f"{word}: the one value is replicates{nearest(word.partition('=')[2], ['replicates'])}"
-            )
-    if launcher_words and not any(word.startswith(f"{KEY}=") for word in launcher_words):
-        raise ConfigError(
-            f"{launcher_words[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too"
-        )
+    if wrong := [w for w in splits if w != f"{SPLIT}=replicates"]:
+        near = nearest(wrong[0].partition("=")[2], ["replicates"])
+        raise ConfigError(f"{wrong[0]}: the one value is replicates{near}")
     launcher = _preset(launcher_words) if launcher_words else Launcher()
     if splits and launcher.engine is None:
         raise ConfigError(
@@ -78,6 +72,8 @@ def _preset(words: list[str]) -> Launcher:
     from runner.compose.errors import explain
     from runner.compose.overrides import compose_in_full
 
+    if not any(word.startswith(f"{KEY}=") for word in words):
+        raise ConfigError(f"{words[0]}: of which launcher? Give {KEY}=slurm, ray or joblib too")
     try:
         node = compose_in_full(words).hydra.launcher
         keys: Any = {

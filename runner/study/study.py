@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,12 @@ def launch(
 
 def _flags(given: argparse.Namespace) -> str:
     """Flags that a further command about the study's records has to repeat."""
-    where = [f"--output-dir {given.output_dir}"] if given.output_dir != "outputs" else []
-    return "".join(
-        f" {flag}"
-        for flag in [*where, *([f"--config-dir {given.config_dir}"] if given.config_dir else [])]
-    )
+    flags = ""
+    if given.output_dir != "outputs":
+        flags += f" --output-dir {given.output_dir}"
+    if given.config_dir:
+        flags += f" --config-dir {given.config_dir}"
+    return flags
 
 
 def _named_plugins(given: argparse.Namespace) -> list[str]:
@@ -104,32 +106,10 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
     name = given.name or Path(given.study).stem
     old_snapshot = None if given.fresh else snapshots.load(name, output_dir)
     if old_snapshot is not None:
-        if given.overrides and given.overrides != old_snapshot.extra:
-            raise ConfigError(
-                f"study {name} was frozen with {' '.join(old_snapshot.extra) or 'no overrides'}; "
-                f"give another name (--as …), or take a new snapshot (--fresh)"
-            )
-        if _has_changed(given.study, old_snapshot):
-            out.print(
-                f"note     {given.study} has changed since it was frozen ({old_snapshot.taken}); it goes on as it was, "
-                "--fresh takes the new one",
-            )
-        foreign = {
-            module for run in old_snapshot.runs for module in run.config.get("plugins", ())
-        } - set(_named_plugins(given))
-        if not given.status:
-            snapshots.refuse_unnamed_plugins(foreign, name)
+        _check_old_snapshot(old_snapshot, given, name)
         return old_snapshot
-    study = load_study(given.study)
-
-    def watch(runs: list[Any]) -> Any:
-        for i, run in enumerate(runs):
-            if out.is_terminal:
-                out.print(f"composing {i + 1}/{len(runs)}", end="\r")
-            yield run
-
     snapshot = snapshots.take(
-        study, name, given.overrides, output_dir, _named_plugins(given), watch
+        load_study(given.study), name, given.overrides, output_dir, _named_plugins(given), _watch
     )
     snapshots.refuse_unknown_scores(snapshot)
     refused = [run for run in snapshot.runs if run.refused]
@@ -147,9 +127,41 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
     return snapshot
 
 
-def main(argv: list[str]) -> int:
-    """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
-    is_rerun = argv[0] == "rerun"
+def _check_old_snapshot(snapshot: Snapshot, given: argparse.Namespace, name: str) -> None:
+    """Check that a study can go on as it was frozen.
+
+    Raises:
+        ConfigError: the command line has other overrides, or lacks a plug-in.
+    """
+    if given.overrides and given.overrides != snapshot.extra:
+        raise ConfigError(
+            f"study {name} was frozen with {' '.join(snapshot.extra) or 'no overrides'}; "
+            f"give another name (--as …), or take a new snapshot (--fresh)"
+        )
+    if _has_changed(given.study, snapshot):
+        out.print(
+            f"note     {given.study} has changed since it was frozen ({snapshot.taken}); it goes on as it was, "
+            "--fresh takes the new one",
+        )
+    if not given.status:
+        foreign = {module for run in snapshot.runs for module in run.config.get("plugins", ())}
+        snapshots.refuse_unnamed_plugins(foreign - set(_named_plugins(given)), name)
+
+
+def _watch(runs: list[Any]) -> Iterator[Any]:
+    """Runs, with a line on the terminal about how many are composed."""
+    for i, run in enumerate(runs):
+        if out.is_terminal:
+            out.print(f"composing {i + 1}/{len(runs)}", end="\r")
+        yield run
+
+
+def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
+    """The words of the command line and the launcher that they name.
+
+    Raises:
+        ConfigError: one of them is wrong.
+    """
     parser = Parser(
         prog=f"runner {argv[0]}",
         description="Runs all runs of a study; done ones are skipped, interrupted ones resumed.",
@@ -196,7 +208,7 @@ def main(argv: list[str]) -> int:
     plugins.add_option(parser, "a module of yours that every run imports")
     arguments = parser.parse_intermixed_args(argv[1:])
     conf_folders.use(arguments.config_dir)
-    if is_rerun and not arguments.failed:
+    if argv[0] == "rerun" and not arguments.failed:
         raise ConfigError("rerun: say which runs with --failed")
     launcher, arguments.overrides = chosen_launcher(arguments.overrides)
     for word in arguments.overrides:
@@ -214,41 +226,60 @@ def main(argv: list[str]) -> int:
             )
     if arguments.jobs is None:
         arguments.jobs = launcher.jobs or os.cpu_count() or 1
-    if arguments.jobs < 1:
-        raise ConfigError(f"--jobs {arguments.jobs}: must be ≥ 1")
-    if arguments.jobs_per_gpu < 1:
-        raise ConfigError(f"--jobs-per-gpu {arguments.jobs_per_gpu}: must be ≥ 1")
+    for flag, number in (("--jobs", arguments.jobs), ("--jobs-per-gpu", arguments.jobs_per_gpu)):
+        if number < 1:
+            raise ConfigError(f"{flag} {number}: must be ≥ 1")
+    return arguments, launcher
+
+
+def _show_status(snapshot: Snapshot, runs: list[FrozenRun], as_json: bool) -> None:
+    """Show the state of runs, and of those that cannot be composed."""
+    jobs = submitted_jobs(snapshot)
+    visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
+
+    def state_in_words(run: FrozenRun, state: str) -> str:
+        return words(snapshot, run, state, jobs)
+
+    if out.is_terminal and not as_json:
+        out.print(status(snapshot, visible_runs, state_in_words))
+        return
+    lines = describe_states(snapshot, visible_runs, state_in_words)
+    if as_json:
+        print_json(lines)
+    else:
+        print_table("", (), [[str(word) for word in line.values()] for line in lines])
+
+
+def main(argv: list[str]) -> int:
+    """Runs a study (``study``), or the failed runs of one (``rerun --failed``)."""
+    arguments, launcher = _parse(argv)
     output_dir = Path(arguments.output_dir).resolve()
-    if (
-        is_rerun
-        and snapshots.load(arguments.name or Path(arguments.study).stem, output_dir) is None
-    ):
+    name = arguments.name or Path(arguments.study).stem
+    if argv[0] == "rerun" and snapshots.load(name, output_dir) is None:
         raise ConfigError(
             f"study {arguments.study} was never launched under {output_dir}; start it with: runner study {arguments.study}"
         )
     snapshot = _snapshot(arguments, output_dir)
     runs = select_runs(snapshot, arguments.only)
     if arguments.status:
-        jobs = submitted_jobs(snapshot)
-        visible_runs = [run for run in snapshot.runs if run.refused or run in runs]
-
-        def state_in_words(run: FrozenRun, state: str) -> str:
-            return words(snapshot, run, state, jobs)
-
-        if arguments.json:
-            print_json(describe_states(snapshot, visible_runs, state_in_words))
-        elif out.is_terminal:
-            out.print(status(snapshot, visible_runs, state_in_words))
-        else:
-            print_table(
-                "",
-                (),
-                [
-                    [str(word) for word in line.values()]
-                    for line in describe_states(snapshot, visible_runs, state_in_words)
-                ],
-            )
+        _show_status(snapshot, runs, arguments.json)
         return 0
+    code = _run(snapshot, runs, arguments, launcher)
+    if code <= 1:
+        out.print(f"report   runner report {snapshot.name}{_flags(arguments)}")
+    refused = len(refused_among(snapshot, arguments.only))
+    if refused and code == 0:
+        out.print(
+            f"refused  {refused} of its runs, which cannot be composed: --status says why",
+            style="red",
+        )
+    return code or int(refused > 0)
+
+
+def _run(
+    snapshot: Snapshot, runs: list[FrozenRun], arguments: argparse.Namespace, launcher: Launcher
+) -> int:
+    """Runs what is left to do, after saying what that is; the exit code of the command."""
     states = {run.signature: state(snapshot, run) for run in runs}
     states_to_run = (
         FAILED
@@ -274,17 +305,6 @@ def main(argv: list[str]) -> int:
         out.print(
             f"         {diverged} diverged before: runner rerun --failed {arguments.study} tries them again"
         )
-    code = (
-        launch(snapshot, [*before, *remaining], arguments.jobs, launcher, arguments.jobs_per_gpu)
-        if before or remaining
-        else 0
-    )
-    if code <= 1:
-        out.print(f"report   runner report {snapshot.name}{_flags(arguments)}")
-    refused = len(refused_among(snapshot, arguments.only))
-    if refused and code == 0:
-        out.print(
-            f"refused  {refused} of its runs, which cannot be composed: --status says why",
-            style="red",
-        )
-    return code or int(refused > 0)
+    if not before and not remaining:
+        return 0
+    return launch(snapshot, [*before, *remaining], arguments.jobs, launcher, arguments.jobs_per_gpu)

@@ -68,26 +68,17 @@ def show_best(study: Study, folder: Path) -> float | None:
         out.print(f"steps    {savings}")
     out.print(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
-    facts: dict[str, Any] = {"study": study.study_name, "fixed": study.user_attrs.get("fixed", [])}
-    facts |= {"trials": {"completed": len(done), **counts}}
+    facts = {
+        "study": study.study_name,
+        "fixed": study.user_attrs.get("fixed", []),
+        "trials": {"completed": len(done), **counts},
+        **(_front_facts(study, done, front) if several(study) else _best_facts(study, best)),
+    }
     if several(study):
-        goals = zip(metrics(study), study.directions, strict=True)
-        facts["objectives"] = [{"metric": name, "direction": to.name.lower()} for name, to in goals]
-        best_ones = [t for t in done if t.number in front]
-        facts["front"] = [
-            _facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))}
-            for t in best_ones
-        ]
         out.print(
             f"front    {len(front)} of {len(done)} trials, which no other beats in every objective: ★"
         )
     else:
-        name = metrics(study)[0]
-        facts |= {
-            "objective": None if name == "objective" else name,
-            "direction": study.direction.name.lower(),
-        }
-        facts |= {"value": best.values[0], **_facts(best)}
         out.print(
             f"best     {number(best.values[0])} with {' '.join(params_to_overrides(best.params))}"
         )
@@ -95,6 +86,30 @@ def show_best(study: Study, folder: Path) -> float | None:
     paths = [folder / "best.yaml", folder / "trials.csv", *write_report(study, folder)]
     out.print(f"written  {', '.join([display_path(paths[0]), *(path.name for path in paths[1:])])}")
     return None if several(study) else best.values[0]
+
+
+def _front_facts(study: Study, done: Sequence[FrozenTrial], front: Sequence[int]) -> dict[str, Any]:
+    """The objectives and the trials of the Pareto front."""
+    goals = zip(metrics(study), study.directions, strict=True)
+    return {
+        "objectives": [{"metric": name, "direction": to.name.lower()} for name, to in goals],
+        "front": [
+            _facts(t) | {"values": dict(zip(metrics(study), t.values, strict=True))}
+            for t in done
+            if t.number in front
+        ],
+    }
+
+
+def _best_facts(study: Study, best: FrozenTrial) -> dict[str, Any]:
+    """The one objective and its best trial."""
+    name = metrics(study)[0]
+    return {
+        "objective": None if name == "objective" else name,
+        "direction": study.direction.name.lower(),
+        "value": best.values[0],
+        **_facts(best),
+    }
 
 
 def _facts(trial: FrozenTrial) -> dict[str, Any]:

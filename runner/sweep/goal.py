@@ -31,7 +31,7 @@ class SearchProperties:
     kind: Kind
     labels: Target | None  # of a supervised problem
     values: Values | None  # of an unlabelled one
-    gives: frozenset[str]  # capabilities of the method's posteriors
+    provides: frozenset[str]  # capabilities of the method's posteriors
     validation: float | None
     scores: frozenset[str]  # names of all that such runs may have; empty: plug-ins may have others
 
@@ -42,9 +42,11 @@ class SearchProperties:
             return "nlpp" if self.labels == "real" else "accuracy"
         if self.kind == "unlabelled":
             counted = self.values in ("count", "words")
-            return "nlpp" if "predicts_rows" in self.gives else "perplexity" if counted else "nelbo"
+            return (
+                "nlpp" if "predicts_rows" in self.provides else "perplexity" if counted else "nelbo"
+            )
         if self.kind == "sequence":
-            return "log_score" if "forecasts" in self.gives else "nmse"
+            return "log_score" if "forecasts" in self.provides else "nmse"
         return "reward" if self.kind == "game" else "ksd"
 
     def check(self, objectives: Sequence[Objective]) -> None:
@@ -64,7 +66,7 @@ class SearchProperties:
     @property
     def rows(self) -> str:
         """The rows that scores are of, where a search should be told from a test."""
-        if self.kind == "sequence" and "forecasts" in self.gives:
+        if self.kind == "sequence" and "forecasts" in self.provides:
             return "scored on the times put aside for testing, which no search should look at"
         if self.kind not in KINDS_WITH_TEST_ROWS:
             return ""
@@ -97,7 +99,7 @@ def search_facts(cfg: DictConfig, overrides: Sequence[str]) -> SearchProperties 
         dataset.poses(),
         dataset.target_kind(),
         dataset.holds(),
-        method.gives,
+        method.provides,
         settings.validation,
         scores,
     )

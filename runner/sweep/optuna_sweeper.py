@@ -30,6 +30,7 @@ import math
 import os
 import re
 import socket
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,45 +86,32 @@ def register() -> None:
     plugins.class_name_to_class[SWEEPER_TARGET] = OptunaSweeper
 
 
+@dataclass(eq=False)
 class OptunaSweeper(Sweeper):
     """TPE or random search over overrides, in batches of ``n_jobs`` given to any launcher."""
 
-    hydra_context: HydraContext
-    config: DictConfig
-    launcher: Launcher
-    at_once: int
+    study_name: str | None
+    storage: str
+    folder: str
+    direction: Any
+    n_trials: int
+    n_jobs: int | None
+    sampler: str
+    seed: int
+    startup_trials: int
+    pruner: str
+    warmup_steps: int
+    reduction: int
+    objectives: Any
+    params: DictConfig | dict[str, Any] | None
+    hydra_context: HydraContext = field(init=False)
+    config: DictConfig = field(init=False)
+    launcher: Launcher = field(init=False)
+    at_once: int = field(init=False)
+    default_objective: str | None = field(init=False, default=None)
 
-    def __init__(
-        self,
-        study_name: str | None,
-        storage: str,
-        folder: str,
-        direction: Any,
-        n_trials: int,
-        n_jobs: int | None,
-        sampler: str,
-        seed: int,
-        startup_trials: int,
-        pruner: str,
-        warmup_steps: int,
-        reduction: int,
-        objectives: Any,
-        params: DictConfig | dict[str, Any] | None,
-    ):
-        self.study_name = study_name
-        self.direction = direction
-        self.n_trials = n_trials
-        self.n_jobs = n_jobs
-        self.storage_url = absolute(storage)
-        self.folder = Path(folder)
-        self.sampler = sampler
-        self.seed = seed
-        self.startup_trials = startup_trials
-        self.pruner = pruner
-        self.warmup_steps = warmup_steps
-        self.reduction = reduction
-        self.asked_objectives = objectives
-        self.params = dict(params or {})
+    def __post_init__(self) -> None:
+        self.storage = absolute(self.storage)
 
     def _check(self) -> None:
         for key, choices in (("direction", DIRECTIONS), ("sampler", SAMPLERS), ("pruner", PRUNERS)):
@@ -138,11 +126,11 @@ class OptunaSweeper(Sweeper):
                 raise ConfigError(
                     f"hydra.sweeper.{key}={value}: out of range, must be an integer ≥ {least}"
                 )
-        if self.asked_objectives and self.direction is not None:
+        if self.objectives and self.direction is not None:
             raise ConfigError(
                 f"{DIRECTION_KEY}={self.direction}: hydra.sweeper.objectives holds a direction of each"
             )
-        if self.asked_objectives and self.pruner != "none":
+        if self.objectives and self.pruner != "none":
             raise ConfigError(
                 f"hydra.sweeper.pruner={self.pruner}: of several objectives none tells when to give a trial up; pruner=none"
             )
@@ -152,8 +140,7 @@ class OptunaSweeper(Sweeper):
     ) -> None:
         from hydra.core.plugins import Plugins
 
-        self.objectives = several(self.asked_objectives, config.get("objective"))
-        self.default_objective: str | None = None
+        self.objectives = several(self.objectives, config.get("objective"))
         self._check()
         self.hydra_context = hydra_context
         self.config = config
@@ -165,7 +152,7 @@ class OptunaSweeper(Sweeper):
 
     # -- the study -----------------------------------------------------------------------------------------------------
     def _space(self, arguments: list[str]) -> tuple[dict[str, BaseDistribution], list[str]]:
-        words = [f"{key!s}={value}" for key, value in self.params.items()] + list(arguments)
+        words = [f"{key!s}={value}" for key, value in (self.params or {}).items()] + list(arguments)
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         space: dict[str, BaseDistribution] = {}
         fixed: dict[str, str] = {}
@@ -231,8 +218,8 @@ class OptunaSweeper(Sweeper):
             raise ConfigError(
                 f"hydra.sweeper.study_name={self.name}: letters, digits, dots, dashes and underscores only"
             )
-        inside(self.folder, self.name, "hydra.sweeper.study_name")
-        self.store = store = storage(self.storage_url)
+        inside(Path(self.folder), self.name, "hydra.sweeper.study_name")
+        self.store = store = storage(self.storage)
         study = optuna.create_study(
             study_name=self.name,
             storage=store,
@@ -307,8 +294,18 @@ class OptunaSweeper(Sweeper):
                 self._launch(study, batch, fixed)
         finally:
             study.set_user_attr("held by", "")
-            keep(study, self.store, self.folder / self.name)
-        return show_best(study, self.folder / self.name)
+            keep(study, self.store, Path(self.folder) / self.name)
+        return show_best(study, Path(self.folder) / self.name)
+
+    def _job_overrides(self, number: int) -> list[str]:
+        """Overrides by which a job knows its trial and its objectives."""
+        overrides = [_set_variable(ENV_VARIABLE, f"{self.storage}|{self.name}|{number}")]
+        if self.default_objective is not None:
+            overrides.append(f"objective={self.default_objective}")
+        if len(self.objectives) > 1:
+            names = "|".join(one.metric for one in self.objectives)
+            overrides.append(_set_variable(OBJECTIVES_VARIABLE, names))
+        return overrides
 
     def _launch(
         self, study: Study, batch: list[tuple[int, dict[str, Any]]], fixed: list[str]
@@ -318,20 +315,10 @@ class OptunaSweeper(Sweeper):
         from runner.execution.signals import RunInterruptedError
         from runner.sweep.best import show_trial
 
-        jobs = []
-        for number, params in batch:
-            link = QuotedString(
-                f"{self.storage_url}|{self.name}|{number}", Quote.single
-            ).with_quotes()
-            extra_overrides = [f"+hydra.job.env_set.{ENV_VARIABLE}={link}"]
-            if self.default_objective is not None:
-                extra_overrides.append(f"objective={self.default_objective}")
-            if len(self.objectives) > 1:
-                names = QuotedString(
-                    "|".join(one.metric for one in self.objectives), Quote.single
-                ).with_quotes()
-                extra_overrides.append(f"+hydra.job.env_set.{OBJECTIVES_VARIABLE}={names}")
-            jobs.append([*fixed, *params_to_overrides(params), *extra_overrides])
+        jobs = [
+            [*fixed, *params_to_overrides(params), *self._job_overrides(number)]
+            for number, params in batch
+        ]
         try:
             returns = self.launcher.launch(jobs, initial_job_idx=batch[0][0])
         except Exception as error:
@@ -363,14 +350,30 @@ class OptunaSweeper(Sweeper):
             show_trial(study, number, params)
         if stopped is not None:
             raise stopped
-        trials = study.get_trials(deepcopy=False)
-        failures = {t.user_attrs.get("failure") for t in trials if t.state == TrialState.FAIL}
-        if (
-            len(trials) >= MAX_USER_ERROR_TRIALS
-            and all(t.state == TrialState.FAIL for t in trials)
-            and len(failures) == 1
-        ):
-            raise ConfigError(f"the first {len(trials)} trials all failed alike: {failures.pop()}")
+        _refuse_common_failure(study)
+
+
+def _set_variable(name: str, value: str) -> str:
+    """Override that gives a job an environment variable."""
+    return f"+hydra.job.env_set.{name}={QuotedString(value, Quote.single).with_quotes()}"
+
+
+def _refuse_common_failure(study: Study) -> None:
+    """Stop a sweep in which all trials fail for the same reason.
+
+    Raises:
+        ConfigError: with the reason.
+    """
+    from optuna.trial import TrialState
+
+    trials = study.get_trials(deepcopy=False)
+    failures = {t.user_attrs.get("failure") for t in trials if t.state == TrialState.FAIL}
+    if (
+        len(trials) >= MAX_USER_ERROR_TRIALS
+        and all(t.state == TrialState.FAIL for t in trials)
+        and len(failures) == 1
+    ):
+        raise ConfigError(f"the first {len(trials)} trials all failed alike: {failures.pop()}")
 
 
 def _finite(value: Any) -> list[float]:

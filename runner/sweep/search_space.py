@@ -39,21 +39,7 @@ def distribution(override: Override) -> BaseDistribution:
     if tags - {"log"}:
         raise ConfigError(f"{key}: unknown tag {', '.join(sorted(tags - {'log'}))}; the tag is log")
     if isinstance(sweep, IntervalSweep):
-        low = sweep.start
-        high = sweep.end
-        assert low is not None  # the grammar gives both
-        assert high is not None
-        if not low < high:
-            raise ConfigError(f"{key}: interval({low:g}, {high:g}) is empty")
-        if math.isinf(high - low):
-            raise ConfigError(
-                f"{key}: interval({low:g}, {high:g}) must have two finite ends, less than 1.8e308 apart"
-            )
-        if "log" in tags and low <= 0:
-            raise ConfigError(f"{key}: a logarithmic interval begins above 0, not at {low:g}")
-        if isinstance(low, int) and isinstance(high, int):
-            return IntDistribution(low, high, log="log" in tags)
-        return FloatDistribution(float(low), float(high), log="log" in tags)
+        return _interval(key, sweep, "log" in tags)
     if "log" in tags:
         raise ConfigError(f"{key}: the tag log is for interval(…)")
     if isinstance(sweep, RangeSweep) and not sweep.shuffle and sweep.step > 0:
@@ -64,6 +50,31 @@ def distribution(override: Override) -> BaseDistribution:
     if isinstance(sweep, RangeSweep | ChoiceSweep) or override.is_discrete_sweep():
         return CategoricalDistribution(list(override.sweep_string_iterator()))
     raise ConfigError(f"{key}: no search space of that kind")
+
+
+def _interval(key: str, sweep: IntervalSweep, log: bool) -> BaseDistribution:
+    """The search space between two ends.
+
+    Raises:
+        ConfigError: there is nothing between them, or no logarithmic scale.
+    """
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    low = sweep.start
+    high = sweep.end
+    assert low is not None  # the grammar gives both
+    assert high is not None
+    if not low < high:
+        raise ConfigError(f"{key}: interval({low:g}, {high:g}) is empty")
+    if math.isinf(high - low):
+        raise ConfigError(
+            f"{key}: interval({low:g}, {high:g}) must have two finite ends, less than 1.8e308 apart"
+        )
+    if log and low <= 0:
+        raise ConfigError(f"{key}: a logarithmic interval begins above 0, not at {low:g}")
+    if isinstance(low, int) and isinstance(high, int):
+        return IntDistribution(low, high, log=log)
+    return FloatDistribution(float(low), float(high), log=log)
 
 
 def to_override(value: Any) -> str:

@@ -128,7 +128,6 @@ def cell(values: list[float] | None) -> str:
 def show(sweep: Path, best_is_shown: bool = False) -> int:
     """Writes and prints the table; how many jobs failed.  ``best_is_shown``: the sweeper has
     printed a table of its own."""
-    from rich.table import Table
     from rich.text import Text
 
     outcomes = read_outcomes(sweep)
@@ -147,37 +146,7 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
         )
     )
     if not best_is_shown:
-        varied = list(sweep_rows[0].overrides)
-        table = Table()
-        for name in varied or ["settings"]:
-            table.add_column(name, overflow="fold")
-        for name in ("seeds", *names[:SHOWN]):
-            table.add_column(name, justify="right")
-        for name in ("state", "record"):
-            table.add_column(name, overflow="fold")
-        lines: list[list[str]] = []
-        for row in sweep_rows[:ROWS]:
-            records = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records[:2])
-            more = f" and {len(row.records) - 2} more" if len(row.records) > 2 else ""
-            cells = [*(row.overrides.values() or ["all alike"]), row.seeds or "–"]
-            cells += [cell(row.scores.get(name)) for name in names[:SHOWN]]
-            state = f"★ {row.state}" if row in best else row.state
-            lines.append([*cells, state, records + more])
-            table.add_row(*lines[-1])
-        if out.is_terminal:
-            out.print(table)
-        else:
-            print_table(
-                "",
-                (),
-                [[*(varied or ["settings"]), "seeds", *names[:SHOWN], "state", "record"], *lines],
-            )
-        hidden = [f"{len(sweep_rows) - ROWS} more rows"] * (len(sweep_rows) > ROWS)
-        hidden += [f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)"] * (
-            len(names) > SHOWN
-        )
-        if hidden:
-            out.print(f"{' and '.join(hidden)} in sweep.csv")
+        _show_rows(sweep_rows, names, best)
     for job in failed:
         settings = " ".join(
             f"{k}={v}"
@@ -194,6 +163,47 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
         f"written  {display_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {display_path(sweep)}"
     )
     return len(failed)
+
+
+def _show_rows(sweep_rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> None:
+    """Show the first rows and scores, and say how many more there are."""
+    from rich.table import Table
+
+    varied = list(sweep_rows[0].overrides) or ["settings"]
+    lines = [_line(row, names[:SHOWN], row in best) for row in sweep_rows[:ROWS]]
+    if out.is_terminal:
+        table = Table()
+        for name in varied:
+            table.add_column(name, overflow="fold")
+        for name in ("seeds", *names[:SHOWN]):
+            table.add_column(name, justify="right")
+        for name in ("state", "record"):
+            table.add_column(name, overflow="fold")
+        for line in lines:
+            table.add_row(*line)
+        out.print(table)
+    else:
+        print_table("", (), [[*varied, "seeds", *names[:SHOWN], "state", "record"], *lines])
+    hidden = []
+    if len(sweep_rows) > ROWS:
+        hidden.append(f"{len(sweep_rows) - ROWS} more rows")
+    if len(names) > SHOWN:
+        hidden.append(f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)")
+    if hidden:
+        out.print(f"{' and '.join(hidden)} in sweep.csv")
+
+
+def _line(row: SweepRow, names: list[str], is_best: bool) -> list[str]:
+    """Settings, seeds, scores, state and the first records of a row."""
+    records = ", ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records[:2])
+    more = f" and {len(row.records) - 2} more" if len(row.records) > 2 else ""
+    return [
+        *(row.overrides.values() or ["all alike"]),
+        row.seeds or "–",
+        *(cell(row.scores.get(name)) for name in names),
+        f"★ {row.state}" if is_best else row.state,
+        records + more,
+    ]
 
 
 def _study(sweep: Path, is_shown: bool) -> Study | None:

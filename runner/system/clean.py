@@ -24,7 +24,7 @@ from runner.errors import ConfigError
 from runner.record.facts import list_folder, load_facts, warn_unreadable
 from runner.record.lease import NAME, is_leased, take_lease
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
-from runner.system.workers import orphaned_workers
+from runner.system.workers import OrphanedWorker, orphaned_workers
 from runner.terminal.arguments import Parser
 from runner.terminal.tables import print_table
 
@@ -185,8 +185,7 @@ def _confirm() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def main(argv: list[str]) -> int:
-    """Lists, asks and removes."""
+def _create_parser() -> Parser:
     parser = Parser(
         prog="runner clean",
         description="Removes or ends "
@@ -201,7 +200,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
     )
-    arguments = parser.parse_args(argv[1:])
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Lists, asks and removes."""
+    arguments = _create_parser().parse_args(argv[1:])
     if wrong := [kind for kind in arguments.kind if kind not in KINDS]:
         raise ConfigError(f"clean: {wrong[0]} is none of {', '.join(KINDS)}")
     output_dir = Path(arguments.output_dir)
@@ -218,13 +222,17 @@ def main(argv: list[str]) -> int:
     if arguments.dry_run or not (arguments.yes or _confirm()):
         print("nothing was removed")
         return 0
-    sizes = [litter.size for litter in litters]
-    gone = [size for litter, size in zip(litters, sizes, strict=True) if remove(litter)]
+    _remove_all(litters, workers)
+    return 0
+
+
+def _remove_all(litters: list[Leftover], workers: list[OrphanedWorker]) -> None:
     if litters:
+        sizes = [litter.size for litter in litters]
+        gone = [size for litter, size in zip(litters, sizes, strict=True) if remove(litter)]
         print(f"removed  {len(gone)} of {len(litters)}, {format_megabytes(sum(gone))}")
     if workers:
         n_asked = sum(worker.stop() for worker in workers)
         print(
             f"asked    {n_asked} of {len(workers)} workers to end; give the command again to end those that were at work"
         )
-    return 0

@@ -153,12 +153,9 @@ def _summarise_findings(dataset: str, found: list[Finding]) -> Findings:
         if here
         else "no file here"
     )
-    later = (
-        f"; runner data fetch {dataset} downloads what a run would"
-        if absent and "downloads" in absent[0].found
-        else ""
-    )
-    later = later or ("; what is absent is put there by hand" if absent else "")
+    later = "; what is absent is put there by hand" if absent else ""
+    if absent and "downloads" in absent[0].found:
+        later = f"; runner data fetch {dataset} downloads what a run would"
     yield Finding("ok", f"data/{dataset}", files + later)
 
 

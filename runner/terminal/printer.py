@@ -100,12 +100,12 @@ def headline(title: str) -> None:
     out.print(Rule(Text(title), align="left"), width=min(out.width, 100))
 
 
-def announce(title: str, message: str | Text, style: str = "yellow") -> None:
+def announce(title: str, message: str | Text) -> None:
     """Something that must not be overlooked, in a panel."""
     if out.quiet:
         warnings.warn(plain(f"{title}: {message}"), RunnerWarning, stacklevel=2)
         return
-    out.print(Panel(message, title=Text(title), border_style=style, expand=False))
+    out.print(Panel(message, title=Text(title), border_style="yellow", expand=False))
 
 
 def note(message: str) -> None:

@@ -109,24 +109,32 @@ class Pusher:
         # no run goes on: try each remaining one once, then stop
         last = len(gone) == len(asking)
         for request in asking:
-            folder = folder_of(request, self.output_dir)
-            if folder is None:
-                if request in gone:
-                    clear(request)
-                continue
-            entry = self.watched.setdefault(folder, WatchedRun())
-            due = entry.due(folder, self.clock()) or request in gone
-            if not due or (self.backoff.waiting and not last):
-                continue
-            tried = self._push(folder, entry)
-            if request in gone and (tried or last):
-                clear(request)
-            if not tried and last:  # the others would wait as long, with the same result
+            answered = self._push_if_due(request, request in gone, last)
+            if not answered and last:  # the others would wait as long, with the same result
                 for pending in asking:
                     clear(pending)
                 break
         self.watched = {folder: seen for folder, seen in self.watched.items() if folder.exists()}
         return len(requests(self.output_dir))
+
+    def _push_if_due(self, request: Path, is_gone: bool, last: bool) -> bool:
+        """Pushes the run of a request; False if the store did not answer.
+
+        ``is_gone``: the run does not go on; ``last``: it is the last try.
+        """
+        folder = folder_of(request, self.output_dir)
+        if folder is None:
+            if is_gone:
+                clear(request)
+            return True
+        entry = self.watched.setdefault(folder, WatchedRun())
+        due = entry.due(folder, self.clock()) or is_gone
+        if not due or (self.backoff.waiting and not last):
+            return True
+        answered = self._push(folder, entry)
+        if is_gone and (answered or last):
+            clear(request)
+        return answered
 
     def _push(self, folder: Path, seen: WatchedRun) -> bool:
         """True if the store answered."""

@@ -30,7 +30,7 @@ def fit_ours(problem: Corpus, name: str, steps: int, seed: int, K: int, **keys: 
     inference = component("inference", name, **keys)
     model = component("model", "lda", n_topics=K, alpha=PRIOR, eta=PRIOR).build(problem, rng)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return inference.posterior(state).topics[-1]
 

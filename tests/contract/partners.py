@@ -433,8 +433,8 @@ def found(kind: str, **fixed: str) -> Run:
         attackers, of_kind, choices[1], choices[2]
     ):
         if (
-            kind not in registry.get("model", model).kinds
-            or kind not in registry.get("inference", inference).kinds
+            kind not in registry.get("model", model).requires.kinds
+            or kind not in registry.get("inference", inference).requires.kinds
         ):
             continue
         if fits(dataset, model, inference, attacker):
@@ -451,7 +451,7 @@ def kinds(role: str, name: str) -> list[str]:
     cls = registry.get(role, name)
     if role == "dataset":
         return [cls.kind]
-    every = sorted(cls.kinds)
+    every = sorted(cls.requires.kinds)
     return every if role == "inference" else every[:1]
 
 

@@ -69,9 +69,9 @@ def test_every_component_has_a_sentence_and_a_source(role):
 def test_facts_are_declared():
     for name in registry.names("model"):
         cls = registry.get("model", name)
-        assert cls.kinds
+        assert cls.requires.kinds
         assert cls.offers <= set(CAPABILITIES), name
     for name in registry.names("inference"):
         cls = registry.get("inference", name)
-        assert cls.kinds
-        assert cls.needs <= set(CAPABILITIES), name
+        assert cls.requires.kinds
+        assert cls.requires.capabilities <= set(CAPABILITIES), name

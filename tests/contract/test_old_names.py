@@ -5,14 +5,23 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from components.contracts.attackers import Opponent
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.errors import ConfigMismatchError
 from components.inference import chains
-from components.old_names import METHODS, adopt_old_methods, read_old_names, resolve_old_name
+from components.inference.sgmcmc.sgld import SGLD
+from components.old_names import (
+    CLASS_VARS,
+    METHODS,
+    adopt_old_methods,
+    read_old_names,
+    resolve_old_name,
+)
 from runner.compose.build import _declare
 
 ROOT = Path(__file__).parent.parent.parent
@@ -63,6 +72,64 @@ def test_an_old_method_of_a_plugin_is_called():
     assert Mine.model_construct(name="mine").capabilities() == {"log_joint"}
 
 
+def test_old_class_vars_of_a_plugin_are_the_new_ones():
+    with pytest.warns(FutureWarning) as warned:
+
+        class Mine(SGLD):
+            sees: ClassVar[str] = "whole"
+            needs: ClassVar[frozenset[str]] = SGLD.needs | {"network"}
+            before: ClassVar[dict[str, int]] = {"lr": 1}
+
+    class Further(Mine):
+        requires = Requirements(capabilities=frozenset())
+
+    said = {str(warning.message).partition(";")[0] for warning in warned}
+    assert said == {
+        "SGLD.needs is now SGLD.requires.capabilities",
+        "Mine.before is now Mine.legacy_defaults",
+        "Mine.needs is now Mine.requires.capabilities",
+        "Mine.sees is now Mine.requires.batch_kind",
+    }
+    assert Path(warned[1].filename) == Path(__file__)
+    assert Mine.requires.capabilities == {"log_joint", "network"}
+    assert Mine.requires.kinds == SGLD.requires.kinds
+    assert Further.requires.capabilities == frozenset()
+    assert Further.requires.batch_kind == "whole"
+    assert Further.legacy_defaults == {"lr": 1}
+    with pytest.warns(FutureWarning, match=r"Further\.sees is now"):
+        assert Further.model_construct().sees == "whole"
+
+
+def test_requirements_of_several_bases_follow_the_mro():
+    class Dataless(Model):
+        requires = Requirements(kinds=frozenset({"density"}), targets=frozenset({"real"}))
+
+    class Left(Dataless):
+        requires = Requirements(targets=frozenset({"binary"}))
+
+    class Right(Dataless):
+        requires = Requirements(kinds=frozenset({"game"}), targets=frozenset({"classes"}))
+
+    class Both(Left, Right):
+        pass
+
+    assert Both.requires == Requirements(kinds=frozenset({"game"}), targets=frozenset({"binary"}))
+
+
+def test_new_class_vars_exist():
+    from components.contracts import attackers, roles
+
+    for role, names in CLASS_VARS.items():
+        cls = getattr(roles, role, None) or getattr(attackers, role)
+        for new in names.values():
+            first, _, field = new.partition(".")
+            declared = Requirements if field else cls
+            annotations = {
+                k for base in declared.__mro__ for k in vars(base).get("__annotations__", {})
+            }
+            assert (field or first) in annotations, (role, new)
+
+
 def test_new_methods_exist():
     from components.contracts import attackers, roles
 
@@ -72,11 +139,13 @@ def test_new_methods_exist():
 
 
 def test_an_opponent_that_leads_others_may_say_so_by_the_old_name():
-    class Leader(Opponent):
-        kinds = frozenset({"game"})
+    with pytest.warns(FutureWarning, match=r"Leader\.kinds is now Leader\.requires\.kinds"):
 
-        def seated(self, seats):
-            return []
+        class Leader(Opponent):
+            kinds = frozenset({"game"})
+
+            def seated(self, seats):
+                return []
 
     with pytest.warns(FutureWarning, match=r"Leader\.seated is now Leader\.assign_seats"):
         assert _declare("attacker", "leader", Leader).assign_seats is Leader.seated

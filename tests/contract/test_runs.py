@@ -43,7 +43,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     rng = Streams(job.settings.seed)
     problem = load_problem(job, rng)
     inference = job.inference
-    assert inference.sees in BATCH_KINDS_BY_PROBLEM[problem.kind]
+    assert inference.requires.batch_kind in BATCH_KINDS_BY_PROBLEM[problem.kind]
     assert problem.kind == job.dataset.poses()
     built = job.model.build(problem, rng)
     assert missing(built, job.model.capabilities()) == [], "a model does not offer what it says"
@@ -53,7 +53,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     )
 
     state = inference.init(built, problem, rng)
-    seen = list(problem.batches(inference.sees, rng, 0, STEPS))
+    seen = list(problem.batches(inference.requires.batch_kind, rng, 0, STEPS))
     for _, batch in seen:
         state, info = inference.step(state, batch, rng)
         assert all(isinstance(value, int | float | torch.Tensor) for value in info.values()), info
@@ -70,15 +70,15 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     fresh_rng.restore(streams)
     assert_same(kept(restored, fresh_rng), before)
 
-    one_more = list(problem.batches(inference.sees, rng, STEPS, STEPS + 1))
-    again = list(fresh_problem.batches(inference.sees, fresh_rng, STEPS, STEPS + 1))
+    one_more = list(problem.batches(inference.requires.batch_kind, rng, STEPS, STEPS + 1))
+    again = list(fresh_problem.batches(inference.requires.batch_kind, fresh_rng, STEPS, STEPS + 1))
     for (_, batch), (_, same) in zip(one_more, again, strict=True):
         state, _ = inference.step(state, batch, rng)
         restored, _ = inference.step(restored, same, fresh_rng)
     assert_same(kept(restored, fresh_rng), kept(state, rng))
 
     posterior = inference.posterior(state)
-    for word in inference.gives | inference.gives_by_kind.get(problem.kind, frozenset()):
+    for word in inference.provides | inference.provides_by_kind.get(problem.kind, frozenset()):
         assert isinstance(posterior, POSTERIORS[word]), (
             f"{inference.name} gives {word}, and its posterior does not keep it"
         )
@@ -93,7 +93,7 @@ def test_every_word_is_a_protocol_that_somebody_asks_for():
     needed = {
         word
         for name in registry.names("inference")
-        for word in registry.get("inference", name).needs
+        for word in registry.get("inference", name).requires.capabilities
     }
     offered = {
         word for name in registry.names("model") for word in registry.get("model", name).offers

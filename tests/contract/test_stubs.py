@@ -30,10 +30,10 @@ def test_an_inference_asks_for_nothing_else(run: Run, make_job):
     needed = job.inference.required_capabilities(problem.kind, job.model.capabilities())
     stub = only(real, *(CAPABILITIES[word] for word in sorted(needed)))
     state = job.inference.init(stub, problem, rng)
-    for _, batch in problem.batches(job.inference.sees, rng, 0, 2):
+    for _, batch in problem.batches(job.inference.requires.batch_kind, rng, 0, 2):
         state, _ = job.inference.step(state, batch, rng)
     posterior = job.inference.posterior(state)
-    assert all(isinstance(posterior, POSTERIORS[word]) for word in job.inference.gives)
+    assert all(isinstance(posterior, POSTERIORS[word]) for word in job.inference.provides)
     problem.score(posterior, rng)
     problem.draw(posterior, rng)
 

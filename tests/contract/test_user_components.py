@@ -18,6 +18,7 @@ from components.contracts.attackers import Contamination, Evasion, Opponent
 from components.contracts.games import Turn
 from components.contracts.plugins.calls import watch_class
 from components.contracts.plugins.declared import check_declared
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Block, Dataset, Gradient, Inference, Model
 from components.contracts.sequences import Clean
 from components.errors import ConfigMismatchError, NumericalError
@@ -36,9 +37,8 @@ class State:
 
 
 class Method(Inference):
-    kinds: ClassVar[frozenset[str]] = frozenset({"density"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_draws"})
+    requires = Requirements(kinds=frozenset({"density"}), capabilities=frozenset({"log_joint"}))
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_draws"})
     returns: object = None
     does: object = None
 
@@ -63,7 +63,7 @@ class Data(Dataset):
 
 
 class Net(Model):
-    kinds: ClassVar[frozenset[str]] = frozenset({"density"})
+    requires = Requirements(kinds=frozenset({"density"}))
     offers: ClassVar[frozenset[str]] = frozenset({"log_joint"})
 
     def build(self, problem, rng):
@@ -98,7 +98,7 @@ class Player(Opponent):
 
 
 class Slope(Gradient):
-    needs: ClassVar[frozenset[str]] = frozenset({"elbo"})
+    requires = Requirements(capabilities=frozenset({"elbo"}))
     unbiased: ClassVar[bool] = True
     returns: object = None
 
@@ -273,26 +273,82 @@ def variant(base: type, **declared) -> type:
 @pytest.mark.parametrize(
     ("role", "cls", "said"),
     [
-        ("inference", variant(Method, needs=frozenset({"log_jont"})), "needs: unknown word 'log_jont'; did you mean log_"),
-        ("inference", variant(Method, gives=frozenset({"holds_drws"})), "gives: unknown word 'holds_drws'; did you mean hold"),
-        ("inference", variant(Method, sees="minibach"), "sees: unknown word 'minibach'; did you mean minibatch?"),
-        ("inference", variant(Method, needs_by_kind={"games": frozenset()}), "needs_by_kind: unknown word 'games'; did"),
-        ("inference", variant(Method, needs_by_kind={"game": frozenset({"q"})}), r"needs_by_kind\['game'\]: unknown word 'q'"),
-        ("inference", variant(Method, kinds="density"), "kinds is a str, must be a set of words"),
-        ("model", variant(Net, offers=frozenset({"elbow"})), "offers: unknown word 'elbow'; did you mean elbo?"),
-        ("model", variant(Net, targets=frozenset({"reals"})), "targets: unknown word 'reals'; did you mean real?"),
-        ("dataset", variant(Data, kind="densities"), "kind: unknown word 'densities'; did you mean density?"),
-        ("gradient", variant(Slope, needs=frozenset({"elbw"})), "needs: unknown word 'elbw'; did you mean elbo?"),
-        ("attacker", variant(Attack, knowledge="grey"), "knowledge: unknown word 'grey'; did you mean grey box?"),
-        ("inference", variant(Inference), r"Mine has no init; write init\(self, model, problem, rng\) -> State"),
-        ("dataset", variant(Dataset), r"Mine has no load; write load\(self, rng, setting\) -> Problem"),
+        (
+            "inference",
+            variant(Method, requires=Requirements(capabilities=frozenset({"log_jont"}))),
+            "requires.capabilities: unknown word 'log_jont'; did you mean log_",
+        ),
+        (
+            "inference",
+            variant(Method, provides=frozenset({"holds_drws"})),
+            "provides: unknown word 'holds_drws'; did you mean hold",
+        ),
+        (
+            "inference",
+            variant(Method, requires=Requirements(batch_kind="minibach")),
+            "requires.batch_kind: unknown word 'minibach'; did you mean minibatch?",
+        ),
+        (
+            "inference",
+            variant(Method, requires=Requirements(capabilities_by_kind={"games": frozenset()})),
+            "requires.capabilities_by_kind: unknown word 'games'; did",
+        ),
+        (
+            "inference",
+            variant(Method, requires=Requirements(capabilities_by_kind={"game": frozenset({"q"})})),
+            r"requires.capabilities_by_kind\['game'\]: unknown word 'q'",
+        ),
+        (
+            "inference",
+            variant(Method, requires=Requirements(kinds="density")),
+            "requires.kinds is a str, must be a set of words",
+        ),
+        (
+            "model",
+            variant(Net, offers=frozenset({"elbow"})),
+            "offers: unknown word 'elbow'; did you mean elbo?",
+        ),
+        (
+            "model",
+            variant(Net, requires=Requirements(targets=frozenset({"reals"}))),
+            "requires.targets: unknown word 'reals'; did you mean real?",
+        ),
+        (
+            "dataset",
+            variant(Data, kind="densities"),
+            "kind: unknown word 'densities'; did you mean density?",
+        ),
+        (
+            "gradient",
+            variant(Slope, requires=Requirements(capabilities=frozenset({"elbw"}))),
+            "requires.capabilities: unknown word 'elbw'; did you mean elbo?",
+        ),
+        (
+            "attacker",
+            variant(Attack, knowledge="grey"),
+            "knowledge: unknown word 'grey'; did you mean grey box?",
+        ),
+        (
+            "inference",
+            variant(Inference),
+            r"Mine has no init; write init\(self, model, problem, rng\) -> State",
+        ),
+        (
+            "dataset",
+            variant(Dataset),
+            r"Mine has no load; write load\(self, rng, setting\) -> Problem",
+        ),
         ("model", variant(Model), r"Mine has no build; write build\(self, problem, rng\)"),
-        ("attacker", variant(Evasion), r"Mine has no perturb; write perturb\(self, victim, x, y, rng, eps\)"),
+        (
+            "attacker",
+            variant(Evasion),
+            r"Mine has no perturb; write perturb\(self, victim, x, y, rng, eps\)",
+        ),
         ("attacker", variant(Opponent), r"Mine has no reset; write reset\(self, seat, rng\)"),
         ("gradient", variant(Gradient), r"Mine has no init; write init\(self, module, rng\)"),
         ("model", int, "int derives from no base of components.contracts; a model must"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_declaration_is_one_line(role, cls, said):
     with pytest.raises(ConfigMismatchError, match=rf"^{role}=mine \(.*\): {said}"):
         check_declared(role, "mine", cls)

@@ -266,7 +266,7 @@ def test_a_smoke_run_is_not_judged_by_its_length():
 def test_steps_too_large_for_the_curvature_are_found_out(step, passed):
     method, rng = component("inference", "sgld", step_size=step, chains=3, burn_in=0), Streams(0)
     target = GaussianTarget(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64))
-    problem = SimpleNamespace(batches=lambda sees, rng, start, stop: iter([(stop, None)]))
+    problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
     state = method.init(target, None, rng)
     for _ in range(5):
         state, _ = method.step(state, None, rng)
@@ -352,7 +352,7 @@ def test_a_saturated_discriminator_is_told(last, passed):
 
 
 def approximations(state, name: str, **settings):
-    problem = SimpleNamespace(batches=lambda sees, rng, start, stop: iter([(stop, None)]))
+    problem = SimpleNamespace(batches=lambda batch_kind, rng, start, stop: iter([(stop, None)]))
     return approximation_checks(
         problem, component("inference", name, **settings), state, Streams(0)
     )

@@ -26,7 +26,7 @@ def scores(folder, steps, *overrides):
         rng, Setting(DATA, torch.device("cpu"), torch.float64, 1, offline=True)
     )
     state = job.inference.init(job.model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches(job.inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(job.inference.requires.batch_kind, rng, 0, steps):
         state, _ = job.inference.step(state, batch, rng)
     return problem.score(job.inference.posterior(state), rng)
 

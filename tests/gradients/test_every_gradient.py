@@ -73,7 +73,7 @@ def swept(
     """z-scores of each gradient on each model that has what it needs; in groups there, in steps
     here."""
     for name in names:
-        needs = registry.get("gradient", name).needs
+        needs = registry.get("gradient", name).requires.capabilities
         if needs <= DVAE.offers:
             yield f"{name} of the Bernoulli model", of_bernoulli(name, draws, groups)
         if "factored_guide" in needs:
@@ -116,7 +116,9 @@ def test_the_list_is_that_of_the_registry():
     } <= set(UNBIASED)
     assert {"reparam", "sticking_the_landing", "amortised_cv"} <= set(UNBIASED)
     assert "gumbel_softmax" not in UNBIASED
-    covered = [name for name in UNBIASED if registry.get("gradient", name).needs <= OFFERED]
+    covered = [
+        name for name in UNBIASED if registry.get("gradient", name).requires.capabilities <= OFFERED
+    ]
     assert covered == UNBIASED  # there is a model for each
 
 

@@ -27,7 +27,7 @@ def setup(dataset, keys, model, inference, options):
 
 
 def go(problem, rng, method, state, start, stop):
-    for _, batch in problem.batches(method.sees, rng, start, stop):
+    for _, batch in problem.batches(method.requires.batch_kind, rng, start, stop):
         state, _ = method.step(state, batch, rng)
     return state
 

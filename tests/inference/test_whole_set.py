@@ -25,10 +25,10 @@ def test_draws_do_not_depend_on_the_size_of_batches(name):
         state = sampler.init(
             component("model", "linear_regression").build(problem, rng), problem, rng
         )
-        for _, batch in problem.batches(sampler.sees, rng, 0, 8):
+        for _, batch in problem.batches(sampler.requires.batch_kind, rng, 0, 8):
             state, _ = sampler.step(state, batch, rng)
         return sampler.posterior(state).draws
 
     assert drawn(None).shape[1] >= 5
     assert torch.equal(drawn(None), drawn(3))
-    assert component("inference", "sgld").sees == "minibatch"
+    assert component("inference", "sgld").requires.batch_kind == "minibatch"

@@ -36,16 +36,18 @@ def test_parts_of_ragged_rows():
     ]
 
 
-@pytest.mark.parametrize("sees", ["minibatch", "whole"])
-def test_batches_are_those_of_supervised_problems(sees):
+@pytest.mark.parametrize("batch_kind", ["minibatch", "whole"])
+def test_batches_are_those_of_supervised_problems(batch_kind):
     rows, labelled = real_rows(n=40, values=3, batch_size=7), real(n=40, n_inputs=3, batch_size=7)
     rows = dataclasses.replace(rows, train=Rows(labelled.train.x, 1.0))
-    ours, theirs = (list(problem.batches(sees, Streams(3), 0, 12)) for problem in (rows, labelled))
+    ours, theirs = (
+        list(problem.batches(batch_kind, Streams(3), 0, 12)) for problem in (rows, labelled)
+    )
     for (step, batch), (same, other) in zip(ours, theirs, strict=True):
         assert step == same
         assert torch.equal(batch.x, other.x)
         assert batch.scale == other.scale
-    late = list(rows.batches(sees, Streams(3), 8, 12))
+    late = list(rows.batches(batch_kind, Streams(3), 8, 12))
     assert all(torch.equal(a.x, b.x) for (_, a), (_, b) in zip(late, ours[8:], strict=True))
 
 

@@ -9,9 +9,7 @@ from configured import component, load
 from small_corpora import assignments, corpus, lda, log_urns, small_bars, words_of
 from small_problems import resumed, tensors
 
-from components.maths.compiled import loops
 from components.topics.lda_collapsed_gibbs import log_joint
-from components.topics.maths import collapsed_loop
 from components.topics.maths.collapsed import sweep
 from runner.execution.rng import Streams
 
@@ -39,9 +37,6 @@ def test_the_joint_law_is_that_of_filling_urns(model):
         )
 
 
-@pytest.mark.skipif(
-    not loops.available(), reason="numba is not installed: a loop of Python would take a minute"
-)
 def test_it_agrees_with_the_exact_posterior(model):
     """p(z_i = z_j | y) and log p(y, z) over all 2⁷ assignments, against 6,000 sweeps in 100
     batches."""
@@ -65,24 +60,6 @@ def test_it_agrees_with_the_exact_posterior(model):
     assert float(exact[upper].max() - exact[upper].min()) > 0.2, (
         "there is something to be wrong about"
     )
-
-
-@pytest.mark.skipif(
-    not loops.available(), reason="numba is not installed: both are the loop of Python"
-)
-def test_the_loop_of_python_gives_the_same_topics(model, monkeypatch):
-    problem = small_bars(n_train=10)
-    words, totals = (
-        problem.train.words.repeat_interleave(problem.train.counts),
-        problem.train.totals,
-    )
-    model, g = lda(problem, 6), torch.Generator().manual_seed(0)
-    z = torch.randint(6, (len(words),), generator=g)
-    u = torch.rand(len(words), generator=g, dtype=torch.float64)
-    compiled = sweep(words, totals, z, u, model.alpha, model.eta)
-    monkeypatch.setattr(collapsed_loop, "gibbs", lambda: collapsed_loop._gibbs)
-    assert torch.equal(sweep(words, totals, z, u, model.alpha, model.eta), compiled)
-    assert not torch.equal(compiled, z)
 
 
 def run(problem, model, steps, seed=0, **keys):

@@ -7,8 +7,6 @@ import torch
 from configured import component
 from small_corpora import TINY, corpus, documents, lda, small_bars
 
-from components.maths.compiled import loops
-from components.topics.maths import collapsed_loop
 from components.topics.maths.collapsed import update_responsibilities
 from runner.execution.rng import Streams
 
@@ -47,18 +45,13 @@ def literally(pairs, phi, alpha, eta, second_order):
 
 
 @pytest.mark.parametrize("second_order", [False, True])
-def test_updates_are_literal(second_order, monkeypatch):
+def test_updates_are_literal(second_order):
     train, model = documents(TINY), lda(corpus(), K)
     g = torch.Generator().manual_seed(0)
     phi = torch.rand(len(train.words), K, generator=g).double().softmax(1)
     expected = literally(train.pairs, phi, model.alpha, model.eta, second_order)
-    for compiled in (loops.available(), False):
-        if not compiled:
-            monkeypatch.setattr(
-                collapsed_loop, "collapsed_vb", lambda: collapsed_loop._collapsed_vb
-            )
-        found = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)
-        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+    found = update_responsibilities(train.pairs, phi, model.alpha, model.eta, second_order)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [0, 2])

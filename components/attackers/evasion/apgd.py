@@ -112,7 +112,14 @@ class APGD(TargetedAttack, Evasion):
                 break
             towards = None if other is None else other[rows]
             ended, loss, broken = self._climb(
-                victim, x[rows], start[rows], labels[rows], towards, rng.attack, eps, stop
+                victim=victim,
+                x=x[rows],
+                start=start[rows],
+                labels=labels[rows],
+                towards=towards,
+                generator=rng.attack,
+                eps=eps,
+                stop=stop,
             )
             better = (
                 (broken & ~is_broken[rows])
@@ -174,7 +181,17 @@ class APGD(TargetedAttack, Evasion):
         loss, gradient, broken = look(here)
         eta = torch.full_like(loss, 2 * eps)
         p = ApgdState(
-            here, here, loss, gradient, here, gradient, loss, eta, eta, loss, torch.zeros_like(loss)
+            here=here,
+            last=here,
+            loss=loss,
+            gradient=gradient,
+            best=here,
+            best_gradient=gradient,
+            peak=loss,
+            eta=eta,
+            eta_before=eta,
+            peak_before=loss,
+            gains=torch.zeros_like(loss),
         )
         checkpoints = _checkpoints(self.steps)
         before = 0

@@ -17,7 +17,7 @@ from components.contracts.victim import Criterion, Expectation, NormName, Precis
 class GradientAscent(TargetedAttack):
     """An attack that climbs as its own keys say, by one step to the border of the ball."""
 
-    before: ClassVar[dict[str, Any]] = {"precision": "full"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"precision": "full"}
 
     norm: NormName  # ball of the perturbation: linf, l2 or l1
     # Quantity lowered for the true class, and raised for a target: cross_entropy (log p(y|x)) |

@@ -42,7 +42,7 @@ class Transfer(Evasion):
     domain: ClassVar[Domain | None] = None
     knowledge: ClassVar[Knowledge] = "grey box"
     # keys that the attack inherits from here
-    shares: ClassVar[frozenset[str]] = frozenset({"eps"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"eps"})
 
     attack: Evasion
     surrogate: Model
@@ -92,7 +92,9 @@ class Transfer(Evasion):
         subset = replace(problem, train=train.part(rows, 1.0), attacker=None)
         with torch.enable_grad():
             state = self.inference.init(self.surrogate.build(subset, streams), subset, streams)
-            for _, batch in subset.batches(self.inference.sees, streams, 0, self.training_steps):
+            for _, batch in subset.batches(
+                self.inference.requires.batch_kind, streams, 0, self.training_steps
+            ):
                 state, _ = self.inference.step(state, batch, streams)
         posterior = self.inference.posterior(state)
         out = self.model_copy(update={"attack": self.attack.with_problem(problem, rng)})

@@ -35,7 +35,7 @@ class WorstCase(Evasion):
 
     domain: ClassVar[Domain | None] = None
     # keys that members inherit from here
-    shares: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"eps", "norm"})
     one_threat: ClassVar[bool] = True
 
     norm: NormName

@@ -19,6 +19,7 @@ from components.attackers.words.changes import (
 )
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
@@ -38,7 +39,7 @@ class ARA(Evasion):
     Source: Gallego (2021), eqs (3.11) and (3.12).
     """
 
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    requires = Requirements(targets=frozenset({"binary"}))
     domain: ClassVar[Domain | None] = "binary"
     knowledge: ClassVar[Knowledge] = "grey box"
 

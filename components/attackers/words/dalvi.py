@@ -11,6 +11,7 @@ from components.attackers.words.changes import malicious
 from components.attackers.words.integer_programme import minimum_cost_attack
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
 from components.registry import register
@@ -29,7 +30,7 @@ class Dalvi(Evasion):
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
 
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    requires = Requirements(targets=frozenset({"binary"}))
     domain: ClassVar[Domain | None] = "binary"
     knowledge: ClassVar[Knowledge] = "white box"
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from components.attackers.words.search import WordSearch
 from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.victim import Direction
 from components.registry import register
 
@@ -24,7 +25,7 @@ class WordInsertion(WordSearch, Evasion):
     Source: Gallego (2021), eq. (3.11) and section 3.6.1.
     """
 
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    requires = Requirements(targets=frozenset({"binary"}))
     domain: ClassVar[Domain | None] = "binary"
     knowledge: ClassVar[Knowledge] = "white box"
     direction: ClassVar[Direction] = "insertion"

@@ -130,16 +130,10 @@ def _step(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
         return recast
     if not isinstance(info, dict) or not all(isinstance(name, str) for name in info):
         return f"returns {_describe_type(info)} for info, must return a dictionary of numbers or tensors by name"
-    odd = [
-        name
-        for name, value in info.items()
-        if not isinstance(value, Tensor | int | float) and not _is_scalar(value)
-    ]
-    return (
-        f"returns info[{odd[0]!r}] = {_describe_type(info[odd[0]])}, must be a number or a tensor"
-        if odd
-        else ""
-    )
+    for name, value in info.items():
+        if not isinstance(value, Tensor | int | float) and not _is_scalar(value):
+            return f"returns info[{name!r}] = {_describe_type(value)}, must be a number or a tensor"
+    return ""
 
 
 def _describe_dtype_change(before: Any, after: Any) -> str:
@@ -162,7 +156,9 @@ def _is_scalar(value: object) -> bool:
 def _posterior(inference: Any, given: tuple[Any, ...], returned: Any) -> str:
     if inference.variants():  # one posterior of each
         return ""
-    lacks = [word for word in sorted(inference.gives) if not isinstance(returned, POSTERIORS[word])]
+    lacks = [
+        word for word in sorted(inference.provides) if not isinstance(returned, POSTERIORS[word])
+    ]
     return (
         f"returns {_describe_type(returned)} without {', '.join(lacks)}, which gives names"
         if lacks

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from operator import attrgetter
 from typing import TYPE_CHECKING, get_args
 
 from components.contracts import attackers, problems, roles
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.posteriors import POSTERIORS
+from components.contracts.requirements import gives_requirement
 from components.contracts.user_code import format_code_location
 from components.errors import ConfigMismatchError
 from components.old_names import resolve_old_name
@@ -58,45 +60,45 @@ WORDS: dict[type, dict[str, tuple[str, frozenset[str]]]] = {
         "simulates": ("set", frozenset(CAPABILITIES)),
     },
     roles.Model: {
-        "kinds": ("set", KINDS),
-        "targets": ("set", TARGETS),
-        "values": ("set", VALUES),
-        "domains": ("set", DOMAINS),
+        "requires.kinds": ("set", KINDS),
+        "requires.targets": ("set", TARGETS),
+        "requires.values": ("set", VALUES),
+        "requires.domains": ("set", DOMAINS),
         "offers": ("set", frozenset(CAPABILITIES)),
-        "assumes": ("set", frozenset(CAPABILITIES)),
+        "requires.simulated": ("set", frozenset(CAPABILITIES)),
     },
     roles.Inference: {
-        "kinds": ("set", KINDS),
-        "sees": ("one", BATCH_KINDS),
-        "needs": ("set", frozenset(CAPABILITIES)),
-        "needs_by_kind": ("by", frozenset(CAPABILITIES)),
-        "instead_by_kind": ("by", frozenset(CAPABILITIES)),
-        "gives": ("set", frozenset(POSTERIORS)),
-        "gives_by_kind": ("by", frozenset(POSTERIORS)),
+        "requires.kinds": ("set", KINDS),
+        "requires.batch_kind": ("one", BATCH_KINDS),
+        "requires.capabilities": ("set", frozenset(CAPABILITIES)),
+        "requires.capabilities_by_kind": ("by", frozenset(CAPABILITIES)),
+        "requires.alternatives_by_kind": ("by", frozenset(CAPABILITIES)),
+        "provides": ("set", frozenset(POSTERIORS)),
+        "provides_by_kind": ("by", frozenset(POSTERIORS)),
         "folds_replicates": ("set", KINDS),
         "makes": ("set", frozenset(CAPABILITIES)),
     },
-    roles.Gradient: {"needs": ("set", frozenset(CAPABILITIES))},
+    roles.Gradient: {"requires.capabilities": ("set", frozenset(CAPABILITIES))},
     attackers.Evasion: {
-        "kinds": ("set", KINDS),
-        "targets": ("set", TARGETS),
+        "requires.kinds": ("set", KINDS),
+        "requires.targets": ("set", TARGETS),
         "knowledge": ("one", KNOWLEDGE),
     },
     attackers.Contamination: {
-        "kinds": ("set", KINDS),
+        "requires.kinds": ("set", KINDS),
         "knowledge": ("one", KNOWLEDGE),
         "offers": ("set", frozenset(CAPABILITIES)),
     },
-    attackers.Injection: {"kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
-    attackers.Opponent: {"kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
+    attackers.Injection: {"requires.kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
+    attackers.Opponent: {"requires.kinds": ("set", KINDS), "knowledge": ("one", KNOWLEDGE)},
 }
 
 # Class variables without a default.
 REQUIRED: dict[type, tuple[str, ...]] = {
     roles.Dataset: ("kind",),
-    roles.Model: ("kinds", "offers"),
-    roles.Inference: ("kinds", "needs", "gives"),
-    roles.Gradient: ("needs", "unbiased"),
+    roles.Model: ("requires.kinds", "offers"),
+    roles.Inference: ("requires.kinds", "requires.capabilities", "provides"),
+    roles.Gradient: ("requires.capabilities", "unbiased"),
 }
 
 
@@ -123,12 +125,19 @@ def check_declared(role: str, name: str, cls: type) -> None:
         )
     _check_methods(where, cls, base)
     for variable in REQUIRED.get(base, ()):
-        if not hasattr(cls, variable):
+        _, _, requirement = variable.partition("requires.")
+        if requirement and not gives_requirement(cls, requirement):
+            raise ConfigMismatchError(
+                f"{where}: {cls.__name__} has no {variable}; declare "
+                f"requires = Requirements({requirement}=…) in the class"
+            )
+        if not requirement and not hasattr(cls, variable):
             raise ConfigMismatchError(
                 f"{where}: {cls.__name__} has no {variable}; declare {variable}: ClassVar[…] in the class"
             )
     for variable, (form, words) in WORDS.get(base, {}).items():
-        _check_words(f"{where}: {variable}", getattr(cls, variable, None), form, words)
+        value = attrgetter(variable)(cls) if hasattr(cls, variable.partition(".")[0]) else None
+        _check_words(f"{where}: {variable}", value, form, words)
 
 
 def _check_methods(where: str, cls: type, base: type) -> None:

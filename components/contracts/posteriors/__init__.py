@@ -1,6 +1,6 @@
 """Protocols of posteriors: metrics, attacks, figures and files read nothing else.
 
-An inference method lists in ``gives`` the protocols that its posteriors implement.
+An inference method lists in ``provides`` the protocols that its posteriors implement.
 """
 
 from __future__ import annotations

@@ -126,5 +126,12 @@ class Sarcos(Dataset):
         else:
             test = sample_rows(test, self._test_rows, rng)
         return make_partly_labelled(
-            name, train, test, self.n_train, self.labels_per_row, self.batch_size, rng, setting
+            name=name,
+            train=train,
+            test=test,
+            n_train=self.n_train,
+            labels_per_row=self.labels_per_row,
+            batch_size=self.batch_size,
+            rng=rng,
+            setting=setting,
         )

@@ -47,12 +47,12 @@ class SarcosSim(Dataset):
         test = sample_rows((rows.x_test, rows.y_test), self.n_test, rng)
         train = (rows.x_train, rows.y_train)
         return make_partly_labelled(
-            "sarcos-sim",
-            train,
-            test,
-            self.n_train,
-            self.labels_per_row,
-            self.batch_size,
-            rng,
-            setting,
+            name="sarcos-sim",
+            train=train,
+            test=test,
+            n_train=self.n_train,
+            labels_per_row=self.labels_per_row,
+            batch_size=self.batch_size,
+            rng=rng,
+            setting=setting,
         )

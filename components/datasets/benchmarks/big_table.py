@@ -59,5 +59,13 @@ class BigTable(FileOrSimulationDataset[Supervised]):
         y = used[:, -1:]
         figures: list[SupervisedFigure] = [predictions, calibration]
         return RawUnits.of(
-            name, x, y, train_rows, scored, self.batch_size, self.label, figures, setting
+            name=name,
+            x=x,
+            y=y,
+            kept=train_rows,
+            scored=scored,
+            batch_size=self.batch_size,
+            label=self.label,
+            figures=figures,
+            setting=setting,
         )

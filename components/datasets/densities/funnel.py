@@ -31,7 +31,7 @@ class Funnel(Dataset[Density]):
 
     kind: ClassVar[Kind] = "density"
     vectorised: ClassVar[bool] = True
-    before: ClassVar[dict[str, Any]] = {"spread": "variance"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"spread": "variance"}
     dim: Annotated[int, Field(ge=2)]
     scale: PositiveFloat
     start_sd: PositiveFloat

@@ -79,32 +79,18 @@ class LogDensity(Dataset[Density]):
         return f"{self.name}-{self.function.replace(':', '.')}-{short_digest(self.function)}"
 
     def load(self, rng: Rng, setting: Setting) -> Density:
-        like: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
         where = f"dataset.function={self.function}"
         user_function = partial(
             import_object("dataset.function", self.function), **(self.arguments or {})
         )
-        support = self.support if isinstance(self.support, list) else [self.support] * self.dim
-        positive, unit = (
-            [j for j, constraint in enumerate(support) if constraint == kind]
-            for kind in ("positive", "unit")
-        )
-        begin = torch.as_tensor(self.start_mean, **like).expand(self.dim)
-
-        def transform(theta: Tensor) -> tuple[Tensor, Tensor]:
-            x = theta.clone()
-            log_jacobian = theta.new_zeros(len(theta))
-            for places, bijector in ((positive, POSITIVE), (unit, Interval(0.0, 1.0))):
-                if places:
-                    x[:, places], more = bijector.forward(theta[:, places])
-                    log_jacobian = log_jacobian + more
-            return x, log_jacobian
+        tensor = partial(torch.as_tensor, device=setting.device, dtype=setting.dtype)
+        begin = tensor(self.start_mean).expand(self.dim)
 
         def constrain(theta: Tensor) -> Tensor:
-            return transform(theta)[0]  # [K, P]
+            return self._transform(theta)[0]  # [K, P]
 
         def log_density(theta: Tensor) -> Tensor:
-            x, log_jacobian = transform(theta)
+            x, log_jacobian = self._transform(theta)
             with reraise_user_error(where, user_function):
                 return user_function(x) + log_jacobian  # [K]
 
@@ -120,7 +106,7 @@ class LogDensity(Dataset[Density]):
             raise ConfigMismatchError(
                 f"{where}: finite at none of {TRIED} starts; set dataset.start_mean, start_sd or support"
             )
-        mean, sd = (None if v is None else torch.tensor(v, **like) for v in (self.mean, self.sd))
+        mean, sd = (None if v is None else tensor(v) for v in (self.mean, self.sd))
         reach = 4 * self.start_sd
         return Density(
             name=self.identity(setting.data_dir, setting.offline),
@@ -131,9 +117,24 @@ class LogDensity(Dataset[Density]):
             mean=mean,
             second_moment=None if mean is None or sd is None else mean.square() + sd.square(),
             box=[(float(b) - reach, float(b) + reach) for b in begin],
-            constrain=constrain if positive or unit else None,
+            constrain=constrain if self._places("positive") or self._places("unit") else None,
             figures=[trace],
         )
+
+    def _places(self, kind: str) -> list[int]:
+        """Parameters with a constraint."""
+        support = self.support if isinstance(self.support, list) else [self.support] * self.dim
+        return [j for j, constraint in enumerate(support) if constraint == kind]
+
+    def _transform(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """x(θ) [K, P] and log |∂x/∂θ| [K]."""
+        x = theta.clone()
+        log_jacobian = theta.new_zeros(len(theta))
+        for kind, bijector in (("positive", POSITIVE), ("unit", Interval(0.0, 1.0))):
+            if places := self._places(kind):
+                x[:, places], more = bijector.forward(theta[:, places])
+                log_jacobian = log_jacobian + more
+        return x, log_jacobian
 
 
 def _check_density_contract(given: Callable[[Tensor], object], x: Tensor, where: str) -> None:

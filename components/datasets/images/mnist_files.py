@@ -181,7 +181,7 @@ class ImageDataset(Dataset):
     # pixels as they are, or 1 where brighter than ½ and else 0
     binarised: Literal["none", "threshold"]
 
-    before: ClassVar[dict[str, Any]] = {"binarised": "none"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"binarised": "none"}
 
     def data_traits(self) -> frozenset[str]:
         return super().data_traits() | (

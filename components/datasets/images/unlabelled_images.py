@@ -34,7 +34,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
     has the same binary pixels in every run."""
 
     kind: ClassVar[Kind] = "unlabelled"
-    before: ClassVar[dict[str, Any]] = {
+    legacy_defaults: ClassVar[dict[str, Any]] = {
         "proposal": "guide",
         "ais_temperatures": 0,
         "ais_chains": 16,

@@ -3,7 +3,7 @@ every bad cell is named."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -38,13 +38,7 @@ def encode(table: TextTable, name: str) -> EncodedColumn:
 
     Raises:
         Misfit: a cell is missing, one is no number among numbers, or there are too many different texts."""
-    cells = table.column(name, "inputs")
-    for row, cell in enumerate(cells):
-        if cell is None:
-            raise ConfigMismatchError(
-                f"{table.where(row)}: {name} is missing; fill it, or name the column in dataset.exclude"
-            )
-    texts = [str(cell) for cell in cells]
+    texts = _texts(table, name)
     numbers = [table.number(text) for text in texts]
     bad = [row for row, value in enumerate(numbers) if value is None]
     if not bad:
@@ -69,6 +63,19 @@ def encode(table: TextTable, name: str) -> EncodedColumn:
     return EncodedColumn(
         values, f"{len(levels)} texts", [f"{name} {level}" for level in levels[1:]], True
     )
+
+
+def _texts(table: TextTable, name: str) -> list[str]:
+    """Cells of a column of inputs.
+
+    Raises:
+        Misfit: a cell is missing."""
+    cells = table.column(name, "inputs")
+    if None in cells:
+        raise ConfigMismatchError(
+            f"{table.where(cells.index(None))}: {name} is missing; fill it, or name the column in dataset.exclude"
+        )
+    return [str(cell) for cell in cells]
 
 
 def parse_real_labels(table: TextTable, name: str) -> Array:
@@ -101,44 +108,47 @@ def class_labels(
         Misfit: fewer than two classes, more than two where two are asked for, numbers with fractions, or as many classes as
             hardly any label is seen twice."""
     columns = [table.column(name, "targets") for name in names]
-    texts = {cell for cells in columns for cell in cells if cell is not None}
-    values = {text: table.number(text) for text in texts}
-    by_size = all(value is not None for value in values.values())
-    classes = sorted(texts, key=lambda text: (values[text], text) if by_size else (0.0, text))
-    if by_size and (
-        same := next(
-            (pair for pair in pairwise(classes) if values[pair[0]] == values[pair[1]]), None
-        )
-    ):
-        raise ConfigMismatchError(
-            f"dataset.targets={','.join(names)}: classes {same[0]} and {same[1]} are one number; write it in one way, or mark "
-            "both as texts, as c1"
-        )
+    cells = [cell for column in columns for cell in column if cell is not None]
+    values = {text: table.number(text) for text in set(cells)}
+    classes = _sort_classes(values)
+    if error := _describe_class_error(classes, values, len(cells), binary):
+        raise ConfigMismatchError(f"dataset.targets={','.join(names)}: {error}")
+    place = {text: i for i, text in enumerate(classes)}
+    numbers = np.array(
+        [[-1 if cell is None else place[cell] for cell in column] for column in columns],
+        dtype=np.int64,
+    )
+    return numbers.T, classes
+
+
+def _sort_classes(values: Mapping[str, float | None]) -> list[str]:
+    if None in values.values():
+        return sorted(values)
+    return sorted(values, key=lambda text: (values[text], text))
+
+
+def _describe_class_error(
+    classes: Sequence[str], values: Mapping[str, float | None], n_labels: int, binary: bool
+) -> str:
+    """Describe the error in classes by their numbers (None: a text is none); "": no error."""
+    by_size = None not in values.values()
+    for first, second in pairwise(classes):
+        if by_size and values[first] == values[second]:
+            return (
+                f"classes {first} and {second} are one number; write it in one way, or mark "
+                "both as texts, as c1"
+            )
     if len(classes) < 2 or (binary and len(classes) > 2):
         class_list = ", ".join(classes[:6]) + (", …" if len(classes) > 6 else "")
         mend = "name other columns" if len(classes) < 2 else "set dataset.labels=classes"
         requirement = "two are asked for" if binary else "two or more are needed"
-        raise ConfigMismatchError(
-            f"dataset.targets={','.join(names)}: {len(classes)} classes ({class_list}), {requirement}; {mend}"
-        )
-    if fraction := next(
-        (text for text, value in values.items() if value is not None and value % 1), None
-    ):
-        raise ConfigMismatchError(
-            f"dataset.targets={','.join(names)}: {fraction} is a number with a fraction, no class; set dataset.labels=real"
-        )
-    if (
-        2 * len(classes)
-        > (labels := sum(cell is not None for cells in columns for cell in cells))
-        > 2 * MOST_LEVELS
-    ):
-        raise ConfigMismatchError(
-            f"dataset.targets={','.join(names)}: {len(classes)} classes of {labels} labels, most seen once; name another "
+        return f"{len(classes)} classes ({class_list}), {requirement}; {mend}"
+    for text in classes:
+        if (values[text] or 0) % 1:
+            return f"{text} is a number with a fraction, no class; set dataset.labels=real"
+    if 2 * len(classes) > n_labels > 2 * MOST_LEVELS:
+        return (
+            f"{len(classes)} classes of {n_labels} labels, most seen once; name another "
             "column, or set dataset.labels=real"
         )
-    place = {text: i for i, text in enumerate(classes)}
-    numbers = np.array(
-        [[-1 if cell is None else place[cell] for cell in cells] for cells in columns],
-        dtype=np.int64,
-    )
-    return numbers.T, classes
+    return ""

@@ -59,7 +59,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     """
 
     kind: ClassVar[Kind] = "supervised"
-    before: ClassVar[dict[str, Any]] = {
+    legacy_defaults: ClassVar[dict[str, Any]] = {
         "standardise": True,
         "bounds": None,
         "image_shape": None,
@@ -128,26 +128,19 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             self.encoding,
         )
 
-    def load(self, rng: Rng, setting: Setting) -> Supervised | Unlabelled:
-        table = self._table(setting.data_dir)
-        for key, name in (
-            *(("targets", name) for name in self.targets),
-            ("task", self.task),
-            ("split", self.split),
-            ("fold", self.fold),
-        ):
-            if name is not None:
-                table.column(name, key)  # first: a misspelt one would be treated as an input
-        used = {
-            *self.targets,
-            *(name for name in (self.task, self.split, self.fold) if name is not None),
-        }
-        names = (
-            [name for name in table.names if name not in used]
-            if self.inputs is None
-            else self.inputs
-        )
-        if both := [name for name in names if name in used]:
+    def _input_names(self, table: TextTable) -> list[str]:
+        """Columns of inputs.
+
+        Raises Misfit."""
+        other_uses = {"task": self.task, "split": self.split, "fold": self.fold}
+        used = [("targets", name) for name in self.targets]
+        used += [(key, name) for key, name in other_uses.items() if name is not None]
+        for key, name in used:
+            table.column(name, key)  # first: a misspelt one would be treated as an input
+        taken = {name for _, name in used}
+        unused = [name for name in table.names if name not in taken]
+        names = unused if self.inputs is None else self.inputs
+        if both := [name for name in names if name in taken]:
             raise ConfigMismatchError(
                 f"dataset.inputs: {both[0]} has another use (targets, task, split or fold); leave it out"
             )
@@ -155,6 +148,11 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             raise ConfigMismatchError(
                 f"dataset.inputs: {table.file} has no column left for inputs; name some"
             )
+        return names
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised | Unlabelled:
+        table = self._table(setting.data_dir)
+        names = self._input_names(table)
         encoded = {name: encode(table, name) for name in names}
         train_rows, scored, split_rule = self._rows(table, rng)
         columns = {name: column.values for name, column in encoded.items()}
@@ -169,36 +167,18 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         }
         about |= input_facts(table, encoded, train_rows, scored)
         if not self.targets:
-            train, test = (
-                Rows(x[rows].to(setting.device, setting.dtype), 1.0)
-                for rows in (train_rows, scored)
-            )
-            return UnlabelledTable(
-                name=self.identity(setting.data_dir, setting.offline),
-                values="real",
-                train=train,
-                test=test,
-                batch_size=self.batch_size,
-                image_shape=self.image_shape,
-                figures=[clusters],
-                about=about | {"values": "standardised" if self.standardise else "raw units"},
-            )
+            return self._unlabelled(x[train_rows], x[scored], about, setting)
         y, mask, tasks, scale, classes = self._labels(table, train_rows)
+        real = self.labels == "real"
 
         def batch(rows: Indices) -> Batch:
-            labels = (
-                y[rows].to(setting.device, setting.dtype)
-                if self.labels == "real"
-                else y[rows].to(setting.device)
-            )
             return Batch(
                 x[rows].to(setting.device, setting.dtype),
-                labels,
+                y[rows].to(setting.device, setting.dtype if real else y.dtype),
                 mask[rows].to(setting.device),
                 1.0,
             )
 
-        real = self.labels == "real"
         y_mean, y_std = (
             (None, None) if scale is None else (v.to(setting.device, setting.dtype) for v in scale)
         )
@@ -222,6 +202,20 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             input_scale=input_scale,
             about=about
             | ({} if real else class_facts(y, mask, tasks, classes, train_rows, scored)),
+        )
+
+    def _unlabelled(
+        self, train: Tensor, test: Tensor, about: dict[str, str], setting: Setting
+    ) -> UnlabelledTable:
+        return UnlabelledTable(
+            name=self.identity(setting.data_dir, setting.offline),
+            values="real",
+            train=Rows(train.to(setting.device, setting.dtype), 1.0),
+            test=Rows(test.to(setting.device, setting.dtype), 1.0),
+            batch_size=self.batch_size,
+            image_shape=self.image_shape,
+            figures=[clusters],
+            about=about | {"values": "standardised" if self.standardise else "raw units"},
         )
 
     def _rows(self, table: TextTable, rng: Rng) -> tuple[Indices, Indices, str]:
@@ -293,25 +287,32 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             member = torch.tensor([[task == name for name in tasks] for task in task_cells])
             y = y.expand(-1, len(tasks))
             mask = mask & member
-        for t, task in enumerate(tasks):
-            if (number := int(mask[kept, t].sum())) < 2:
+        observed = [y[kept, t][mask[kept, t]] for t in range(len(tasks))]
+        for values, task in zip(observed, tasks, strict=True):
+            if len(values) < 2:
                 raise ConfigMismatchError(
-                    f"dataset.targets: task {task} has {number} labels to learn from; at least 2"
+                    f"dataset.targets: task {task} has {len(values)} labels to learn from; at least 2"
                 )
         scale = None
         if self.labels == "real":
-            of_tasks = [y[kept, t][mask[kept, t]] for t in range(len(tasks))]
-            for v, task in zip(of_tasks, tasks, strict=True):
-                check_squares(v.unsqueeze(1), [f"the label of task {task}"])
-            mean = torch.stack([v.mean() for v in of_tasks])
-            sd = torch.stack([v.std(correction=0) for v in of_tasks])
-            if len(
-                constant := torch.cat([is_constant(v.unsqueeze(1)) for v in of_tasks]).nonzero()
-            ):
-                raise ConfigMismatchError(
-                    f"dataset.targets: the labels of task {tasks[int(constant[0])]} are all equal; leave it out"
-                )
+            mean, sd = _moments(observed, tasks)
             if self.standardise:
                 scale = (mean, sd)
                 y = (y - mean) / sd
         return torch.where(mask, y, torch.zeros_like(y)), mask, tasks, scale, classes
+
+
+def _moments(observed: list[Tensor], tasks: list[str]) -> tuple[Tensor, Tensor]:
+    """Mean and sd of the observed labels of each task [T].
+
+    Raises Misfit."""
+    for values, task in zip(observed, tasks, strict=True):
+        check_squares(values.unsqueeze(1), [f"the label of task {task}"])
+    mean = torch.stack([values.mean() for values in observed])
+    sd = torch.stack([values.std(correction=0) for values in observed])
+    for values, task in zip(observed, tasks, strict=True):
+        if bool(is_constant(values.unsqueeze(1))):
+            raise ConfigMismatchError(
+                f"dataset.targets: the labels of task {task} are all equal; leave it out"
+            )
+    return mean, sd

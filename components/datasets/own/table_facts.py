@@ -5,6 +5,7 @@ Such texts and classes occur only in test rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -37,13 +38,12 @@ def input_facts(
     for name, column in encoded.items():
         if column.is_text:
             cells = table.column(name, "inputs")
-            train_levels = {cells[row] for row in kept}
-            for level in sorted(
-                {str(cells[row]) for row in scored} - {str(cell) for cell in train_levels}
-            ):
-                rows = sum(cells[row] == level for row in scored)
+            train_texts = {str(cells[row]) for row in kept}
+            tested = Counter(str(cells[row]) for row in scored)
+            for level in sorted(tested.keys() - train_texts):
+                rows = tested[level]
                 unseen.append(f"{name} {level} in {rows:,} test row{'s' * (rows > 1)}")
-            if len(train_levels) == 1:
+            if len(train_texts) == 1:
                 constant.append(name)
         elif bool(is_constant(torch.from_numpy(column.values[kept]))):
             constant.append(name)

@@ -7,6 +7,7 @@ import codecs
 import csv
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,7 @@ import numpy as np
 from components.errors import ConfigMismatchError, DamagedFileError
 
 Decimal = Literal[".", ","]
+Row = tuple[int, list[str]]  # line of the file, and cells
 TRUE_OR_FALSE = {"true": 1.0, "false": 0.0}
 DELIMITERS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
 BOMS = {
@@ -142,12 +144,7 @@ def read_table(
         names, rows, lines, separator = _split_cells(file, text, delimiter)
         facts |= {"encoding": guess} if guess else {}
         facts |= {"delimiter": DELIMITERS[separator]} if separator != delimiter else {}
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ConfigMismatchError(f"{file}: two columns are called {twice[0]!r}; rename one")
-    if unknown := [name for name in exclude if name not in names]:
-        raise ConfigMismatchError(
-            f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
-        )
+    _check_names(file, names, exclude)
 
     def cell(text: str | None) -> str | None:
         return None if text is None or text.strip() in missing else text.strip()
@@ -155,8 +152,8 @@ def read_table(
     cells = {
         name: [cell(row[j]) for row in rows] for j, name in enumerate(names) if name not in exclude
     }
-    if (unnamed := cells.pop("", None)) is not None:
-        if not _is_row_index(unnamed):
+    if "" in cells:
+        if not _is_row_index(cells.pop("")):
             raise ConfigMismatchError(
                 f"{file}: column {names.index('') + 1} has no name; give it one, or leave it out by dataset.exclude=['']"
             )
@@ -164,6 +161,16 @@ def read_table(
     mark: Decimal = _decimal_mark(file, cells) if decimal is None else decimal
     facts |= {"decimal mark": "comma"} if mark == "," and decimal is None else {}
     return TextTable(file, cells, lines, mark, facts)
+
+
+def _check_names(file: Path, names: Sequence[str], exclude: Sequence[str]) -> None:
+    """Raises Misfit: a name occurs twice, or is excluded and not there."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigMismatchError(f"{file}: two columns are called {twice[0]!r}; rename one")
+    if unknown := [name for name in exclude if name not in names]:
+        raise ConfigMismatchError(
+            f"dataset.exclude={unknown[0]}: {file} has no such column; there are {', '.join(names)}"
+        )
 
 
 def _is_row_index(cells: list[str | None]) -> bool:
@@ -224,6 +231,26 @@ def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
     )
 
 
+def _read_rows(file: Path, text: str, mark: str) -> list[Row]:
+    """Rows with a cell in them.  Raises DamagedFile."""
+    lines = csv.reader(text.splitlines(keepends=True), delimiter=mark, strict=True)
+    try:
+        return [
+            (lines.line_num, row)
+            for row in lines
+            if any(cell.strip() for cell in row) or len(row) > 1
+        ]
+    except csv.Error as error:
+        raise DamagedFileError(
+            f"{file}, line {lines.line_num}: no CSV file ({error}); mend or replace it"
+        ) from None
+
+
+def _find_ragged(rows: list[Row]) -> Row | None:
+    """The first row with another number of cells than the header."""
+    return next((row for row in rows if len(row[1]) != len(rows[0][1])), None)
+
+
 def _split_cells(
     file: Path, text: str, delimiter: str
 ) -> tuple[list[str], list[list[str | None]], list[int], str]:
@@ -234,35 +261,21 @@ def _split_cells(
     Raises:
         DamagedFile: there is no row, or a row has another number of cells than the header.
     """
-    tables: dict[str, list[tuple[int, list[str]]]] = {}
+    tables: dict[str, list[Row]] = {}
     for mark in dict.fromkeys((delimiter, *DELIMITERS)):
-        lines = csv.reader(text.splitlines(keepends=True), delimiter=mark, strict=True)
-        try:
-            tables[mark] = [
-                (lines.line_num, row)
-                for row in lines
-                if any(cell.strip() for cell in row) or len(row) > 1
-            ]
-        except csv.Error as error:
-            if mark == delimiter:
-                raise DamagedFileError(
-                    f"{file}, line {lines.line_num}: no CSV file ({error}); mend or replace it"
-                ) from None
+        with nullcontext() if mark == delimiter else suppress(DamagedFileError):
+            tables[mark] = _read_rows(file, text, mark)
     if len(tables[delimiter]) < 2:
         lacks = "no line after its names" if tables[delimiter] else "nothing"
         raise DamagedFileError(
             f"dataset.path={file.name}: the file is empty, {file} holds {lacks}; name another"
         )
-
-    def is_ragged(rows: list[tuple[int, list[str]]]) -> tuple[int, list[str]] | None:
-        return next((row for row in rows if len(row[1]) != len(rows[0][1])), None)
-
     fits = [
-        mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and is_ragged(rows) is None
+        mark for mark, rows in tables.items() if len(rows[0][1]) > 1 and _find_ragged(rows) is None
     ]
     separator = delimiter if delimiter in fits or not fits else fits[0]
     header, *rows = tables[separator]
-    if (wrong := is_ragged(tables[separator])) is not None:
+    if (wrong := _find_ragged(tables[separator])) is not None:
         raise DamagedFileError(
             f"{file}, line {wrong[0]}: {len(wrong[1])} cells under {len(header[1])} names; mend it, or set dataset.delimiter"
         )
@@ -282,17 +295,25 @@ def _decimal_mark(file: Path, cells: dict[str, list[str | None]]) -> Decimal:
     commas: list[str] = []
     unclear: list[str] = []
     points: list[str] = []
-    for name, values in cells.items():
-        texts = [text for text in values if text is not None]
-        for pattern, mark in ((COMMA_NUMBER, ","), (POINT_NUMBER, ".")):
-            marked = [text for text in texts if mark in text]
-            if marked and all(pattern.fullmatch(text) or WHOLE.fullmatch(text) for text in texts):
-                clear = [text for text in marked if not THOUSANDS_NUMBER.fullmatch(text)]
-                kind = points if mark == "." else commas if clear else unclear
-                kind.append(f"{name} holds {(clear or marked)[0]}")
+    for name, texts in cells.items():
+        with_commas = _find_fractions(texts, COMMA_NUMBER, ",")
+        clear = [text for text in with_commas if not THOUSANDS_NUMBER.fullmatch(text)]
+        if with_commas:
+            kind = commas if clear else unclear
+            kind.append(f"{name} holds {(clear or with_commas)[0]}")
+        if with_points := _find_fractions(texts, POINT_NUMBER, "."):
+            points.append(f"{name} holds {with_points[0]}")
     mend = "set dataset.decimal to ',' or '.', or name columns that are not used in dataset.exclude"
     if commas and points:
         raise ConfigMismatchError(f"{file}: {commas[0]}, {points[0]}; {mend}")
     if unclear and not commas and not points:
         raise ConfigMismatchError(f"{file}: {unclear[0]}, a fraction or a thousand; {mend}")
     return "," if commas else "."
+
+
+def _find_fractions(cells: list[str | None], pattern: re.Pattern[str], mark: str) -> list[str]:
+    """Numbers with the mark in a column of numbers; empty where a text is no number."""
+    texts = [text for text in cells if text is not None]
+    if all(pattern.fullmatch(text) or WHOLE.fullmatch(text) for text in texts):
+        return [text for text in texts if mark in text]
+    return []

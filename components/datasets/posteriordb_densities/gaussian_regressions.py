@@ -50,14 +50,14 @@ class GaussianRegression:
         mean, sd = prior if prior is not None else ([0.0] * X.shape[1], [math.inf] * X.shape[1])
         precision = X.new_tensor(sd) ** -2
         return GaussianRegression(
-            [*names, "sigma"],
-            len(y),
-            beta_hat,
-            R,
-            (y - X @ beta_hat).square().sum(),
-            X.new_tensor(mean),
-            precision,
-            scale_prior,
+            names=[*names, "sigma"],
+            n=len(y),
+            beta_hat=beta_hat,
+            R=R,
+            residual=(y - X @ beta_hat).square().sum(),
+            prior_mean=X.new_tensor(mean),
+            prior_precision=precision,
+            scale_prior=scale_prior,
         )
 
     @property
@@ -176,18 +176,8 @@ def logmesquite(
 def nes(data: dict[str, Any], dtype: torch.dtype, device: torch.device) -> GaussianRegression:
     """nes2000-nes: β and σ flat, partyid7 on ideology, race, age in four classes, education, gender
     and income."""
-    ideology, race, age, education, gender, income, y = columns(
-        data,
-        dtype,
-        device,
-        "real_ideo",
-        "race_adj",
-        "age_discrete",
-        "educ1",
-        "gender",
-        "income",
-        "partyid7",
-    )
+    keys = ("real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income", "partyid7")
+    ideology, race, age, education, gender, income, y = columns(data, dtype, device, *keys)
     ages = [(age == k).to(dtype) for k in (2, 3, 4)]
     X = torch.stack([torch.ones_like(y), ideology, race, *ages, education, gender, income], 1)
     return GaussianRegression.of(numbered_names("beta", 9), X, y, flat, None)

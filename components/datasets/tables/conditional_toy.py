@@ -89,15 +89,15 @@ class ConditionalToy(Dataset[KnownLaw]):
         scored = slice(n, None)
         figures: list[SupervisedFigure] = [predictive_samples, calibration]
         problem = KnownLaw.of(
-            self.name,
-            x[:, None],
-            y[:, None],
-            train_rows,
-            scored,
-            self.batch_size,
-            "y",
-            figures,
-            setting,
+            name=self.name,
+            x=x[:, None],
+            y=y[:, None],
+            kept=train_rows,
+            scored=scored,
+            batch_size=self.batch_size,
+            label="y",
+            figures=figures,
+            setting=setting,
         )
         location = x[train_rows].mean()
         scale = x[train_rows].std(correction=0)

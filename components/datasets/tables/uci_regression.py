@@ -158,13 +158,13 @@ class UciRegression(FileOrSimulationDataset[Supervised]):
         x = torch.from_numpy(data[:, : shape.inputs])
         y = torch.from_numpy(data[:, shape.inputs, None])
         return RawUnits.of(
-            name,
-            x,
-            y,
-            train_rows,
-            scored,
-            self.batch_size,
-            self.set,
-            [predictions, calibration],
-            setting,
+            name=name,
+            x=x,
+            y=y,
+            kept=train_rows,
+            scored=scored,
+            batch_size=self.batch_size,
+            label=self.set,
+            figures=[predictions, calibration],
+            setting=setting,
         )

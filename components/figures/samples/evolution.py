@@ -40,8 +40,6 @@ def evolution(
     Raises:
         ValueError: a column is missing.
     """
-    from matplotlib.lines import Line2D
-
     missing = {"method", "replicate", "step", "metric", "value"} - set(table.columns)
     if missing:
         raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")
@@ -52,54 +50,63 @@ def evolution(
 
     def lines(ax: Axes, metric: str, method: str, look: dict[str, Any], own: bool) -> None:
         rows = table[(table["metric"] == metric) & (table["method"] == method)]
-        if rows.empty:
-            return
-        if not own:
-            mean = replicate_band(rows)[0]
-            ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=0.8, zorder=1)
-        elif band:
-            _band(ax, rows, look)
-        else:
-            for _, line in rows.groupby("replicate", sort=False):
-                ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75)
+        if not rows.empty:
+            _draw_lines(ax, rows, look, own, band)
 
-    many = len(looks) > MOST
-    if many:
+    words = words or {}
+    if len(looks) > MOST:
         figure, panels = small_multiples(metrics, list(looks), lines)
-    else:
-        figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
-        panels = {metric: [ax] for metric, ax in zip(metrics, axes, strict=True)}
-        for metric, ax in zip(metrics, axes, strict=True):
-            for method, look in looks.items():
-                lines(ax, metric, method, look, True)
-    for metric, of_metric in panels.items():
-        for k, ax in enumerate(of_metric):
-            if metric in exact:
-                ax.axhline(exact[metric], color=DARK, lw=1.0 if many else 1.6, zorder=3)
-            if not many:
-                ax.set(xlabel=label, ylabel=format_axis_label(metric, words or {}))
-            elif k % COLUMNS == 0:
-                ax.set_ylabel(format_axis_label(metric, words or {}), fontsize=7)
-    if many:
+        _mark_multiples(figure, panels, exact, words, known)
         figure.supxlabel(label, fontsize=9)
-        if exact:
-            figure.legend(
-                handles=[Line2D([], [], color=DARK, lw=1.0, label=known)],
-                loc="outside lower right",
-                fontsize=8,
-            )
         return figure
+    figure, axes = new_figure(1, len(metrics), width=4.8, height=3.4)
+    for metric, ax in zip(metrics, axes, strict=True):
+        for method, look in looks.items():
+            lines(ax, metric, method, look, True)
+        if metric in exact:
+            ax.axhline(exact[metric], color=DARK, lw=1.6, zorder=3)
+        ax.set(xlabel=label, ylabel=format_axis_label(metric, words))
+    _add_legend(figure, looks, known if exact else None, len(metrics) == 1, band)
+    return figure
+
+
+def _add_legend(
+    figure: Figure, looks: Mapping[str, Any], known: str | None, single: bool, band: bool
+) -> None:
+    """Names of the methods and, if ``known``, of the exact value, on the right of the panels or
+    below a single one."""
+    from matplotlib.lines import Line2D
+
     handles = [Line2D([], [], **look, lw=1.6, label=name) for name, look in looks.items()]
-    if exact:
+    if known is not None:
         handles.append(Line2D([], [], color=DARK, lw=1.6, label=known))
     # next to a single panel they would leave it no room
     wide = len(handles) > BESIDE or max(map(len, looks)) > SHORT
-    if len(metrics) == 1 and (band or wide):
+    if single and (band or wide):
         figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
         figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
     else:
         figure.legend(handles=handles, loc="outside right center")
-    return figure
+
+
+def _mark_multiples(
+    figure: Figure,
+    panels: Mapping[str, list[Axes]],
+    exact: Mapping[str, float],
+    words: Mapping[str, str],
+    known: str,
+) -> None:
+    """Labels and exact values of small multiples."""
+    from matplotlib.lines import Line2D
+
+    for metric, axes in panels.items():
+        for ax in axes[::COLUMNS]:
+            ax.set_ylabel(format_axis_label(metric, words), fontsize=7)
+        for ax in axes if metric in exact else ():
+            ax.axhline(exact[metric], color=DARK, lw=1.0, zorder=3)
+    if exact:
+        handles = [Line2D([], [], color=DARK, lw=1.0, label=known)]
+        figure.legend(handles=handles, loc="outside lower right", fontsize=8)
 
 
 def format_axis_label(metric: str, words: Mapping[str, str]) -> str:
@@ -116,6 +123,18 @@ def replicate_band(
     last = own.drop_duplicates(["replicate", "step"], keep="last")
     of_step = last.groupby("step")["value"]
     return of_step.mean(), of_step.quantile(0.05), of_step.quantile(0.95)
+
+
+def _draw_lines(ax: Axes, rows: pd.DataFrame, look: dict[str, Any], own: bool, band: bool) -> None:
+    """Estimates of one method; in the panel of another one, only their mean."""
+    if not own:
+        mean = replicate_band(rows)[0]
+        ax.plot(mean.index.to_numpy(float), mean.to_numpy(float), **look, lw=0.8, zorder=1)
+    elif band:
+        _band(ax, rows, look)
+    else:
+        for _, line in rows.groupby("replicate", sort=False):
+            ax.plot(line["step"], line["value"], **look, lw=1.1, alpha=0.75)
 
 
 def _band(ax: Axes, own: pd.DataFrame, look: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import KnownMoments, parameters, part
@@ -12,6 +13,7 @@ from components.figures.style import PALETTE, new_figure
 from components.maths.particles.resampling import systematic_counts
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_PAIRED = 5
@@ -27,17 +29,19 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
     if len(panels) < 2 or draws.n_draws * draws.n_chains < 2:
         return {}
     values = torch.stack([v.flatten() for _, _, v in panels], 1)  # [C·N, D]
-    bad = draws.stats.get("diverging")
-    bad = torch.zeros(len(values), dtype=torch.bool) if bad is None else bad.flatten().cpu().bool()
+    bad = torch.zeros(len(values), dtype=torch.bool)
     if draws.log_weights is not None:
         counts = systematic_counts(draws.weights.unsqueeze(0).cpu(), torch.tensor([0.5]))
         values = values.repeat_interleave(counts.flatten(), 0)
         bad = torch.zeros(len(values), dtype=torch.bool)
+    elif "diverging" in draws.stats:
+        bad = draws.stats["diverging"].flatten().cpu().bool()
     rows = torch.linspace(0, len(values) - 1, min(MOST_POINTS, len(values))).round().long()
     dots = values[rows]
     crosses = values[bad]
     d = len(panels)
-    figure, axes = new_figure(d, d, width=2.0 if d > 2 else 2.8, height=1.9 if d > 2 else 2.6)
+    width, height = (2.0, 1.9) if d > 2 else (2.8, 2.6)
+    figure, axes = new_figure(d, d, width=width, height=height)
     low = values.amin(0)
     high = values.amax(0)
     reach = 0.04 * (high - low).clamp_min(1e-12)
@@ -55,26 +59,20 @@ def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
                 axis.set_title(panels[i][0], fontsize=9)
             else:
                 axis.set_ylim(float(low[i] - reach[i]), float(high[i] + reach[i]))
-                axis.scatter(
-                    dots[:, j],
-                    dots[:, i],
-                    s=4,
-                    alpha=0.35,
-                    color=PALETTE[0],
-                    linewidth=0,
-                    rasterized=True,
-                )
-                axis.scatter(
-                    crosses[:, j], crosses[:, i], s=16, color=PALETTE[1], marker="x", linewidth=1
-                )
+                _scatter(axis, dots[:, [j, i]], crosses[:, [j, i]])
                 if j == 0:
                     axis.set_ylabel(panels[i][0], fontsize=9)
             if i == d - 1:
                 axis.set_xlabel(panels[j][0], fontsize=9)
     n = int(bad.sum())
-    captions = [
-        part(problem, draws, d),
-        f"{n} divergent draw{'' if n == 1 else 's'} (crosses)" if n else "",
-    ]
-    figure.suptitle(", ".join(s for s in captions if s), fontsize=10)
+    divergent = f"{n} divergent draw{'' if n == 1 else 's'} (crosses)" if n else ""
+    figure.suptitle(", ".join(filter(None, (part(problem, draws, d), divergent))), fontsize=10)
     return {"pairs": figure}
+
+
+def _scatter(axis: Axes, dots: Tensor, crosses: Tensor) -> None:
+    """Pairs of values as dots, those of divergent draws [., 2] as crosses."""
+    x, y = dots.T
+    axis.scatter(x, y, s=4, alpha=0.35, color=PALETTE[0], linewidth=0, rasterized=True)
+    x, y = crosses.T
+    axis.scatter(x, y, s=16, color=PALETTE[1], marker="x", linewidth=1)

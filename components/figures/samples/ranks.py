@@ -73,7 +73,7 @@ def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
             )
             tall = np.minimum(scale * counts[c], 0.95)
             out = np.abs(counts[c] - expected) > 1.96 * sd
-            colours = [PALETTE[1] if o else PALETTE[0] for o in out]
+            colours = np.where(out, PALETTE[1], PALETTE[0]).tolist()
             axis.bar(
                 edges[:-1],
                 tall,
@@ -95,7 +95,6 @@ def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
         axis.set_ylabel("chain")
     figure.supxlabel("rank among the draws of all chains, as a fraction", fontsize=10)
     title = "" if len(chain_ids) == chains else f"{len(chain_ids)} of {chains} chains"
-    figure.suptitle(
-        ", ".join(t for t in (part(problem, draws, len(panels)), title) if t), fontsize=10
-    )
+    titles = (part(problem, draws, len(panels)), title)
+    figure.suptitle(", ".join(filter(None, titles)), fontsize=10)
     return {"ranks": figure}

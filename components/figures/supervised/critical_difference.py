@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from components.figures.style import PALETTE, new_figure
 
@@ -36,7 +36,7 @@ def critical_difference_diagram(
     """
     if not ranks:
         raise ValueError("nothing to rank")
-    if unknown := {name for group in groups for name in group} - set(ranks):
+    if unknown := set().union(*groups) - set(ranks):
         raise ValueError(f"a bar joins {sorted(unknown)[0]}, which has no rank")
     names = sorted(ranks, key=lambda name: ranks[name])
     k = len(names)
@@ -74,21 +74,17 @@ def critical_difference_diagram(
             fontsize=8,
             color=INK,
         )
+    label: dict[str, Any] = {"va": "center", "fontsize": 9, "color": INK}
     for i, name in enumerate(names):
         on_left = i < n_left
         y = top + bars + STEP * ((i if on_left else k - 1 - i) + 0.5)
-        edge, side = (MARGIN - 0.15, "right") if on_left else (WIDTH - MARGIN + 0.15, "left")
+        if on_left:
+            edge = MARGIN - 0.15
+            ax.text(edge - 0.06, y, f"{name}  {ranks[name]:.2f}", ha="right", **label)
+        else:
+            edge = WIDTH - MARGIN + 0.15
+            ax.text(edge + 0.06, y, f"{ranks[name]:.2f}  {name}", ha="left", **label)
         ax.plot([at(ranks[name])] * 2 + [edge], [top, y, y], color=INK, lw=0.8)
-        text = f"{name}  {ranks[name]:.2f}" if on_left else f"{ranks[name]:.2f}  {name}"
-        ax.text(
-            edge + (-0.06 if on_left else 0.06),
-            y,
-            text,
-            ha=side,
-            va="center",
-            fontsize=9,
-            color=INK,
-        )
     for i, group in enumerate(groups):
         group_ranks = [ranks[name] for name in group]
         y = top + 0.12 + CLOSE * i

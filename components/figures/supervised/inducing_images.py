@@ -14,6 +14,7 @@ from components.contracts.streams import Rng
 from components.figures.style import new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -43,6 +44,38 @@ def inducing_images(
     module = posterior.module if isinstance(posterior, HoldsModule) else None
     if problem.image_shape is None or not isinstance(module, InducingInputs):
         return {}
+    owners = _owners(problem, module)
+    if not owners:
+        return {}
+    # [M] each
+    changes = [(after - before).square().mean(-1).sqrt().cpu() for _, before, after in owners]
+    columns: list[tuple[str, Tensor, int, bool]] = []  # title, images, owner, whether after
+    if all(torch.equal(before, owners[0][1]) for _, before, _ in owners):
+        order = [torch.stack(changes).mean(0)] * len(owners)
+        columns.append(("before", owners[0][1], 0, False))
+        columns += [(name, after, i, True) for i, (name, _, after) in enumerate(owners)]
+    else:
+        order = changes
+        for i, (name, before, after) in enumerate(owners):
+            columns.append((f"{name}\nbefore", before, i, False))
+            columns.append(("after", after, i, True))
+    # a task may have fewer than the shared processes
+    rows = min(n_images, *(len(z) for _, _, z in owners))
+
+    figure, axes = new_figure(rows, len(columns), width=1.45, height=1.6)
+    for row in range(rows):
+        for column, (title, z, owner, moved) in enumerate(columns):
+            ax = axes[row * len(columns) + column]
+            m = int(order[owner].argsort(descending=True, stable=True)[row])
+            change = float(changes[owner][m]) if moved else None
+            _show(ax, z[m].reshape(problem.image_shape).cpu().double(), change)
+            if row == 0:
+                ax.set_title(title, fontsize=9)
+    return {"inducing_images": figure}
+
+
+def _owners(problem: LabelledProblem, module: InducingInputs) -> list[tuple[str, Tensor, Tensor]]:
+    """Title, and inducing images [M, D] before and after training."""
     now = module.inducing_inputs()
     start = module.initial_inducing_inputs()
     weights = module.ard_weights()
@@ -53,7 +86,7 @@ def inducing_images(
     shared, specific = (
         [d for d, kind in enumerate(kinds) if kind in letters] for letters in ("gλ", "h")
     )
-    owners: list[tuple[str, Tensor, Tensor]] = []  # title, inducing images [M, D] before and after
+    owners = []
     if "shared 1" in now:
         group = _dominant_process(len(now["shared 1"]), weights[:, shared].sum(0))
         owners.append(("shared", start["shared 1"][group], now["shared 1"][group]))
@@ -63,48 +96,14 @@ def inducing_images(
             group = t * per_task + _dominant_process(per_task, weights[t, specific])
             title = f"own: {name}".replace("background", "bg")
             owners.append((title, start["specific 1"][group], now["specific 1"][group]))
-    if not owners:
-        return {}
-    # [M] each
-    change = [(after - before).square().mean(-1).sqrt().cpu() for _, before, after in owners]
-    together = all(torch.equal(before, owners[0][1]) for _, before, _ in owners)
-    if together:
-        change_for_order = [torch.stack(change).mean(0)] * len(owners)
-        columns = [
-            ("before", owners[0][1], 0, False),
-            *((n, after, i, True) for i, (n, _, after) in enumerate(owners)),
-        ]
-    else:
-        change_for_order = change
-        columns = [
-            c
-            for i, (n, b, a) in enumerate(owners)
-            for c in ((f"{n}\nbefore", b, i, False), ("after", a, i, True))
-        ]
-    order = [moved.argsort(descending=True, stable=True) for moved in change_for_order]
-    # a task may have fewer than the shared processes
-    rows = min(n_images, *(len(z) for _, _, z in owners))
+    return owners
 
-    figure, axes = new_figure(rows, len(columns), width=1.45, height=1.6)
-    for row in range(rows):
-        for column, (title, z, owner, moved) in enumerate(columns):
-            ax = axes[row * len(columns) + column]
-            m = int(order[owner][row])
-            image = z[m].reshape(problem.image_shape).cpu().double()
-            low, high = (float(image.quantile(level)) for level in (0.01, 0.99))
-            ax.imshow(
-                image, cmap="gray", vmin=low, vmax=max(high, low + 0.05), interpolation="nearest"
-            )
-            ax.set(xticks=[], yticks=[])
-            for spine in ax.spines.values():
-                spine.set_visible(False)
-            if row == 0:
-                ax.set_title(title, fontsize=9)
-            if moved:
-                ax.set_xlabel(
-                    f"changed by {float(change[owner][m]):.2f}",
-                    fontsize=7,
-                    color="0.35",
-                    labelpad=2,
-                )
-    return {"inducing_images": figure}
+
+def _show(ax: Axes, image: Tensor, change: float | None) -> None:
+    low, high = (float(image.quantile(level)) for level in (0.01, 0.99))
+    ax.imshow(image, cmap="gray", vmin=low, vmax=max(high, low + 0.05), interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    if change is not None:
+        ax.set_xlabel(f"changed by {change:.2f}", fontsize=7, color="0.35", labelpad=2)

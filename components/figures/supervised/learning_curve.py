@@ -36,7 +36,6 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
         ValueError: a column is missing.
     """
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
     missing = {"model", "n_train", "mean", "se", "metric"} - set(table.columns)
     if missing:
@@ -93,19 +92,7 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     for metric, axes in panels.items():
         sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
         for k, ax in enumerate(axes):
-            if sizes[0] > 0:
-                ax.set_xscale("log")
-                ax.xaxis.set_major_locator(FixedLocator(sizes))
-                ax.xaxis.set_major_formatter(
-                    FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}")
-                )
-                ax.xaxis.set_minor_locator(NullLocator())
-                ax.xaxis.set_minor_formatter(NullFormatter())
-                # neighbours' labels would touch
-                if len(axes) > 1 or any(b < 1.6 * a for a, b in pairwise(sizes)):
-                    ax.tick_params(
-                        axis="x", labelsize=6.5, labelrotation=45 if len(axes) > 1 else 0
-                    )
+            _scale_sizes(ax, sizes, len(axes) > 1)
             ax.set(ylim=limits[metric])
             if len(axes) == 1:
                 ax.set(xlabel=label, ylabel=format_metric_name(metric))
@@ -114,6 +101,22 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     if len(models) > MOST:
         figure.supxlabel(label, fontsize=9)
     return figure
+
+
+def _scale_sizes(ax: Axes, sizes: list[float], small: bool) -> None:
+    """A logarithmic axis with a tick at each size, if none is 0."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+    if sizes[0] <= 0:
+        return
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator(sizes))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}" if n >= 1 else f"{n:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    # neighbours' labels would touch
+    if small or any(b < 1.6 * a for a, b in pairwise(sizes)):
+        ax.tick_params(axis="x", labelsize=6.5, labelrotation=45 if small else 0)
 
 
 def _of(table: pd.DataFrame, metric: str, model: str) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.games import Environment, SparseFeatureEnvironment
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.games.environments.game import Game
@@ -85,7 +86,7 @@ class QLinear(Model[Game, LinearValues]):
 
     Source: Gallego (2021), Algorithm 4.3 and section 4.4.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    requires = Requirements(kinds=frozenset({"game"}))
     offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
 
     def build(self, problem: Game, rng: Rng) -> LinearValues:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from components.contracts.games import Environment
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.games.environments.game import Game
@@ -96,7 +97,7 @@ class QNetwork(Model[Game, NetworkValues]):
 
     Source: Gallego (2021), Algorithm 4.3; Glorot and Bengio (2010), eq. (16)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    requires = Requirements(kinds=frozenset({"game"}))
     offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
 
     widths: Annotated[list[PositiveInt], Field(min_length=1)]

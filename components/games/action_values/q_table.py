@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.games import NumberedStates
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -72,9 +73,8 @@ class QTable(Model[Game, Table]):
     Source: Gallego (2021), section 4.3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
+    requires = Requirements(kinds=frozenset({"game"}), simulated=frozenset({"numbered_states"}))
     offers: ClassVar[frozenset[str]] = frozenset({"q_function"})
-    assumes: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     initial: float
 

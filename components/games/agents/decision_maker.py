@@ -26,7 +26,10 @@ class DecisionMaker(Player[K], Generic[K]):
     Source: Pardo, Tavakoli, Levdik and Kormushev (2018), section 3 (partial-episode
     bootstrapping)."""
 
-    before: ClassVar[dict[str, object]] = {"bootstrap_at_end": False, "bootstrap_at_horizon": True}
+    legacy_defaults: ClassVar[dict[str, object]] = {
+        "bootstrap_at_end": False,
+        "bootstrap_at_horizon": True,
+    }
 
     alpha: Annotated[float, Field(gt=0, le=1)]
     gamma: Annotated[float, Field(ge=0, lt=1)]

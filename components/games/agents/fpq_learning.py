@@ -69,7 +69,7 @@ def _form(value: object) -> str:
     return value.name if isinstance(value, MarkovChains | BloomCounts) else str(value)
 
 
-# The type is decided first, so that an error is reported once.
+# Which of them is meant is decided first, so that a mistake is complained about once.
 Beliefs = Annotated[
     Annotated[Literal["by_state"], Tag("by_state")]
     | Annotated[MarkovChains, Tag("markov_chains")]
@@ -108,7 +108,9 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
     4.3.5.
     """
 
-    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {"belief": "by_state"}
+    legacy_defaults: ClassVar[dict[str, object]] = CompilableDecisionMaker.legacy_defaults | {
+        "belief": "by_state"
+    }
 
     forget: Annotated[float, Field(gt=0, le=1)]
     prior: PositiveFloat
@@ -135,7 +137,7 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
 
     # ---- compiled: level 1 -------------------------------------------------------------------------------------------------
-    def unsupported_option(self, linear: bool) -> str | None:
+    def unsupported_option(self) -> str | None:
         return None if self.belief == "by_state" else f"belief={self.belief.name}"
 
     def tables(self, mind: Counted) -> list[QFunction]:
@@ -147,4 +149,6 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
 
     def levels(self, episode: int) -> Levels:
         epsilon = exploration_rate(self.epsilon, episode)
-        return self.describe((self.alpha,), (epsilon,), (self.policy_temperature,), self.forget)
+        return Levels(
+            (self.alpha,), (epsilon,), (self.policy_temperature,), self.shared_keys(self.forget)
+        )

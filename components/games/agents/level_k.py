@@ -24,7 +24,7 @@ from components.games.agents.fictitious_play import (
 )
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker
-from components.games.fast.thinkers import Levels
+from components.games.fast.thinkers import EPSILON_GREEDY, Levels
 from components.maths.policies import PolicyName, Ties, draw_action, probabilities
 from components.registry import register
 
@@ -65,7 +65,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy]):
     Source: Gallego (2021), Algorithm 4.1 and sections 4.3.2 and 4.3.5.
     """
 
-    before: ClassVar[dict[str, object]] = CompilableDecisionMaker.before | {
+    legacy_defaults: ClassVar[dict[str, object]] = CompilableDecisionMaker.legacy_defaults | {
         "forecast": "expected",
         "forecast_at": "next",
         "temperature_opponent": None,
@@ -216,18 +216,6 @@ class LevelK(CompilableDecisionMaker[Hierarchy]):
         top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
 
     # ---- compiled ----------------------------------------------------------------------------------------------------------
-    def unsupported_option(self, linear: bool) -> str | None:
-        if linear:
-            return "forecast=sampled" if self._is_sampling_level(self.level) else None
-        if self._is_sampling_level(self.level) and self.policy != "epsilon_greedy":
-            return f"forecast=sampled and policy={self.policy}"
-        modelled = self.level > 1 and self.policy_opponent != "epsilon_greedy"
-        return f"policy_opponent={self.policy_opponent}" if modelled else None
-
-    def few(self) -> int:
-        # Of five policies PyTorch may sum the first and the last before the others.
-        return min(4, super().few()) if self._is_sampling_level(self.level) else super().few()
-
     def tables(self, mind: Hierarchy) -> list[QFunction]:
         return mind.q
 
@@ -236,21 +224,16 @@ class LevelK(CompilableDecisionMaker[Hierarchy]):
 
     def levels(self, episode: int) -> Levels:
         below = range(1, self.level)
-        alphas = (*(self.alpha_opponent for _ in below), self.alpha)
-        epsilons = (
-            *(exploration_rate(self.epsilon_opponent, episode, j) for j in below),
-            exploration_rate(self.epsilon, episode),
+        modelled = self._temperature if self.policy_opponent == "softmax" else EPSILON_GREEDY
+        epsilons = [exploration_rate(self.epsilon_opponent, episode, j) for j in below]
+        keys = self.shared_keys(self.forget)._replace(
+            at_next=self.forecast_at == "next",
+            samples=self.forecast == "sampled",
+            ties=get_args(Ties).index(self.ties),
         )
-        modelled = self._temperature if self.policy_opponent == "softmax" else None
-        temperatures = (*(modelled for _ in below), self.policy_temperature)
-        at_next = self.forecast_at == "next"
-        is_sampled = self.forecast == "sampled"
-        return self.describe(
-            alphas,
-            epsilons,
-            temperatures,
-            self.forget,
-            at_next,
-            get_args(Ties).index(self.ties),
-            is_sampled,
+        return Levels(
+            alphas=(*(self.alpha_opponent for _ in below), self.alpha),
+            epsilons=(*epsilons, exploration_rate(self.epsilon, episode)),
+            temperatures=(*(modelled for _ in below), self.policy_temperature),
+            keys=keys,
         )

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.games.environments.episode import Episode
@@ -68,11 +68,13 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
     other side, by ``sit``, ``policy_at`` and ``learn``, and ``look`` before it acts.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"game"})
-    sees: ClassVar[BatchKind] = "episode"
-    needs: ClassVar[frozenset[str]] = frozenset({"q_function"})
-    gives: ClassVar[frozenset[str]] = frozenset({"played"})
-    attacks: ClassVar[bool] = True
+    requires = Requirements(
+        kinds=frozenset({"game"}),
+        batch_kind="episode",
+        capabilities=frozenset({"q_function"}),
+        attacker=True,
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"played"})
 
     @abstractmethod
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> K:
@@ -140,13 +142,13 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         other_rewards = standing.opponent_rewards
         firsts = standing.first_actions
         return Play(
-            standing.rewards_so_far,
-            other_rewards,
-            firsts,
-            think(s),
-            forecast,
-            think,
-            beliefs,
-            policy,
-            s,
+            rewards=standing.rewards_so_far,
+            beside=other_rewards,
+            firsts=firsts,
+            values=think(s),
+            forecast=forecast,
+            think=think,
+            beliefs=beliefs,
+            policy=policy,
+            s=s,
         )

@@ -54,4 +54,4 @@ class QLearning(CompilableDecisionMaker[Values]):
 
     def levels(self, episode: int) -> Levels:
         epsilon = exploration_rate(self.epsilon, episode)
-        return self.describe((self.alpha,), (epsilon,), (self.policy_temperature,), 1.0)
+        return Levels((self.alpha,), (epsilon,), (self.policy_temperature,), self.shared_keys())

@@ -84,25 +84,11 @@ class Episode:
                 standing, Turn(s, self.index, choose), a, live, rng, cut=cut
             )
             learn(transition if self.game.learns_from == "every_move" else transition.ending())
-            gain = torch.stack(
-                [transition.r_a, *transition.r_b.unbind(1), transition.welfare]
-            )  # [M + 2, R]
-            first = (torch.cat([a.unsqueeze(0), transition.each.T]) == 0).to(
-                gain.dtype
-            )  # [1 + M, R]
             acts = transition.acts()
-            if live is not None:
-                gain = torch.where(live, gain, 0.0)
-            if acts is not None:
-                first = torch.where(acts, first, 0.0)
+            first = _first_actions(transition, acts)
             firsts = first if firsts is None else firsts + first
-            moves = moves + (1.0 if acts is None else acts.to(gain.dtype))
-            if total is None:
-                total = gain
-            elif self.game.counts == "total":
-                total = total + gain
-            else:  # players at their end keep their rewards
-                total = gain if live is None else torch.where(live, gain, total)
+            moves = moves + (1.0 if acts is None else acts.to(first.dtype))
+            total = self._add_rewards(total, transition, live)
             s = transition.s_next
             if (over := transition.over) is not None:
                 live = ~over if live is None else live & ~over
@@ -115,6 +101,20 @@ class Episode:
         )
         return standing.close(after, total, firsts / moves)
 
+    def _add_rewards(
+        self, total: Tensor | None, transition: Transition, live: Tensor | None
+    ) -> Tensor:
+        """Rewards of the agent and of each opponent, and welfare, after a move [M + 2, R]."""
+        gain = torch.stack([transition.r_a, *transition.r_b.unbind(1), transition.welfare])
+        if live is not None:
+            gain = torch.where(live, gain, 0.0)
+        if total is None:
+            return gain
+        if self.game.counts == "total":
+            return total + gain
+        # players at their end keep their rewards
+        return gain if live is None else torch.where(live, gain, total)
+
     def _empty_episode(self, standing: GameState, rng: Rng) -> Info:
         """An episode that is over before the first move in every replicate: rewards of 0, and no
         move to take shares of."""
@@ -126,3 +126,10 @@ class Episode:
         )
         firsts = torch.full_like(total[1:], torch.nan)
         return standing.close(environment.reset(replicates, rng.batches), total, firsts)
+
+
+def _first_actions(transition: Transition, acts: Tensor | None) -> Tensor:
+    """1 where the agent or an opponent takes action 0 [1 + M, R]."""
+    actions = torch.cat([transition.a.unsqueeze(0), transition.each.T])
+    first = (actions == 0).to(transition.r_a.dtype)
+    return first if acts is None else torch.where(acts, first, 0.0)

@@ -31,7 +31,7 @@ class FriendOrFoe(Dataset[Game]):
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"
-    before: ClassVar[dict[str, Any]] = {"believed": None}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"believed": None}
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 

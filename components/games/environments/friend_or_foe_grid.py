@@ -43,7 +43,7 @@ class FriendOrFoeGrid(Dataset[Game]):
 
     kind: ClassVar[Kind] = "game"
     length_key: ClassVar[str | None] = "episodes"
-    before: ClassVar[dict[str, Any]] = {"counts": "total", "learns_from": "every_move"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"counts": "total", "learns_from": "every_move"}
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 

@@ -143,16 +143,16 @@ class Game:
         device = environment.device
         dtype = environment.dtype
         return Seat(
-            self.replicates,
-            n_actions,
-            others,
-            targets,
-            numbered,
-            device,
-            dtype,
-            environment,
-            values,
-            player,
+            replicates=self.replicates,
+            own=n_actions,
+            others=others,
+            targets=targets,
+            n_states=numbered,
+            device=device,
+            dtype=dtype,
+            environment=environment,
+            values=values,
+            number=player,
         )
 
     def announced_policy(
@@ -243,10 +243,20 @@ class Game:
         for m in range(1, seats):
             joint = joint * environment.n_threats[m] + acting[m]
         transition = Transition(
-            s, a, joint, each, r_a, r_b, s_next, outcome.done, live, cut, welfare
+            s=s,
+            a=a,
+            b=joint,
+            each=each,
+            r_a=r_a,
+            r_b=r_b,
+            s_next=s_next,
+            done=outcome.done,
+            live=live,
+            cut=cut,
+            welfare=welfare,
+            truncated=outcome.truncated,
+            opponents=outcome.opponents,
         )
-        transition.truncated = outcome.truncated
-        transition.opponents = outcome.opponents
         after = []
         for m, (player, memory, b, r) in enumerate(
             zip(players, memories, actions, gains, strict=False)
@@ -256,19 +266,19 @@ class Game:
             if side.live is not None:
                 visible = side.live if is_observed is None else is_observed & side.live
             move = Move(
-                turn.episode,
-                s,
-                a,
-                targets,
-                visible,
-                b,
-                r,
-                r_a,
-                s_next,
-                side.done,
-                side.live,
-                cut,
-                side.truncated,
+                episode=turn.episode,
+                s=s,
+                a=a,
+                shown=targets,
+                seen=visible,
+                b=b,
+                r=r,
+                r_hers=r_a,
+                s_next=s_next,
+                done=side.done,
+                live=side.live,
+                cut=cut,
+                truncated=side.truncated,
             )
             after.append(player.observe(memory, move))
         standing.adversary, *standing.others = after
@@ -281,11 +291,11 @@ class Game:
         mean = (outcome.r_a + outcome.r_b.sum(1)) / (1 + outcome.r_b.shape[1])
         return mean if outcome.given is None else mean - outcome.given
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         return self.episodes
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Episode]]:
         """Steps start+1 … stop, one episode each."""
         for step in range(start + 1, stop + 1):

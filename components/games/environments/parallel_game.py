@@ -45,7 +45,6 @@ class ParallelGame:
             or does not return what PettingZoo's parallel environments return."""
 
     def __init__(self, made: Any, agent: str | int | None, where: str):
-        from gymnasium.spaces import Discrete, Space
         from gymnasium.spaces.utils import flatdim
         from pettingzoo import ParallelEnv
 
@@ -58,42 +57,12 @@ class ParallelGame:
         with reraise_user_error(f"{where}: unwrapped", type(made)):
             kind = type(made.unwrapped)  # the user's own class, below PettingZoo's wrappers
         self._code = {method: vars(kind).get(method, kind) for method in ("reset", "step", "close")}
-        with reraise_user_error(
-            f"{where}: possible_agents, which must name all players that there can be", type(made)
-        ):
-            players = self._in_order("possible_agents", type(made), made.possible_agents)
-        names = [str(player) for player in players]
-        if len(set(names)) < len(names):
-            self._raise_incompatible(
-                type(made), f"possible_agents names a player twice: {', '.join(names)}"
-            )
-        if len(players) < 2:
-            raise ConfigMismatchError(
-                f"{where}: has {len(players)} player, a game takes two or more"
-            )
-        if agent is not None and str(agent) not in names:
-            raise ConfigMismatchError(
-                f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}"
-            )
-        agent_index = 0 if agent is None else names.index(str(agent))
-        self.players = [players[agent_index], *players[:agent_index], *players[agent_index + 1 :]]
+        self.players = self._order_players(agent)
         with reraise_user_error(f"{where}: action_space or observation_space", type(made)):
             spaces = [made.action_space(player) for player in self.players]
             view_spaces = [made.observation_space(player) for player in self.players]
         for player, space, view in zip(self.players, spaces, view_spaces, strict=True):
-            if not isinstance(space, Discrete):
-                raise ConfigMismatchError(
-                    f"{where}: actions of {player} are {type(space).__name__}; only Discrete ones can be played here"
-                )
-            if not isinstance(view, Space):
-                self._raise_incompatible(
-                    made.observation_space,
-                    f"observation_space({player!r}) is a {type(view).__name__}, no space",
-                )
-            if mask := find_space_mask(view):
-                raise ConfigMismatchError(
-                    f"{where}: observations of {player} have {mask}; {ACTION_MASK_HINT}"
-                )
+            self._check_spaces(player, space, view)
         self.space = view_spaces[0]
         if not self.space.is_np_flattenable:
             raise ConfigMismatchError(
@@ -115,6 +84,50 @@ class ParallelGame:
                 )
         self.first = [int(space.start) for space in spaces]
         self.sizes = [int(space.n) for space in spaces]
+
+    def _order_players(self, agent: str | int | None) -> list[Any]:
+        """The decision maker, and then the others.
+
+        Raises:
+            Misfit: the agent is none of them, there is one, or two have the same name."""
+        kind = type(self.env)
+        where = self.where
+        with reraise_user_error(
+            f"{where}: possible_agents, which must name all players that there can be", kind
+        ):
+            players = self._in_order("possible_agents", kind, self.env.possible_agents)
+        names = [str(player) for player in players]
+        if len(set(names)) < len(names):
+            self._raise_incompatible(
+                kind, f"possible_agents names a player twice: {', '.join(names)}"
+            )
+        if len(players) < 2:
+            raise ConfigMismatchError(
+                f"{where}: has {len(players)} player, a game takes two or more"
+            )
+        if agent is not None and str(agent) not in names:
+            raise ConfigMismatchError(
+                f"dataset.agent={agent}: no player of {where.partition('=')[2]}, which has {', '.join(names)}"
+            )
+        index = 0 if agent is None else names.index(str(agent))
+        return [players[index], *players[:index], *players[index + 1 :]]
+
+    def _check_spaces(self, player: Any, space: object, view: object) -> None:
+        from gymnasium.spaces import Discrete, Space
+
+        if not isinstance(space, Discrete):
+            raise ConfigMismatchError(
+                f"{self.where}: actions of {player} are {type(space).__name__}; only Discrete ones can be played here"
+            )
+        if not isinstance(view, Space):
+            self._raise_incompatible(
+                self.env.observation_space,
+                f"observation_space({player!r}) is a {type(view).__name__}, no space",
+            )
+        if mask := find_space_mask(view):
+            raise ConfigMismatchError(
+                f"{self.where}: observations of {player} have {mask}; {ACTION_MASK_HINT}"
+            )
 
     def _raise_incompatible(self, code: Any, what: str) -> NoReturn:
         """Refuses the environment, naming the place of the code of the user that is to be
@@ -225,18 +238,20 @@ class ParallelGame:
             *[self._end(p, before, after, terminations, truncations) for p in self.players],
             strict=True,
         )
-        over = ends[0] or stops[0]
-        for player, done, stopped in zip(self.players[1:], ends[1:], stops[1:], strict=True):
-            if (done or stopped) and player in after and not over:
-                message = "is still in agents after its end; take it out of agents"
-                late = "is in agents after a step that it was not in before; players cannot join later, or come back"
-                self._raise_incompatible(
-                    self._code["step"], f"{player!r} {message if player in before else late}"
-                )
+        if not (ends[0] or stops[0]):
+            for player, done, stopped in zip(self.players, ends, stops, strict=True):
+                if (done or stopped) and player in after:
+                    self._raise_stayed(player, player in before)
         observed = self._observe("step", observations, needed=not ends[0])
         return MoveResult(
             observed, gains, ends[0], stops[0] and not ends[0], present[1:], list(ends[1:])
         )
+
+    def _raise_stayed(self, player: Any, present: bool) -> NoReturn:
+        """Refuses a player in agents after its end, or after a step that it was not in before."""
+        message = "is still in agents after its end; take it out of agents"
+        late = "is in agents after a step that it was not in before; players cannot join later, or come back"
+        self._raise_incompatible(self._code["step"], f"{player!r} {message if present else late}")
 
     def _gain(self, player: Any, rewards: Mapping[Any, Any]) -> float:
         if player not in rewards:

@@ -1,140 +1,273 @@
-"""Decision makers who can play by compiled loops."""
+"""Decision makers with episodes that a compiled loop can play."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+import numpy as np
+import torch
 from torch import Tensor
 
+from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
+from components.contracts.games import ChangingEnvironment
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.action_values.q_linear import LinearValues
+from components.games.action_values.q_table import Table
 from components.games.agents.decision_maker import ValueDecisionMaker
 from components.games.agents.player import PlayerState
+from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
-from components.games.fast import linear, table
-from components.games.fast.arithmetic import FEW, is_rounding_identical
-from components.games.fast.linear import CompiledLinearGame
-from components.games.fast.table import CompiledTable
-from components.games.fast.thinkers import SHARED, Levels
-from components.maths.compiled import loops
+from components.games.environments.standing import GameState
+from components.games.environments.table_environment import TableEnvironment
+from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, compile_episode
+from components.games.fast.rules import Rules, build_rules
+from components.games.fast.streams import draw_seed
+from components.games.fast.thinkers import EPSILON_GREEDY, Keys, Levels, Mind, Scratch
+from components.games.opponents.exponential_smoother import ExponentialSmoother
+from components.games.opponents.fixed_policy import FixedPolicy
+from components.games.opponents.learner import Learner, Learning
+from components.games.opponents.tit_for_tat import TitForTat
+from components.maths.compiled.loops import Array
 
 K = TypeVar("K")
-INSTALL_HINT = 'pip install "bayes-runner[fast]"'
+
+
+def unserved_opponent(players: list[Opponent[Any]]) -> str | None:
+    """What the loop does not serve of the opponents; None: it serves them."""
+    opponent = players[0]
+    if len(players) > 1 or type(opponent) not in (
+        ExponentialSmoother,
+        FixedPolicy,
+        TitForTat,
+        Learner,
+    ):
+        named = ", ".join(player.name for player in players)
+        return f"plays against exponential_smoother, fixed_policy, tit_for_tat or learner, here attacker={named}"
+    if not isinstance(opponent, Learner):
+        return None
+    if not isinstance(opponent.agent, CompilableDecisionMaker):
+        return f"plays against q_learning, fpq_learning or level_k, here attacker.agent={opponent.agent.name}"
+    key = opponent.agent.unsupported_option()
+    return f"has no loop with attacker.agent of {key}" if key else None
+
+
+def check_game(game: Game, values: list[QFunction], where: str) -> None:
+    """Checks that the loop serves a game, the agent's action values and the opponent.
+
+    Raises:
+        Misfit: it does not.
+    """
+    environment = game.environment
+    wrong = unserved_opponent(game.opponents())
+    if (
+        not isinstance(environment, TableEnvironment | CoinEnvironment)
+        or len(environment.n_threats) > 1
+    ):
+        wrong = f"plays games in tables with one opponent, and dataset=coin_game, here dataset={game.name}"
+    elif (
+        isinstance(environment, TableEnvironment)
+        and environment.ends is not None
+        and environment.continuing
+    ):
+        wrong = f"an episode that ends must begin anew, in dataset={game.name} it goes on"
+    elif environment.device.type != "cpu":
+        wrong = f"runs on the CPU, here device={environment.device.type}"
+    elif not all(isinstance(q, Table | LinearValues) for q in values):
+        wrong = "needs model=q_table or q_linear"
+    if wrong is not None:
+        raise ConfigMismatchError(f"{where}: {wrong}; use engine=tensors")
+
+
+class Seated:
+    """A player's action values in one array: its tensors are views of it from now on."""
+
+    def __init__(self, player: CompilableDecisionMaker[Any], mind: Any, continuing: bool) -> None:
+        self.player = player
+        self.continuing = continuing  # the next episode begins where this one ends
+        self.built: tuple[Levels, Tensor | None, Mind] | None = None
+        values = [q for q in player.tables(mind) if isinstance(q, Table | LinearValues)]
+        each = [
+            q.values.flatten(2) if isinstance(q, Table) else q.weights.transpose(1, 2)
+            for q in values
+        ]
+        whole = torch.stack(each).contiguous()
+        for q, weights in zip(values, whole, strict=True):
+            if isinstance(q, Table):
+                q.values = weights.view_as(q.values)
+                self.own, self.other = q.values.shape[2:]
+            else:
+                q.weights = weights.transpose(1, 2)
+                self.own = q.own
+                self.other = q.other
+        self.weights: Array = whole.numpy()
+
+    def build_mind(self, mind: Any, episode: int) -> Mind:
+        """The player as the loop has it in an episode; most episodes have what the one before
+        had."""
+        levels = self.player.levels(episode)
+        counts = self.player.action_counts(mind)
+        if (
+            self.continuing
+            and self.built is not None
+            and self.built[0] == levels
+            and self.built[1] is counts
+        ):
+            return self.built[2]
+        built = Mind(
+            weights=self.weights,
+            counts=np.empty((0, 0, 0), self.weights.dtype) if counts is None else counts.numpy(),
+            alphas=np.array(levels.alphas),
+            epsilons=np.array(levels.epsilons),
+            temperatures=np.array(levels.temperatures),
+            foreseen=np.full((self.weights.shape[1], self.other), np.nan),
+            keys=levels.keys,
+            own=self.own,
+            other=self.other,
+        )
+        self.built = levels, counts, built
+        return built
+
+
+class CompiledGame:
+    """A game, its players, and what the loop reads and writes."""
+
+    def __init__(
+        self, game: Game, agent: CompilableDecisionMaker[Any], playing: PlayerState[Any]
+    ) -> None:
+        self.game = game
+        self.opponent = game.opponents()[0]
+        self.changing = (
+            game.environment if isinstance(game.environment, ChangingEnvironment) else None
+        )
+        self.agent = Seated(agent, playing.mind, game.environment.continuing)
+        self.learner: Seated | None = None
+        memory = playing.standing.adversary
+        if isinstance(memory, Learning) and isinstance(self.opponent, Learner):
+            assert isinstance(self.opponent.agent, CompilableDecisionMaker), (
+                "``check_game`` refuses others"
+            )
+            self.learner = Seated(self.opponent.agent, memory.mind, game.environment.continuing)
+        # the opponent as built, and from what
+        self.faced: tuple[object, Mind, CompiledOpponent] | None = None
+        self.rules: dict[int, tuple[object, Rules]] = {}
+        n = max(game.n_actions, game.n_threats)
+        marks = 1 if game.numbered else 4
+        self.moves: Array = np.zeros(game.replicates, np.int64)  # of the last episode
+        self.scratch = Scratch(
+            q=np.zeros(game.n_actions * game.n_threats, self.agent.weights.dtype),
+            psi=np.zeros(n),
+            answer=np.zeros(n),
+            mixed=np.zeros(n),
+            guess=np.zeros(n),
+            guess_at=np.zeros(n),
+            before=np.zeros(marks, np.int64),
+            after=np.zeros(marks, np.int64),
+            stream=np.zeros(1, np.uint64),
+            gains=np.zeros(3),
+        )
+
+    def _rules_at(self, episode: int) -> Rules:
+        environment = self.game.environment if self.changing is None else self.changing.at(episode)
+        # the environment is kept, so that its number stays its own
+        if id(environment) not in self.rules:
+            self.rules[id(environment)] = (environment, build_rules(self.game, environment))
+        return self.rules[id(environment)][1]
+
+    def _adversary(self, memory: object, agent: Mind, episode: int) -> CompiledOpponent:
+        mind = agent
+        if self.learner is not None and isinstance(memory, Learning):
+            mind = self.learner.build_mind(memory.mind, episode)
+        if self.faced is None or self.faced[0] is not memory or self.faced[1] is not mind:
+            self.faced = memory, mind, build_adversary(self.opponent, memory, mind)
+        return self.faced[2]
+
+    def play(self, episode: Episode, standing: GameState, rng: Rng, mind: Any) -> Info:
+        """Plays an episode and moves ``standing`` and the players on in place."""
+        environment = self.game.environment
+        replicates = self.game.replicates
+        agent = self.agent.build_mind(mind, episode.index)
+        s = standing.s.clone()
+        total = torch.empty(3, replicates, dtype=environment.dtype)
+        firsts = torch.empty(2, replicates, dtype=environment.dtype)
+        compile_episode()(
+            agent,
+            self._adversary(standing.adversary, agent, episode.index),
+            self._rules_at(episode.index),
+            draw_seed(rng.noise),
+            Tally(s.view(replicates, -1).numpy(), total.numpy(), firsts.numpy(), self.moves),
+            self.scratch,
+        )
+        after = s if environment.continuing else environment.reset(replicates, rng.batches)
+        return standing.close(after, total, firsts)
 
 
 @dataclass
 class CompiledPlayerState(PlayerState[K]):
-    """The same state, and what the loops have prepared."""
+    """The same state, with what the loop has prepared."""
 
-    plays: CompiledTable | CompiledLinearGame = rebuilt()
+    plays: CompiledGame = rebuilt()
 
 
 class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
-    """A decision maker with episodes that compiled loops may play, ``engine=compiled``.
+    """A decision maker whose episodes may be played by a compiled loop, ``engine=compiled``.
 
-    The loops draw the same uniforms from the same streams and give bitwise identical
-    numbers, on the tensors of the same state: a checkpoint of one engine is a checkpoint of
-    the other.  They play games in tables, with at most five actions per player, against one
-    opponent of a few kinds; the agent's policy may be ε-greedy or softmax, and the modelled
-    players are ε-greedy.  With linear action values they play the coin game, against an
-    opponent that learns in the same way, with either policy for all players.
+    Engines agree in law: the loop draws other numbers than the tensors do.  It plays games in
+    tables against one opponent, and the coin game, with action values in tables or linear, on the
+    tensors of the same state.
 
-    Raises Misfit if the loops cannot play the game or numba is not installed.
-    """
+    Raises Misfit in other games, against other opponents and on other devices."""
 
-    before: ClassVar[dict[str, object]] = ValueDecisionMaker.before | {"engine": "tensors"}
+    legacy_defaults: ClassVar[dict[str, object]] = ValueDecisionMaker.legacy_defaults | {
+        "engine": "tensors"
+    }
 
     engine: Literal["tensors", "compiled"]
 
     @abstractmethod
     def tables(self, mind: K) -> list[QFunction]:
-        """Action values Q_1 … Q_k, with the agent's own last."""
+        """Q_1 … Q_k, the player's own the last."""
 
     @abstractmethod
     def action_counts(self, mind: K) -> Tensor | None:
-        """Counts of the level-1 thinker [R, S, n]; None: of one action there is nothing to
-        count."""
+        """Counts of the level-1 thinker [R, S, n]; None: it expects one action."""
 
     @abstractmethod
     def levels(self, episode: int) -> Levels:
-        """Settings that are fixed during an episode."""
+        """What is fixed during an episode."""
 
-    def few(self) -> int:
-        """Actions of a player that the loops take at most."""
-        return FEW
-
-    def unsupported_option(self, linear: bool) -> str | None:
-        """The key, as it is set, that the loops of tables, or of linear action values, do not
-        serve."""
+    def unsupported_option(self) -> str | None:
+        """The key, as it is set, that the loop does not serve."""
         return None
 
     @property
-    def policy_temperature(self) -> float | None:
-        """Temperature of the agent's own policy; None if it is ε-greedy."""
-        return self.temperature if self.policy == "softmax" else None
+    def policy_temperature(self) -> float:
+        """Temperature of the player's own policy for ``Levels``."""
+        return self.temperature if self.policy == "softmax" else EPSILON_GREEDY
 
-    def describe(
-        self,
-        alphas: tuple[float, ...],
-        epsilons: tuple[float, ...],
-        temperatures: tuple[float | None, ...],
-        forget: float,
-        at_next: bool = True,
-        ties: int = SHARED,
-        drawn: bool = False,
-    ) -> Levels:
-        """``Levels`` with what every decision maker has."""
-        bootstraps_ends = self.bootstrap_at_end
-        horizon = self.bootstrap_at_horizon
-        return Levels(
-            alphas,
-            epsilons,
-            temperatures,
-            forget,
-            self.gamma,
-            at_next,
-            bootstraps_ends,
-            horizon,
-            ties,
-            drawn,
-        )
+    def shared_keys(self, forget: float = 1.0) -> Keys:
+        """``Keys`` with what every decision maker has."""
+        return Keys(forget, self.gamma, self.bootstrap_at_end, self.bootstrap_at_horizon)
 
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         playing = super().init(model, problem, rng)
         if self.engine == "tensors":
             return playing
         where = f"inference.engine=compiled ({self.name})"
-        values = self.tables(playing.mind)
-        if not loops.available():
-            raise ConfigMismatchError(
-                f"{where}: needs numba; {INSTALL_HINT}, or inference.engine=tensors"
-            )
-        by_marks = all(isinstance(q, LinearValues) for q in values)
-        if key := self.unsupported_option(by_marks):
+        if key := self.unsupported_option():
             raise ConfigMismatchError(f"{where}: has no loop with {key}; use engine=tensors")
-        if by_marks:
-            linear.fitting(problem, where)
-        else:
-            table.fitting(problem, where, self.few())
-        environment = problem.environment
-        if environment.device.type != "cpu" or not is_rounding_identical(environment.dtype):
-            raise ConfigMismatchError(
-                f"{where}: PyTorch rounds otherwise on this device than the compiled loops; use engine=tensors"
-            )
-        plays = CompiledLinearGame(problem) if by_marks else CompiledTable(problem, values)
-        return CompiledPlayerState(playing.mind, playing.standing, plays)
+        check_game(problem, self.tables(playing.mind), where)
+        return CompiledPlayerState(
+            playing.mind, playing.standing, CompiledGame(problem, self, playing)
+        )
 
     def step(self, state: PlayerState[K], batch: Episode, rng: Rng) -> tuple[PlayerState[K], Info]:
         if not isinstance(state, CompiledPlayerState):
             return super().step(state, batch, rng)
-        values = self.tables(state.mind)
-        counts = self.action_counts(state.mind)
-        levels = self.levels(batch.index)
-        return state, state.plays.play(batch, state.standing, rng, values, counts, levels)
+        return state, state.plays.play(batch, state.standing, rng, state.mind)

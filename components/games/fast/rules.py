@@ -1,43 +1,135 @@
-"""The rules of a game in tables as arrays: every cell is played once on the tensors."""
+"""The rules of games in tables and of the coin game, compiled."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
+from components.contracts.games import Environment
+from components.games.environments.coin_game import MOVES, CoinEnvironment
 from components.games.environments.game import Game
 from components.games.environments.table_environment import TableEnvironment
+from components.games.fast.thinkers import Scratch
 from components.maths.compiled.loops import Array
 
 
 class Rules(NamedTuple):
-    """Rules of each cell, (s·A + a)·B + b."""
+    """Rules as arrays; of a table with S states each cell is (s·A + a)·B + b, and the coin game has
+    a grid of ``size``."""
 
-    pays: Array  # [3, S·A·B] the agent's reward, the opponent's, welfare
-    after: Array  # [S·A·B] long: s'
+    actions: int  # A
+    threats: int  # B
+    horizon: int
+    cut: bool  # the horizon ends an episode; False: the next one goes on from its last state
+    pays: Array  # [3, S·A·B] rewards of the agent and the opponent, and welfare
+    after: Array  # [S·A·B]: s'
     ends: Array  # [S] bool: states that end an episode
-    shown: Array  # [S·A·K]
-    seen: Array  # [S·A] bool
+    shown: Array  # [S·A, K] weights on targets that the opponent sees
+    seen: Array  # [S·A] bool: the opponent sees anything
+    size: int  # N; 0: a table
+    share: Array  # [2] what a shared coin is worth to the agent and to the opponent
+    steps: Array  # [4, 2] rows and columns that an action moves a player by
+    last_alone: bool  # an episode is worth its last move
+    ends_alone: bool  # the agent learns from moves to a true end
 
 
-def rules(environment: TableEnvironment) -> Rules:
-    """Results of ``step``, ``shown`` and ``Game.welfare`` for every cell, bitwise identical."""
-    S, A, B = environment.reward_a.shape
-    cells = torch.arange(S * A * B, device=environment.device)
-    s = cells // (A * B)
-    a = cells // B % A
-    b = cells % B
-    outcome = environment.step(s, a, b.unsqueeze(1), torch.Generator())
-    rows = torch.arange(S * A, device=environment.device)
-    weights, is_observed = environment.observe(rows // A, rows % A)
-    is_end = torch.zeros(S, dtype=torch.bool) if environment.ends is None else environment.ends
-    is_observed = torch.ones(S * A, dtype=torch.bool) if is_observed is None else is_observed
-    pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], Game.welfare(outcome)])
+def build_rules(game: Game, environment: Environment) -> Rules:
+    """The rules of an episode: what ``step``, ``observe`` and ``Game.welfare`` say of each cell of
+    a table."""
+    pays = np.zeros((3, 0))
+    after = np.zeros(0, np.int64)
+    ends = np.zeros(1, bool)
+    size = 0
+    share = (0.0, 0.0)
+    if isinstance(environment, TableEnvironment):
+        S, A, B = environment.reward_a.shape
+        cells = torch.arange(S * A * B)
+        outcome = environment.step(
+            cells // (A * B), cells // B % A, (cells % B).unsqueeze(1), torch.Generator()
+        )
+        pays = torch.stack([outcome.r_a, outcome.r_b[:, 0], Game.welfare(outcome)]).double().numpy()
+        after = outcome.s_next.numpy()
+        ends = np.zeros(S, bool) if environment.ends is None else environment.ends.numpy()
+        rows = torch.arange(S * A)
+        shown, seen = environment.observe(rows // A, rows % A)
+    else:
+        assert isinstance(environment, CoinEnvironment), "``check_game`` refuses others"
+        A = B = environment.n_actions
+        size = environment.size
+        share = environment.share
+        rows = torch.arange(A)
+        shown, seen = environment.observe(rows, rows)
     return Rules(
-        pays.numpy(),
-        outcome.s_next.numpy(),
-        is_end.numpy(),
-        weights.flatten().numpy(),
-        is_observed.numpy(),
+        actions=A,
+        threats=B,
+        horizon=environment.horizon,
+        cut=not environment.continuing,
+        pays=pays,
+        after=after,
+        ends=ends,
+        shown=shown.double().numpy(),
+        seen=np.ones(len(rows), bool) if seen is None else seen.numpy(),
+        size=size,
+        share=np.array(share),
+        steps=np.array(MOVES),
+        last_alone=game.counts == "last_move",
+        ends_alone=game.learns_from == "ends",
     )
+
+
+def find_marks(rules: Rules, s: Array, i: int, marks: Array) -> None:
+    """Marks of the state of replicate i: its number in a table; cells of players and coins, 4 N²
+    where a coin is gone."""
+    if rules.size == 0:
+        marks[0] = s[i, 0]
+        return
+    cells = rules.size * rules.size
+    for m in range(4):
+        marks[m] = m * cells + s[i, m] if s[i, m] < cells else 4 * cells
+
+
+def move_cell(rules: Rules, cell: int, action: int) -> int:
+    """The cell of a player after an action; at the border the player stays."""
+    last = rules.size - 1
+    row = min(max(cell // rules.size + rules.steps[action, 0], 0), last)
+    column = min(max(cell % rules.size + rules.steps[action, 1], 0), last)
+    return row * rules.size + column
+
+
+def collect_coins(rules: Rules, s: Array, i: int, gains: Array) -> None:
+    """Rewards of who is on a coin; the coin is taken away."""
+    gains[0] = 0
+    gains[1] = 0
+    for m in range(2, 4):
+        agent = s[i, m] == s[i, 0]
+        opponent = s[i, m] == s[i, 1]
+        if agent and opponent:
+            gains[0] += rules.share[0]
+            gains[1] += rules.share[1]
+        elif agent:
+            gains[0] += 1
+        elif opponent:
+            gains[1] += 1
+        if agent or opponent:
+            s[i, m] = rules.size * rules.size
+    gains[2] = (gains[0] + gains[1]) / 2
+
+
+def take_step(rules: Rules, s: Array, i: int, a: int, b: int, scratch: Scratch) -> bool:
+    """Moves the state of replicate i and writes rewards and marks; True if it ends the episode."""
+    if rules.size == 0:
+        cell = (s[i, 0] * rules.actions + a) * rules.threats + b
+        for m in range(3):
+            scratch.gains[m] = rules.pays[m, cell]
+        s[i, 0] = rules.after[cell]
+    else:
+        s[i, 0] = move_cell(rules, s[i, 0], a)
+        s[i, 1] = move_cell(rules, s[i, 1], b)
+        collect_coins(rules, s, i, scratch.gains)
+    find_marks(rules, s, i, scratch.after)
+    return rules.ends[s[i, 0] if rules.size == 0 else 0]
+
+
+parts = (find_marks, move_cell, collect_coins, take_step)

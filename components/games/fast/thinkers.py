@@ -1,441 +1,315 @@
-"""Compiled hierarchy of Algorithm 4.1, one replicate at a time: thinkers of levels 1 … k.
+"""Algorithm 4.1 for one replicate, compiled: thinkers of levels 1 … k, the player's own the last.
 
-The agent is the last thinker.  FPQ-learning is level 1; Q-learning is level 1 against
-an opponent with one action, for which there is nothing to forecast.  The tables are
-contiguous in one array: arrays in tuples would be reference-counted at every access,
-which takes most of the time.
-"""
+FPQ-learning is level 1, and Q-learning level 1 against an opponent with one action. Action values
+are sums of weights at the marks of a state: a table has one mark, the number of the state.
+
+Source: Gallego (2021), sections 4.3.1 to 4.3.5."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from components.contracts.capabilities import QFunction
-from components.errors import ConfigMismatchError
-from components.games.action_values.q_table import Table
-from components.games.fast.arithmetic import FEW, fma, inverse_cdf, lerp, sum_slice, weight
+from components.games.fast.streams import draw_index, draw_uniform
 from components.maths.compiled.loops import Array
 
-
-def pack_tables(values: list[QFunction]) -> tuple[Tensor, Array]:
-    """Move all tables into one contiguous tensor and return it with each table's place [k, 3].
-
-    The tables become views of this tensor.  A place is the offset of a table, and its
-    numbers of own and other actions.
-
-    Raises:
-        Misfit: action values are not kept in tables.
-    """
-    tables = [q for q in values if isinstance(q, Table)]
-    if len(tables) < len(values):
-        raise ConfigMismatchError(
-            "inference.engine=compiled: asks for action values in tables, model=q_table, or for model=q_linear; "
-            "engine=tensors takes all"
-        )
-    flat = torch.cat([table.values.flatten() for table in tables])
-    places = []
-    begin = 0
-    for table in tables:
-        shape = table.values.shape
-        size = table.values.numel()
-        table.values = flat[begin : begin + size].view(shape)
-        places.append((begin, shape[2], shape[3]))
-        begin += size
-    return flat, np.array(places)
+SHARED, FIRST, LAST = range(3)  # ``Ties`` of components.maths.policies
+EPSILON_GREEDY = 0.0  # temperature of an ε-greedy policy
 
 
-SHARED, FIRST, LAST = range(3)  # equally good actions, as ``Ties`` of components.maths.policies
+class Keys(NamedTuple):
+    """What all levels share during an episode."""
+
+    forget: float
+    gamma: float
+    bootstraps_ends: bool
+    bootstraps_horizon: bool
+    at_next: bool = True  # targets forecast at s'; False: at s
+    # levels above 1 answer one draw of the other's action; False: its expectation
+    samples: bool = False
+    ties: int = SHARED
 
 
 class Levels(NamedTuple):
-    """Settings of the thinkers that are fixed during an episode, one entry per level."""
+    """What is fixed during an episode; sequences have an entry for each level."""
 
     alphas: tuple[float, ...]
     epsilons: tuple[float, ...]
-    temperatures: tuple[float | None, ...]  # None where a policy is ε-greedy
-    forget: float
-    gamma: float
-    at_next: bool  # whether targets forecast at s', or at s
-    bootstraps_ends: bool
-    bootstraps_horizon: bool
-    # whether equally good actions share, or the first or the last of them is taken
-    ties: int = SHARED
-    # whether players above level 1 answer one draw of their forecast, or all of it
-    drawn: bool = False
-
-    def chances(self, own: Array, dtype: type[np.floating]) -> Array:
-        """Action probabilities of the ε-greedy policies [k, 1 + FEW].
-
-        First the probability that exploration gives to every action, then the additional
-        probability of each of n equally good actions.
-
-        Twin: ``probabilities`` of components.maths.policies; torch divides a number by a tensor
-        through its reciprocal.
-        """
-        chances = np.empty((len(self.epsilons), 1 + FEW), dtype)
-        for j, epsilon in enumerate(self.epsilons):
-            chances[j, 0] = epsilon / own[j]
-            chances[j, 1:] = (dtype(1) / np.arange(1, FEW + 1).astype(dtype)) * dtype(1 - epsilon)
-        return chances
-
-    def steps(self, dtype: type[np.floating]) -> Array:
-        """Weights of ``lerp`` from the learning rates [k]."""
-        return np.array([weight(alpha, dtype) for alpha in self.alphas])
+    temperatures: tuple[float, ...]  # of softmax policies; ``EPSILON_GREEDY``
+    keys: Keys
 
 
-@runtime_checkable
-class CompilablePlayer(Protocol):
-    """A player with episodes that compiled loops may play, on either side."""
+class Mind(NamedTuple):
+    """A player as the loop has it: k levels with ``own`` actions of the player against ``other``
+    ones."""
 
-    def tables(self, mind: Any) -> list[QFunction]: ...  # Q_1 … Q_k, the player's own the last
-
-    def action_counts(
-        self, mind: Any
-    ) -> Tensor | None: ...  # of the level-1 thinker [R, S, n]; None: there are no counts
-
-    def levels(self, episode: int) -> Levels: ...  # constants of an episode
-
-    def unsupported_option(
-        self, linear: bool
-    ) -> str | None: ...  # the key, as it is set, that no loop supports; None: there is none
-
-
-def forecast(counts: Array, at: int, n: int, believed: Array) -> None:
-    """Twin: ``mean_forecast`` of fictitious_play, α / Σα."""
-    total = sum_slice(counts, at, n)
-    for b in range(n):
-        believed[b] = counts[at + b] / total
+    weights: Array  # [k, R, F, own·other], each level's own action running slowest
+    # of the level-1 thinker [R, S, n]; empty: it counts nothing and expects one action
+    counts: Array
+    alphas: Array  # [k]
+    epsilons: Array  # [k]
+    temperatures: Array  # [k]
+    # [R, n] what the player's own level expects in the present state; NaN: not known
+    foreseen: Array
+    keys: Keys
+    own: int
+    other: int
 
 
-def count(counts: Array, at: int, n: int, seen: int, forget: float, one: Array) -> None:
-    """Twin: ``count`` of fictitious_play, α := λα, α_b := α_b + 1."""
-    for b in range(n):
-        one[0] = 1 if b == seen else 0
-        counts[at + b] = fma(counts[at + b], forget, one[0])
+class Scratch(NamedTuple):
+    """Memory for one replicate at a time."""
+
+    q: Array  # Q(s, ·, ·) [own·other], in the type of weights
+    psi: Array  # expected values of a player's actions
+    answer: Array  # a policy
+    mixed: Array  # the mean of policies
+    guess: Array  # what a thinker expects of the other
+    guess_at: Array  # the same where targets forecast
+    before: Array  # marks of s
+    after: Array  # marks of s'
+    stream: Array  # [1]
+    gains: Array  # [3] rewards of the agent and the opponent, and welfare
 
 
-def expect(
-    q: Array, at: int, own: int, other: int, believed: Array, psi: Array, terms: Array
-) -> None:
-    """Twin: ``expected_values`` of fictitious_play, ψ(s, a) = Σ_b Q(s, a, b) p(b|s)."""
+class PlayedRound(NamedTuple):
+    """A move as one player sees it."""
+
+    a: int  # the player's action
+    b: int  # the other's
+    r: float
+    r_other: float
+
+
+def turn(move: PlayedRound) -> PlayedRound:
+    """The same move as the other player sees it."""
+    return PlayedRound(move.b, move.a, move.r_other, move.r)
+
+
+def is_own(mind: Mind, j: int) -> bool:
+    """True if the thinker j = 0 … k − 1 takes the player's own side."""
+    return (len(mind.alphas) - 1 - j) % 2 == 0
+
+
+def count_row(mind: Mind, marks: Array) -> int:
+    """The row of counts of a state: its number in a table, else 0."""
+    return marks[0] if mind.counts.shape[1] > 1 else 0
+
+
+def sum_weights(weights: Array, marks: Array, q: Array) -> None:
+    """Q(s, ·, ·), the sum of weights [F, own·other] at the marks of s; F marks nothing."""
+    features, cells = weights.shape
+    for cell in range(cells):
+        value = 0.0
+        for m in range(len(marks)):
+            if marks[m] < features:
+                value += weights[marks[m], cell]
+        q[cell] = value
+
+
+def forecast(mind: Mind, i: int, marks: Array, guess: Array) -> None:
+    """The Dirichlet forecast of the level-1 thinker, α / Σα."""
+    if mind.counts.size == 0:
+        guess[0] = 1
+        return
+    counts = mind.counts[i, count_row(mind, marks)]
+    total = 0.0
+    for b in range(len(counts)):
+        total += counts[b]
+    share = 1 / total
+    for b in range(len(counts)):
+        guess[b] = counts[b] * share
+
+
+def count_action(mind: Mind, i: int, marks: Array, seen: int) -> None:
+    """Algorithm 4.4: α := λα, then α_seen := α_seen + 1."""
+    if mind.counts.size == 0:
+        return
+    counts = mind.counts[i, count_row(mind, marks)]
+    for b in range(len(counts)):
+        counts[b] *= mind.keys.forget
+    counts[seen] += 1
+
+
+def expect(q: Array, own: int, other: int, guess: Array, psi: Array) -> None:
+    """ψ(s, a) = Σ_b Q(s, a, b) p(b|s), eq. (4.3)."""
     for a in range(own):
+        value = 0.0
         for b in range(other):
-            terms[b] = q[at + a * other + b] * believed[b]
-        psi[a] = sum_slice(terms, 0, other)
+            value += q[a * other + b] * guess[b]
+        psi[a] = value
 
 
-def greedy(psi: Array, n: int, chances: Array, level: int, ties: int, answer: Array) -> None:
-    """Twin: ``probabilities`` of components.maths.policies, ε-greedy."""
+def set_softmax(psi: Array, n: int, temperature: float, answer: Array) -> None:
+    """The softmax policy of values ψ."""
+    highest = psi[0]
+    for a in range(1, n):
+        highest = max(highest, psi[a])
+    total = 0.0
+    for a in range(n):
+        answer[a] = math.exp((psi[a] - highest) / temperature)
+        total += answer[a]
+    for a in range(n):
+        answer[a] /= total
+
+
+def set_greedy(psi: Array, n: int, epsilon: float, ties: int, answer: Array) -> None:
+    """The ε-greedy policy of values ψ."""
     highest = psi[0]
     for a in range(1, n):
         highest = max(highest, psi[a])
     equals = 0
-    place = 0
-    # counted without a branch: a processor cannot predict which is the highest
-    for a in range(n):
+    for a in range(n):  # counted without a branch: a processor could not predict it
         equals += psi[a] == highest
-    if ties != SHARED:
-        equals = 1
+    rest = epsilon / n
+    best = 1 - epsilon
+    if ties == SHARED:
+        if equals > 1:  # rarely: a division takes as long as the rest
+            best /= equals
         for a in range(n):
-            if psi[a] == highest:
-                place = a
-                if ties == FIRST:
-                    break
-    rest = chances[level, 0]
-    best = chances[level, 0] + chances[level, equals]
+            answer[a] = rest + best * (psi[a] == highest)
+        return
+    place = 0
     for a in range(n):
-        answer[a] = best if (psi[a] == highest if ties == SHARED else a == place) else rest
+        place = a if psi[a] == highest and not (ties == FIRST and psi[place] == highest) else place
+    for a in range(n):
+        answer[a] = rest + best * (a == place)
 
 
-def reply(
-    q: Array,
-    at: int,
-    own: int,
-    other: int,
-    believed: Array,
-    chances: Array,
-    level: int,
-    ties: int,
-    drawn: bool,
-    answer: Array,
-    psi: Array,
-    terms: Array,
-    mixed: Array,
-) -> None:
-    """The policy of a player of ``own`` actions, who answers the forecast or draws of it;
-    ``answer`` may be ``believed``.
+def set_policy(mind: Mind, j: int, psi: Array, n: int, answer: Array) -> None:
+    """The policy of thinker j with n actions of values ψ."""
+    if mind.temperatures[j] > 0:
+        set_softmax(psi, n, mind.temperatures[j], answer)
+    else:
+        set_greedy(psi, n, mind.epsilons[j], mind.keys.ties, answer)
 
-    Twin: ``LevelK._policy``."""
-    if not (drawn and level > 0):  # a player of level 1 has counts, and expects
-        expect(q, at, own, other, believed, psi, terms)
-        greedy(psi, own, chances, level, ties, answer)
+
+def respond(mind: Mind, j: int, i: int, marks: Array, guess: Array, scratch: Scratch) -> None:
+    """Replaces p(other|s), which thinker j expects, by its own policy in s."""
+    own = mind.own if is_own(mind, j) else mind.other
+    other = mind.other if is_own(mind, j) else mind.own
+    weights = mind.weights[j, i]
+    q = weights[marks[0]]  # of one mark nothing is copied
+    if len(marks) > 1:
+        q = scratch.q
+        sum_weights(weights, marks, q)
+    psi = scratch.psi
+    if not (mind.keys.samples and j > 0):
+        expect(q, own, other, guess, psi)
+        set_policy(mind, j, psi, own, guess)
         return
     for a in range(own):
-        mixed[a] = 0
+        scratch.mixed[a] = 0
     for b in range(other):
         for a in range(own):
-            psi[a] = q[at + a * other + b]
-        greedy(psi, own, chances, level, ties, terms)
+            psi[a] = q[a * other + b]
+        set_policy(mind, j, psi, own, scratch.answer)
         for a in range(own):
-            terms[a] = terms[a] * believed[b]
-            mixed[a] += terms[a]
+            scratch.mixed[a] += guess[b] * scratch.answer[a]
     for a in range(own):
-        answer[a] = mixed[a]
+        guess[a] = scratch.mixed[a]
 
 
-def forecast_opponent(
-    q: Array,
-    begins: Array,
-    counts: Array,
-    chances: Array,
-    row: int,
-    own: int,
-    other: int,
-    ties: int,
-    drawn: bool,
-    believed: Array,
-    psi: Array,
-    terms: Array,
-    mixed: Array,
-) -> None:
-    """Forecast p(b|s) of a row, i·S + s, for ``own`` actions against ``other`` ones.
-
-    The actions ``own`` belong to the agent.  Twin: ``LevelK.foresee``.
-    """
-    k = len(begins)
-    cells = own * other
-    if k % 2 == 1:
-        forecast(counts, row * other, other, believed)
+def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
+    """An action of the player in the state with these marks."""
+    top = len(mind.alphas) - 1
+    guess = scratch.guess
+    if math.isnan(mind.foreseen[i, 0]):
+        forecast(mind, i, marks, guess)
+        for j in range(top):
+            respond(mind, j, i, marks, guess, scratch)
     else:
-        forecast(counts, row * own, own, believed)
-    for j in range(k - 1):
-        if (k - 1 - j) % 2 == 0:  # the agent, as the opponent would model it
-            reply(
-                q,
-                begins[j] + row * cells,
-                own,
-                other,
-                believed,
-                chances,
-                j,
-                ties,
-                drawn,
-                believed,
-                psi,
-                terms,
-                mixed,
-            )
-        else:
-            reply(
-                q,
-                begins[j] + row * cells,
-                other,
-                own,
-                believed,
-                chances,
-                j,
-                ties,
-                drawn,
-                believed,
-                psi,
-                terms,
-                mixed,
-            )
+        for b in range(mind.other):
+            guess[b] = mind.foreseen[i, b]
+    respond(mind, top, i, marks, guess, scratch)
+    return draw_index(guess, mind.own, draw_uniform(scratch.stream))
 
 
-def update(
-    q: Array,
-    begin: int,
-    row: int,
-    after: int,
-    own: int,
-    other: int,
-    a: int,
-    b: int,
-    r: float,
-    gamma: float,
-    on: bool,
-    step: float,
-    drawn: bool,
-    w: float,
-    believed: Array,
-    psi: Array,
-    terms: Array,
+def move_weights(weights: Array, marks: Array, cell: int, target: float, alpha: float) -> None:
+    """w := w + α (target − Q) at the marks of a state.
+
+    With one mark Q − w is 0, so that α = 1 gives the target exactly."""
+    features = len(weights)
+    value = 0.0
+    for m in range(len(marks)):
+        if marks[m] < features:
+            value += weights[marks[m], cell]
+    for m in range(len(marks)):
+        if marks[m] < features:
+            w = weights[marks[m], cell]
+            weights[marks[m], cell] = (1 - alpha) * w + alpha * (target - (value - w))
+
+
+def update_values(
+    mind: Mind, j: int, i: int, move: PlayedRound, goes_on: bool, guess: Array, scratch: Scratch
 ) -> None:
-    """Update one table of a player with ``own`` actions.
+    """w := w + α (r + γ max_own E[Q(s', own, other)] − Q(s, a, b)) at the marks of s; r alone
+    unless the game ``goes_on``.
 
-    Its target uses the forecast, or a draw from it by the uniform number w.
-
-    Twins: ``LevelK._value``, ``DecisionMaker.ahead`` and ``Table.learn``.
-    """
-    then = begin + after * own * other
-    if drawn:
-        o = inverse_cdf(believed, 0, other, w, terms)
-        for c in range(own):
-            psi[c] = q[then + c * other + o]
-    else:
-        expect(q, then, own, other, believed, psi, terms)
-    value = psi[0]
-    for c in range(1, own):
-        value = max(value, psi[c])
-    place = begin + (row * own + a) * other + b
-    q[place] = lerp(q[place], r + gamma * value if on else r, step)
-
-
-def learn(
-    q: Array,
-    begins: Array,
-    counts: Array,
-    chances: Array,
-    steps: Array,
-    forget: float,
-    gamma: float,
-    row: int,
-    after: int,
-    at: int,
-    own: int,
-    other: int,
-    a: int,
-    b: int,
-    r_a: float,
-    r_b: float,
-    on: bool,
-    ties: int,
-    drawn: bool,
-    w: Array,
-    i: int,
-    believed: Array,
-    answer: Array,
-    psi: Array,
-    terms: Array,
-    mixed: Array,
-) -> None:
-    """Learn from one move of both players, from a row to the row ``after``.
-
-    ``on`` is true if the target includes the value of ``after``.  Forecasts are made ``at``
-    one of the two rows; the last of them is left in ``believed``; ``w`` [k, R] are uniform
-    numbers for the draws of each level, of replicate i.
-
-    Twin: ``LevelK.learn``.
-    """
-    k = len(begins)
-    cells = own * other
-    if k % 2 == 1:
-        count(counts, row * other, other, b, forget, terms)
-        forecast(counts, after * other, other, believed)
-        if at != after:
-            forecast(counts, at * other, other, answer)
+    The expectation is over ``guess``, or over one draw of it."""
+    own = mind.own if is_own(mind, j) else mind.other
+    other = mind.other if is_own(mind, j) else mind.own
+    weights = mind.weights[j, i]
+    psi = scratch.psi
+    target = move.r
+    if goes_on:
+        q = weights[scratch.after[0]]
+        if len(scratch.after) > 1:
+            q = scratch.q
+            sum_weights(weights, scratch.after, q)
+        if mind.keys.samples and j > 0:
+            drawn = draw_index(guess, other, draw_uniform(scratch.stream))
+            for a in range(own):
+                psi[a] = q[a * other + drawn]
         else:
-            for c in range(other):
-                answer[c] = believed[c]
-    else:
-        count(counts, row * own, own, a, forget, terms)
-        forecast(counts, after * own, own, believed)
-        if at != after:
-            forecast(counts, at * own, own, answer)
-        else:
-            for c in range(own):
-                answer[c] = believed[c]
-    for j in range(
-        k - 1
-    ):  # Algorithm 4.1, lines 2 and 3: the next level's expectation, from the table just updated
-        if (k - 1 - j) % 2 == 0:
-            update(
-                q,
-                begins[j],
-                row,
-                after,
-                own,
-                other,
-                a,
-                b,
-                r_a,
-                gamma,
-                on,
-                steps[j],
-                drawn and j > 0,
-                w[j, i],
-                believed,
-                psi,
-                terms,
-            )
-            reply(
-                q,
-                begins[j] + at * cells,
-                own,
-                other,
-                answer,
-                chances,
-                j,
-                ties,
-                drawn,
-                answer,
-                psi,
-                terms,
-                mixed,
-            )
-            for c in range(own):
-                believed[c] = answer[c]
-        else:
-            update(
-                q,
-                begins[j],
-                row,
-                after,
-                other,
-                own,
-                b,
-                a,
-                r_b,
-                gamma,
-                on,
-                steps[j],
-                drawn and j > 0,
-                w[j, i],
-                believed,
-                psi,
-                terms,
-            )
-            reply(
-                q,
-                begins[j] + at * cells,
-                other,
-                own,
-                answer,
-                chances,
-                j,
-                ties,
-                drawn,
-                answer,
-                psi,
-                terms,
-                mixed,
-            )
-            for c in range(other):
-                believed[c] = answer[c]
-    update(  # line 4
-        q,
-        begins[k - 1],
-        row,
-        after,
-        own,
-        other,
-        a,
-        b,
-        r_a,
-        gamma,
-        on,
-        steps[k - 1],
-        drawn and k > 1,
-        w[k - 1, i],
-        believed,
-        psi,
-        terms,
-    )
+            expect(q, own, other, guess, psi)
+        highest = psi[0]
+        for a in range(1, own):
+            highest = max(highest, psi[a])
+        target = move.r + mind.keys.gamma * highest
+    cell = move.a * other + (move.b if other > 1 else 0)
+    move_weights(weights, scratch.before, cell, target, mind.alphas[j])
 
 
-parts = (forecast, count, expect, greedy, reply, forecast_opponent, update, learn)
+def learn(mind: Mind, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch) -> None:
+    """Takes a move from ``scratch.before`` to ``scratch.after`` in: Algorithm 4.1, lines 2 to 4.
+
+    ``done``: s' is a true end; ``cut``: the horizon ends the episode there."""
+    goes_on = (mind.keys.bootstraps_horizon or not cut) and (mind.keys.bootstraps_ends or not done)
+    k = len(mind.alphas)
+    count_action(mind, i, scratch.before, move.b if k % 2 == 1 else move.a)
+    at = scratch.after if mind.keys.at_next else scratch.before
+    answers = scratch.guess_at
+    forecast(mind, i, at, answers)
+    guess = answers
+    if not mind.keys.at_next:  # level 1 counts, and expects at s' always
+        guess = scratch.guess
+        forecast(mind, i, scratch.after, guess)
+    for j in range(k):
+        update_values(mind, j, i, move if is_own(mind, j) else turn(move), goes_on, guess, scratch)
+        if j < k - 1:
+            respond(mind, j, i, at, answers, scratch)
+            guess = answers
+    for b in range(mind.other):
+        mind.foreseen[i, b] = answers[b] if mind.keys.at_next else math.nan
+
+
+parts: tuple[Callable[..., object], ...] = (
+    turn,
+    is_own,
+    count_row,
+    sum_weights,
+    forecast,
+    count_action,
+    expect,
+)
+parts += (
+    set_softmax,
+    set_greedy,
+    set_policy,
+    respond,
+    choose_action,
+    move_weights,
+    update_values,
+    learn,
+)

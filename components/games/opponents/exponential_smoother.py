@@ -32,7 +32,7 @@ class ExponentialSmoother(Opponent[Tensor]):
     """
 
     knowledge: ClassVar[Knowledge] = "black box"
-    before: ClassVar[dict[str, object]] = {"ties": "random"}
+    legacy_defaults: ClassVar[dict[str, object]] = {"ties": "random"}
 
     beta: Annotated[float, Field(gt=0, lt=1)]
     ties: Literal["random", "first"]

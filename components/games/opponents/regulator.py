@@ -64,7 +64,7 @@ class Regulator(Opponent[RegulatorState]):
 
     knowledge: ClassVar[Knowledge] = "black box"
     third_party: ClassVar[bool] = True
-    before: ClassVar[dict[str, object]] = {"credit": "turn"}
+    legacy_defaults: ClassVar[dict[str, object]] = {"credit": "turn"}
 
     regulates: Opponent | None
     policy: Literal["discrete", "gaussian", "constant", "none"]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import (
@@ -32,7 +33,7 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
     L K C evaluations of f.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
+    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
     unbiased: ClassVar[bool] = True
     first_alone: ClassVar[bool]  # p, and the reported bound, use only the first layer's draws
 

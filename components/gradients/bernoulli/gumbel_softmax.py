@@ -10,6 +10,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import logistic, uniform
@@ -34,7 +35,7 @@ class GumbelSoftmax(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
     Source: Jang, Gu and Poole (2017); Maddison, Mnih and Teh (2017).
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
+    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
     unbiased: ClassVar[bool] = False
 
     n_samples: PositiveInt

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
 from components.gradients.bernoulli.relaxation import RelaxationGradient
@@ -33,7 +32,7 @@ class RELAX(RelaxationGradient[RowLayers, Surrogates]):
     our derivation.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers", "row_guide"})
+    requires = Requirements(capabilities=frozenset({"bernoulli_layers", "row_guide"}))
 
     widths: list[PositiveInt]
     lr: PositiveFloat

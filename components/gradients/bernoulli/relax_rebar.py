@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.learning import Learnt, RowLayers, Surrogates
 from components.gradients.bernoulli.relaxation import Relaxation, RelaxationGradient
@@ -37,7 +36,7 @@ class RelaxREBAR(RelaxationGradient[RowLayers, Both]):
 
     Source: Grathwohl et al. (2018), eqs. (7) and (9) and section 3.3; Tucker et al. (2017)."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers", "row_guide"})
+    requires = Requirements(capabilities=frozenset({"bernoulli_layers", "row_guide"}))
 
     temperature: PositiveFloat
     coefficient: float

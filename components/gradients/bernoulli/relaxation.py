@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import assemble_guide_gradients, logistic, uniform
@@ -76,7 +77,7 @@ class RelaxationGradient(Gradient[M, RowBatch, Learnt[C]]):
     u.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
+    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

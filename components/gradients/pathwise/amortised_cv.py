@@ -10,6 +10,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import RowContext
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.gradients.pathwise.controlled import ControlVariateGradient, Told, spread
@@ -57,8 +58,8 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
     Algorithm 4; 4.6.1 for the network.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "row_context"})
-    before: ClassVar[dict[str, Any]] = {"centred": False}
+    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "row_context"}))
+    legacy_defaults: ClassVar[dict[str, Any]] = {"centred": False}
 
     centred: bool
     widths: list[PositiveInt]

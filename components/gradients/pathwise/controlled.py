@@ -13,6 +13,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import NormalNoise
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -72,7 +73,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
     Raises:
         Misfit: rows share their noise, and the objective takes the variance of their sum for a sum of variances."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise"})
+    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import GlobalLatent
 from components.contracts.problems import Batch, RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -76,8 +77,8 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
     (2013) for a fixed mean.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"pathwise", "normal_noise", "location_scale", "global_latent"}
+    requires = Requirements(
+        capabilities=frozenset({"pathwise", "normal_noise", "location_scale", "global_latent"}),
     )
     unbiased: ClassVar[bool] = True
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import LocationScale
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
@@ -57,7 +58,7 @@ class QuadraticCV(Gradient[LocationScale[RowBatch], RowBatch, LearntQuadratic]):
 
     Source: Geffner and Domke (2020), section 3 and Algorithm 1."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "location_scale"})
+    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "location_scale"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

@@ -8,6 +8,7 @@ from pydantic import PositiveInt
 
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
@@ -30,7 +31,7 @@ class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
     (2014), section 3.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"pathwise"})
+    requires = Requirements(capabilities=frozenset({"pathwise"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

@@ -9,6 +9,7 @@ from pydantic import PositiveInt
 
 from components.contracts.capabilities import PathDerivative
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
@@ -32,7 +33,7 @@ class StickingTheLanding(Gradient[PathDerivative[RowBatch], RowBatch, None]):
     Source: Roeder, Wu and Duvenaud (2017), eq. (9) and Algorithm 2.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "path_derivative"})
+    requires = Requirements(capabilities=frozenset({"pathwise", "path_derivative"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

@@ -8,6 +8,7 @@ from pydantic import PositiveInt
 
 from components.contracts.capabilities import LocationScale
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients
@@ -42,7 +43,7 @@ class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
     Source: Miller, Foti, D'Amour and Adams (2017), section 3.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"pathwise", "normal_noise", "location_scale"})
+    requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "location_scale"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import ascent, elbo, sample_guide
@@ -46,7 +47,7 @@ class Nvil(Gradient[RowGuide[RowBatch], RowBatch, Baseline]):
 
     Source: Mnih and Gregor (2014)."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide"})
+    requires = Requirements(capabilities=frozenset({"log_ratio", "row_guide"}))
     unbiased: ClassVar[bool] = False
 
     n_samples: PositiveInt

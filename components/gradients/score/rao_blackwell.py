@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import FactoredGuide
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import require_two_draws
@@ -35,7 +36,7 @@ class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
     Source: Ranganath, Gerrish and Blei (2014), eqs. (5) to (9), Algorithm 2; Bardenet (2021),
     section 5.3."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"factored_guide"})
+    requires = Requirements(capabilities=frozenset({"factored_guide"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import (
@@ -38,9 +39,9 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
     Source: Boustati (2021), eq. (5.2); Williams (1992); Ranganath, Gerrish and Blei (2014).
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    requires = Requirements(capabilities=frozenset({"log_ratio"}))
     unbiased: ClassVar[bool] = True
-    before: ClassVar[dict[str, Any]] = {"product": "per_row"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"product": "per_row"}
 
     n_samples: PositiveInt
     product: Product

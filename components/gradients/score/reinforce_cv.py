@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import flat, split
@@ -83,7 +84,7 @@ class ReinforceCV(Gradient[LogRatio[RowBatch], RowBatch, Moments | None]):
     Source: Boustati (2021), eqs. (5.11) and (5.12); Ranganath, Gerrish and Blei (2014).
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    requires = Requirements(capabilities=frozenset({"log_ratio"}))
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt

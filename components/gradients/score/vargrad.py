@@ -9,6 +9,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import (
@@ -46,9 +47,9 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     (2019).
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    requires = Requirements(capabilities=frozenset({"log_ratio"}))
     unbiased: ClassVar[bool] = True
-    before: ClassVar[dict[str, Any]] = {"product": "per_row"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"product": "per_row"}
 
     n_samples: PositiveInt
     product: Product

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import (
@@ -54,7 +55,7 @@ class VarGradReference(Gradient[LogRatio[RowBatch], RowBatch, ReferenceGuide]):
     Source: Boustati (2021), eqs. (5.5), (5.6) and (5.9); Nüsken and Richter (2021).
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
+    requires = Requirements(capabilities=frozenset({"log_ratio"}))
     unbiased: ClassVar[bool] = False
 
     n_samples: PositiveInt

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.score.log_ratio import ascent, elbo, require_two_draws, sample_guide
@@ -47,7 +48,7 @@ class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
     Source: Mnih and Rezende (2016).
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"log_ratio", "row_guide"})
+    requires = Requirements(capabilities=frozenset({"log_ratio", "row_guide"}))
     unbiased: ClassVar[bool] = True
     bound: ClassVar[str] = "multi_sample_bound"
 

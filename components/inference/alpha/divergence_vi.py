@@ -12,6 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
@@ -32,9 +33,10 @@ class DivergenceVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     log p(θ) − log q(θ) is ``log_scales`` + ``exponents``, of q = N(μ, diag σ²) and p = N(0, diag
     s²)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     lr: PositiveFloat
     n_samples: PositiveInt

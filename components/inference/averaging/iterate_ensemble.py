@@ -10,6 +10,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import BatchNormalised, Penalised
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -56,9 +57,10 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     Source: Gallego (2021), section 1.3.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
         return IteratesState(

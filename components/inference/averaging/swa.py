@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -60,9 +61,10 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     (2021), section 1.3.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     norm_rows: PositiveInt | None
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from components.attackers.words.beliefs import estimate_frequency
 from components.contracts.capabilities import Generative
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Direction
@@ -43,10 +44,10 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
     Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"generative"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"generative"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
 
     changes: PositiveInt
     direction: Direction

@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from components.contracts.attackers import Evasion
 from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -51,10 +52,12 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, AdversarialDes
     Source: Gallego (2021), sections 3.3.2 and 3.5.1; Madry et al. (2018), eq. (2.1).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
-    attacks: ClassVar[bool] = True
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"network", "penalised"}),
+        attacker=True,
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     train_eps: NonNegativeFloat
     training_attacker: Evasion | None

@@ -12,6 +12,7 @@ from torch import Tensor
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.input_space import input_space
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -60,11 +61,13 @@ class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialCh
     eq. (15) (momentum).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
-    attacks: ClassVar[bool] = True
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+        attacker=True,
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     chains: PositiveInt
     train_eps: NonNegativeFloat
@@ -86,7 +89,7 @@ class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialCh
                 f"inference.defender_uncertainty: draws of (3.14) are continuous, inputs of {problem.name} binary; use "
                 "false, which trains against the experiment's attacker"
             )
-        state = init_for_training(model, problem, self.sees, self.chains, rng)
+        state = init_for_training(model, problem, self.requires.batch_kind, self.chains, rng)
         return AdversarialChains(
             **vars(state), velocity=torch.zeros_like(state.theta), threat=threat
         )
@@ -128,7 +131,14 @@ class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialCh
         eta = self.lr / (batch.scale * len(batch.x))
         temperature = self.temperature if self.attacker_uncertainty else 0.0
         theta, velocity = momentum_step(
-            theta, state.velocity, gradient, eta, self.momentum, temperature, rng.noise, t
+            theta=theta,
+            velocity=state.velocity,
+            gradient=gradient,
+            eta=eta,
+            momentum=self.momentum,
+            temperature=temperature,
+            generator=rng.noise,
+            step=t,
         )
         info = {
             "log_joint": value.mean(),

@@ -9,7 +9,8 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Generative
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import Direction
@@ -40,10 +41,10 @@ class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
     Source: Dalvi et al. (2004), section 4; Gallego (2021), eqs (3.4) and (3.5).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"generative"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"generative"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
 
     changes: PositiveInt
     attack: Literal["minimum_cost", "least_malicious"]

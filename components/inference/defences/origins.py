@@ -166,7 +166,7 @@ def aware(
     idle: float,
 ) -> AdversaryAwareClassifier:
     """The aware classifier on what ``fit`` learnt."""
-    assert isinstance(state.estimator, Generative)  # ``needs``
+    assert isinstance(state.estimator, Generative)  # ``requires``
     assert state.fitted is not None, "nothing is learnt before the first step"
     unaware = is_utility_sensitive(state.estimator, state.fitted, utilities)
     return AdversaryAwareClassifier(unaware, attack, direction, most, idle)

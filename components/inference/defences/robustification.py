@@ -12,6 +12,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -69,11 +70,13 @@ class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustSta
     Source: Gallego (2021), section 3.6.1 and Algorithm 3.2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "defends"})
-    attacks: ClassVar[bool] = True
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+        attacker=True,
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "defends"})
 
     chains: PositiveInt
     train_eps: NonNegativeFloat
@@ -83,7 +86,9 @@ class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustSta
     temperature: NonNegativeFloat
 
     def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> RobustState:
-        state = init_for_training(model, problem, self.sees, 1 + 2 * self.chains, rng)
+        state = init_for_training(
+            model, problem, self.requires.batch_kind, 1 + 2 * self.chains, rng
+        )
         clean = problem.train.x.expand(self.chains, -1, -1).clone()
         threat = TrainingThreat(problem, self.train_eps, rng)
         velocity = torch.zeros_like(state.theta)
@@ -121,7 +126,14 @@ class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustSta
             v = velocity[group]
             slope = gradient[group]
             theta[group], velocity[group] = momentum_step(
-                position, v, slope, eta, self.momentum, temperature, rng.noise, t
+                theta=position,
+                velocity=v,
+                gradient=slope,
+                eta=eta,
+                momentum=self.momentum,
+                temperature=temperature,
+                generator=rng.noise,
+                step=t,
             )  # eq. (3.15)
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}
         return replace(state, t=t, theta=theta, velocity=velocity), info

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from components.contracts.capabilities import LinearSmoother
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -183,13 +184,13 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     Source: van der Vaart & van Zanten (2011), on Matérn kernels; Ghosal & van der Vaart (2017);
     Bardenet (2021), chapter 8."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
-    wants: ClassVar[dict[str, str]] = {
-        "known_function": "measures the distance to the true function"
-    }
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        required_traits={"known_function": "measures the distance to the true function"},
+        batch_kind="whole",
+        capabilities=frozenset({"linear_smoother"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
     numbers: Annotated[list[Annotated[int, Field(ge=2, le=8192)]], Field(min_length=2)]
     simulations: PositiveInt
 

@@ -13,7 +13,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BetaPosterior
-from components.contracts.problems import BatchKind, Rows
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -210,10 +211,12 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     Phillips (1976).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"beta_posterior"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
     rules: Annotated[list[Rule], Field(min_length=1)]
     n_max: Annotated[int, Field(ge=1, le=2000)]
     alpha: Annotated[float, Field(gt=0, lt=1)]
@@ -332,19 +335,19 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     def posterior(self, state: StoppingState) -> StoppingReport:
         heads, tails = state.counts
         return StoppingReport(
-            state.model,
-            heads,
-            tails,
-            self.hypothesis,
-            self.level,
-            self.alpha,
-            list(self.rules),
-            self._thetas,
-            self._nature_parameters(state.model),
-            state.tables,
-            max(state.n, 1),
-            state.held,
-            state.rejected,
-            state.tosses,
-            state.first,
+            model=state.model,
+            heads=heads,
+            tails=tails,
+            null=self.hypothesis,
+            level=self.level,
+            alpha=self.alpha,
+            rules=list(self.rules),
+            thetas=self._thetas,
+            nature=self._nature_parameters(state.model),
+            tables=state.tables,
+            n=max(state.n, 1),
+            held=state.held,
+            rejected=state.rejected,
+            tosses=state.tosses,
+            first=state.first,
         )

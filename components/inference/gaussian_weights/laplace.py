@@ -12,6 +12,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from components.contracts.capabilities import AffineLayers, Penalised, WeightSpace
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -66,11 +67,11 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
     al. (2021), section 2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"network", "penalised", "weight_space", "own_inputs"}
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"network", "penalised", "weight_space", "own_inputs"}),
     )
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
 
     optimizer: Descent
     lr: PositiveFloat

@@ -14,6 +14,7 @@ from components.contracts.capabilities import LogJoint, Penalised, ThetaPredicti
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -112,16 +113,14 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
     Source: Maddox, Garipov, Izmailov, Vetrov and Wilson (2019), Algorithm 1, eq. (1).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset()
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "supervised": frozenset({"network", "penalised"})
-    }
-    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "supervised": frozenset({"log_joint", "theta_predictive"})
-    }
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
-    before: ClassVar[dict[str, Any]] = {"schedule": "constant", "norm_rows": None}
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset(),
+        capabilities_by_kind={"supervised": frozenset({"network", "penalised"})},
+        alternatives_by_kind={"supervised": frozenset({"log_joint", "theta_predictive"})},
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    legacy_defaults: ClassVar[dict[str, Any]] = {"schedule": "constant", "norm_rows": None}
 
     rank: PositiveInt
     n_predict: PositiveInt
@@ -130,7 +129,9 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
     def init(self, model: LogJoint | Penalised, problem: Supervised, rng: Rng) -> SwagState:
         moving: nn.ParameterDict | Penalised
         if isinstance(model, LogJoint):
-            theta = init_for_training(model, problem, self.sees, 1, rng).theta[0]  # [P]
+            theta = init_for_training(model, problem, self.requires.batch_kind, 1, rng).theta[
+                0
+            ]  # [P]
             moving = nn.ParameterDict({"theta": theta[None]})
             batches = []
             seed = 0

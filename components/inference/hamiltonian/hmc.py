@@ -10,7 +10,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -63,12 +63,14 @@ class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonian
     Sountsov (2021), Algorithm 1.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence", "unlabelled"})
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "sequence", "unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
     max_steps: PositiveInt
@@ -87,7 +89,8 @@ class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonian
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
         return replace(
-            self.begin(model, problem, self.sees, rng), length=chees.Length.of(self.length)
+            self.begin(model, problem, self.requires.batch_kind, rng),
+            length=chees.Length.of(self.length),
         )
 
     def count_steps(self, time: float, eps: float, t: int) -> int:

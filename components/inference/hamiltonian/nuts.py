@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -43,16 +43,18 @@ class NUTS(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonia
     Bardenet (2021), section 4.4.6.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "sequence"}),
+        batch_kind="whole",
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
-        return self.begin(model, problem, self.sees, rng)
+        return self.begin(model, problem, self.requires.batch_kind, rng)
 
     def step(
         self, state: HamiltonianChains, batch: ModelBatch, rng: Rng

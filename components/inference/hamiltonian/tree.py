@@ -222,7 +222,14 @@ def subtree(
             break
     assert log_weight is not None
     return Subtree(
-        waiting[0], last, log_weight, proposal, rates, n_steps + together, diverging, alive
+        stretch=waiting[0],
+        last=last,
+        log_weight=log_weight,
+        chosen=proposal,
+        rates=rates,
+        n_steps=n_steps + together,
+        diverging=diverging,
+        valid=alive,
     )
 
 
@@ -263,7 +270,16 @@ def no_u_turn(
         side = torch.add(rows, forwards, alpha=C)  # of ``edges``
         near = edges.index_select(0, side)
         far_momenta = States(edges).momentum.index_select(0, torch.add(rows, ~forwards, alpha=C))
-        new = subtree(model, batch, mass, eps, near, rows_of(energy, rows), 2**j, u[2:])
+        new = subtree(
+            model=model,
+            batch=batch,
+            mass=mass,
+            eps=eps,
+            edge=near,
+            energy=rows_of(energy, rows),
+            size=2**j,
+            u=u[2:],
+        )
         old_rho = time * rows_of(rho, rows)
         old_weight = rows_of(log_weight, rows)
         is_running = new.valid & ~is_merged_turning(

@@ -58,7 +58,7 @@ class WarmUp(BaseModel):
     Source: Liu (1994), for what is integrated out.
     """
 
-    before: ClassVar[dict[str, object]] = {"collapse": "none"}
+    legacy_defaults: ClassVar[dict[str, object]] = {"collapse": "none"}
     chains: PositiveInt
     warmup: NonNegativeInt
     thinning: PositiveInt  # one state in this many is kept
@@ -98,11 +98,11 @@ class WarmUp(BaseModel):
         return theta if collapsed is None else collapsed.rest(theta)
 
     def begin(
-        self, model: LogJoint, problem: SampleableProblem, sees: BatchKind, rng: Rng
+        self, model: LogJoint, problem: SampleableProblem, batch_kind: BatchKind, rng: Rng
     ) -> HamiltonianChains:
         """The state before the first step."""
-        state = init_chains(model, problem, sees, self.chains, rng)
-        batch = first_batch(problem, sees, rng)
+        state = init_chains(model, problem, batch_kind, self.chains, rng)
+        batch = first_batch(problem, batch_kind, rng)
         target = self.target(model)
         theta = self.moving(model, state.theta)
         value, gradient = value_and_gradient(target, theta, batch)  # [C], [C, P']

@@ -42,7 +42,7 @@ class AADM(ReplicableAdversarial):
     """
 
     # value in records from before the key
-    before: ClassVar[dict[str, object]] = {"alphas": []}
+    legacy_defaults: ClassVar[dict[str, object]] = {"alphas": []}
     alpha: Alpha
     alphas: list[Alpha]
 

@@ -11,6 +11,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.implicit.contrast import (
@@ -44,9 +45,11 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
     """Keys and steps of adversarial posteriors; the power of the likelihood is what the methods
     differ in."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"network", "weight_space", "own_inputs"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     discriminator: Literal["network", "none"]
     rows: Literal["shared", "own"]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.implicit.adversarial import Adversarial
@@ -118,9 +119,11 @@ class ParallelAdversarial(
     powers under ``name/variant``.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
-    gives: ClassVar[frozenset[str]] = frozenset()
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"network", "weight_space", "own_inputs"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset()
 
     one: Adversarial  # the method applied to each
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import NumericalError
@@ -66,9 +67,10 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrain
 
     Source: Hoffman (2017), section 3; Neal (2011), section 5.3.2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset({"latent_variable"})
-    gives: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
 
     improve_steps: PositiveInt
     leapfrog_steps: PositiveInt

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.latent.draws import sample_latents
@@ -65,9 +66,10 @@ class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, LatentTrain
     and Maddison (2019), eq. (8).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset({"latent_variable"})
-    gives: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
 
     gradient: Way
     n_samples: PositiveInt

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import Predictive
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -179,10 +180,10 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
 
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]
     draws: PositiveInt
     simulations: PositiveInt
@@ -305,15 +306,15 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
             return coefficients(X[:, columns], y, penalty[columns]).log_evidence_under(model.noise)
 
         return ConjugatePosterior(
-            data,
-            Draws(theta, theta[:, :1].squeeze(1), list(model.names), model),
-            beta_posterior,
-            noise if isinstance(noise, float) else (noise[0], float(noise[1])),
-            self.level,
-            self.losses(),
-            candidates,
-            torch.stack([evidence(columns) for columns in sets]),
-            max(state.n, 1),
-            state.over_prior,
-            state.at_beta,
+            data=data,
+            draws=Draws(theta, theta[:, :1].squeeze(1), list(model.names), model),
+            known_coefficients=beta_posterior,
+            noise=noise if isinstance(noise, float) else (noise[0], float(noise[1])),
+            level=self.level,
+            losses=self.losses(),
+            candidates=candidates,
+            log_evidence=torch.stack([evidence(columns) for columns in sets]),
+            n=max(state.n, 1),
+            over_prior=state.over_prior,
+            at_beta=state.at_beta,
         )

@@ -13,7 +13,8 @@ from torch import Tensor
 from components.contracts.capabilities import Conjugate
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.linear.conjugate_bayes import (
@@ -169,10 +170,10 @@ class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
     Source: Bardenet (2021), chapter 1.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
     loss: Literal["estimation", "prediction"]

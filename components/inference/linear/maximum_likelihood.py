@@ -11,7 +11,8 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -87,10 +88,10 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
     Source: Bardenet (2021), section 1.1 and eq. (1.1).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
 

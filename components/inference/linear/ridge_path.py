@@ -12,7 +12,8 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -129,10 +130,10 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
     Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Hoerl, Kennard & Baldwin (1975);
     Bardenet (2021), sections 1.4 and 2.2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     lowest: PositiveFloat
     highest: PositiveFloat
     number: Annotated[int, Field(ge=2)]
@@ -188,14 +189,14 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
             curves["bias"].append(bias)
         rows = {name: torch.stack(values) for name, values in curves.items()}
         return RidgeEstimates(
-            data,
-            model,
-            self.choice,
-            penalties,
-            path_of(X, y, penalties, free),
-            rows["df"],
-            {name: rows[name] for name in ("gcv", "loo", "evidence")},
-            rows["variance"],
-            rows["bias"],
-            float(hkb_penalty(fit, free)),
+            data=data,
+            model=model,
+            choice=self.choice,
+            penalties=penalties,
+            path=path_of(X, y, penalties, free),
+            df=rows["df"],
+            criteria={name: rows[name] for name in ("gcv", "loo", "evidence")},
+            variance=rows["variance"],
+            bias=rows["bias"],
+            hkb=float(hkb_penalty(fit, free)),
         )

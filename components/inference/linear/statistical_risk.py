@@ -12,7 +12,8 @@ from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -140,10 +141,10 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
 
     Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"conjugate"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     loss: Literal["estimation", "prediction"]
     loss_power: PositiveFloat
     multiples: Annotated[list[NonNegativeFloat], Field(min_length=2)]
@@ -225,16 +226,16 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
             int(bayes.argmin())
         ]
         return Risks(
-            data,
-            state.model,
-            self.loss,
-            list(self.multiples),
-            n,
-            risk,
-            error,
-            gain,
-            gain_error,
-            bayes,
-            bayes_error,
-            estimate,
+            data=data,
+            model=state.model,
+            loss=self.loss,
+            multiples=list(self.multiples),
+            n=n,
+            risk=risk,
+            error=error,
+            gain=gain,
+            gain_error=gain_error,
+            bayes_risk=bayes,
+            bayes_error=bayes_error,
+            chosen=estimate,
         )

@@ -9,7 +9,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 
 from components.contracts.capabilities import Conditionals, LogJoint
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -54,18 +54,22 @@ class Gibbs(Inference[Blocks, SampleableProblem, ModelBatch, GibbsState]):
     (2021), section 4.3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint", "conditionals"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"log_joint", "conditionals"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     scan: Literal["systematic", "random"]
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
     def init(self, model: Blocks, problem: SampleableProblem, rng: Rng) -> GibbsState:
-        state = init_chains(model, problem, self.sees, self.chains, rng, gradient=False)
+        state = init_chains(
+            model, problem, self.requires.batch_kind, self.chains, rng, gradient=False
+        )
         return GibbsState(**{**vars(state), "model": model})
 
     @torch.no_grad()

@@ -11,7 +11,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
@@ -65,11 +65,13 @@ class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weig
     Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        batch_kind="whole",
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
     dof: PositiveFloat
@@ -79,7 +81,7 @@ class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weig
     pilot: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Weighted:
-        batch = first_batch(problem, self.sees, rng)
+        batch = first_batch(problem, self.requires.batch_kind, rng)
         start = model.sample_prior(self.chains, rng.init)  # [C, P]
         nothing = start.new_full((), -torch.inf)
         return Weighted(

@@ -10,7 +10,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -57,17 +57,21 @@ class RandomWalkMH(
     and Thoms (2008), Algorithm 4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        batch_kind="whole",
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> RandomWalkState:
-        state = init_chains(model, problem, self.sees, self.chains, rng, gradient=False)
-        batch = first_batch(problem, self.sees, rng)
+        state = init_chains(
+            model, problem, self.requires.batch_kind, self.chains, rng, gradient=False
+        )
+        batch = first_batch(problem, self.requires.batch_kind, rng)
         theta = state.theta
         value = log_joint(model, theta, batch).detach()  # [C]
         return RandomWalkState(**vars(state), value=value, proposal=self.init_proposal(theta))

@@ -11,7 +11,8 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import DirichletProcess
-from components.contracts.problems import BatchKind, Rows
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -54,10 +55,12 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
 
     Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3; Bardenet (2021), chapter 7."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"dirichlet_process"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"dirichlet_process"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

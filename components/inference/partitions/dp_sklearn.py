@@ -12,7 +12,8 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities.partitions import DirichletProcess
-from components.contracts.problems import BatchKind, Rows
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -68,11 +69,13 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
     Source: Pedregosa et al. (2011); Blei & Jordan (2006), section 3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    enough: ClassVar[int | None] = 1
-    needs: ClassVar[frozenset[str]] = frozenset({"dirichlet_process"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts_rows"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"dirichlet_process"}),
+    )
+    max_useful_steps: ClassVar[int | None] = 1
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows"})
     prior: Literal["model", "library"]
     truncation: Annotated[int, Field(ge=2)]
     starts: PositiveInt

@@ -11,6 +11,7 @@ from torch import nn
 
 from components.contracts.capabilities import LogJoint, ThetaPredictive
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -52,12 +53,12 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
     Source: Lakshminarayanan, Pritzel and Blundell (2017), Algorithm 1.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "supervised": frozenset({"theta_predictive"})
-    }
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     members: PositiveInt
     optimizer: Descent
@@ -66,7 +67,11 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> EnsembleState:
         weights = nn.ParameterDict(
-            {"theta": init_for_training(model, problem, self.sees, self.members, rng).theta}
+            {
+                "theta": init_for_training(
+                    model, problem, self.requires.batch_kind, self.members, rng
+                ).theta
+            }
         )
         optimizer = build_optimizer(weights.values(), self.optimizer, self.lr, self.momentum)
         return EnsembleState(model=model, weights=weights, optimizer=optimizer)

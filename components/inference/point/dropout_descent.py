@@ -8,6 +8,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import Dropout, Penalised
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -22,9 +23,10 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
     Raises:
         Misfit: the model's dropout is 0, which would leave nothing random."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "dropout"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised", "dropout"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     optimizer: Descent
     lr: PositiveFloat

@@ -8,7 +8,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -31,11 +32,11 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
 
     Source: Hastie, Tibshirani and Friedman (2009), chapter 15."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    enough: ClassVar[int | None] = 1
-    needs: ClassVar[frozenset[str]] = frozenset({"estimator"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"estimator"})
+    )
+    max_useful_steps: ClassVar[int | None] = 1
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
         return FitState(estimator=model)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from components.contracts.capabilities import Network
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -32,11 +33,11 @@ class Fixed(Inference[Network, Supervised, Batch, FixedState]):
 
     Source: Madry et al. (2018), section 2 (the network that is attacked)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    enough: ClassVar[int | None] = 1
-    needs: ClassVar[frozenset[str]] = frozenset({"network"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"network"})
+    )
+    max_useful_steps: ClassVar[int | None] = 1
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     def init(self, model: Network, problem: Supervised, rng: Rng) -> FixedState:
         return FixedState(network=model)

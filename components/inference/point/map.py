@@ -9,6 +9,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 
 from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import (
@@ -44,10 +45,11 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
     Hutter (2017), eq. (5).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts"})
-    before: ClassVar[dict[str, Any]] = {
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    legacy_defaults: ClassVar[dict[str, Any]] = {
         "schedule": "constant",
         "anneal_steps": None,
         "final_lr": 0.0,

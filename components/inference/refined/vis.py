@@ -13,6 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import ClassConditional, Pathwise
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import RowBatch, Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError, NumericalError
@@ -89,19 +90,19 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
     Source: Gallego (2021), section 2.4, Algorithm 2.3, appendix 2.A.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence", "unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset()
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "density": frozenset({"log_joint"}),
-        "supervised": frozenset({"log_joint", "theta_predictive"}),
-        "sequence": frozenset({"log_joint", "forecasts_series"}),
-        "unlabelled": frozenset({"latent_variable"}),
-    }
-    instead_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "supervised": frozenset({"class_conditional"})
-    }
-    gives: ClassVar[frozenset[str]] = frozenset()
-    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "sequence", "unlabelled"}),
+        capabilities=frozenset(),
+        capabilities_by_kind={
+            "density": frozenset({"log_joint"}),
+            "supervised": frozenset({"log_joint", "theta_predictive"}),
+            "sequence": frozenset({"log_joint", "forecasts_series"}),
+            "unlabelled": frozenset({"latent_variable"}),
+        },
+        alternatives_by_kind={"supervised": frozenset({"class_conditional"})},
+    )
+    provides: ClassVar[frozenset[str]] = frozenset()
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "density": SAMPLER_OUTPUTS | {"analyses"},
         # draws of parameters; classifiers by latent variables only predict
         "supervised": SAMPLER_OUTPUTS | {"analyses"},
@@ -132,7 +133,8 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
     draws: PositiveInt
     proposal: Proposal
 
-    before: ClassVar[dict[str, Any]] = {"proposal": "laplace"}  # of labelled rows, which had no vis
+    # of labelled rows, which had no vis
+    legacy_defaults: ClassVar[dict[str, Any]] = {"proposal": "laplace"}
 
     @model_validator(mode="after")
     def _fit(self) -> VIS:
@@ -197,7 +199,7 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
                 module=model, sampler=sampler, optimizer=self._optimizer(model, sampler)
             )
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
+        mean = init_chains(model, problem, self.requires.batch_kind, 1, rng, begin).start[0]
         P = len(mean)
         if self.entropy == "jacobian" and P > MOST:
             raise ConfigMismatchError(

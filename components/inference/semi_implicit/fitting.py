@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -49,10 +50,12 @@ class SemiImplicitTrainingState:
 class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImplicitTrainingState]):
     """Keys, start and posterior of a semi-implicit q(θ); ``step`` is what the methods differ in."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
 
@@ -72,7 +75,7 @@ class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImpl
         self, model: LogJoint, problem: SampleableProblem, rng: Rng
     ) -> SemiImplicitTrainingState:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
+        mean = init_chains(model, problem, self.requires.batch_kind, 1, rng, begin).start[0]
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
         seed = seed_from(rng.init)

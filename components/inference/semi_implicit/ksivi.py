@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch
@@ -52,7 +52,7 @@ class KSIVI(SemiImplicitVI):
     Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic).
     """
 
-    sees: ClassVar[BatchKind] = "whole"
+    requires = Requirements(batch_kind="whole")
 
     pairs: Pairs
     kernel: Kernel

@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -79,11 +79,13 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
     Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        batch_kind="whole",
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
 
@@ -104,7 +106,7 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> VCDState:
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = init_chains(model, problem, self.sees, 1, rng, begin).start[0]
+        mean = init_chains(model, problem, self.requires.batch_kind, 1, rng, begin).start[0]
         q = GlobalGaussian(
             RowwiseLogJoint.of(model, problem),
             mean,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -71,16 +72,20 @@ class AdamNR(
     (2015), Theorem 1.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNRState:
-        state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        state = init_scattered(
+            model, problem, self.requires.batch_kind, self.chains, rng, self.bandwidth
+        )
         zero = torch.zeros_like(state.theta)
         return AdamNRState(**vars(state), v=zero, m=zero)
 

@@ -163,7 +163,7 @@ def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]
 def init_scattered(
     model: LogJoint,
     problem: SampleableProblem,
-    sees: BatchKind,
+    batch_kind: BatchKind,
     chains: int,
     rng: Rng,
     bandwidth: float | Literal["median"],
@@ -172,7 +172,7 @@ def init_scattered(
     place.
 
     Raises NumericalTrouble as ``init_chains`` and ``check_positive_bandwidth`` do."""
-    state = init_chains(model, problem, sees, chains, rng)
+    state = init_chains(model, problem, batch_kind, chains, rng)
     check_positive_bandwidth(state.theta.unflatten(0, (state.replicates, chains)), bandwidth)
     return state
 

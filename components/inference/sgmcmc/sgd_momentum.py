@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -65,16 +66,18 @@ class SGDMomentum(
     Source: Gallego (2021), section 2.3.2; Bou-Rabee and Sanz-Serna (2017), section 2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     resample_every: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMomentumState:
-        state = init_chains(model, problem, self.sees, self.chains, rng)
+        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
         theta = state.theta
         m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
         return SGDMomentumState(

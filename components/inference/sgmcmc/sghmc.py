@@ -13,6 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -70,10 +71,12 @@ class SGHMC(
     Source: Chen et al. (2014), Algorithm 2; Ma et al. (2015), eq. (12).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
     friction: PositiveFloat
@@ -94,7 +97,7 @@ class SGHMC(
             raise ConfigMismatchError(
                 "inference.noise_estimate: a density has no gradient noise; use false"
             )
-        state = init_chains(model, problem, self.sees, self.chains, rng)
+        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
         theta = state.theta
         r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
         control = self.init_reference(model, theta, problem)

@@ -10,6 +10,7 @@ from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -52,15 +53,17 @@ class SGLD(
     Source: Gallego (2021), eq. (2.1); Welling & Teh (2011), eq. (4).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     chains: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGLDState:
-        state = init_chains(model, problem, self.sees, self.chains, rng)
+        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
         return SGLDState(**vars(state), control=self.init_reference(model, state.theta, problem))
 
     def step(self, state: SGLDState, batch: ModelBatch, rng: Rng) -> tuple[SGLDState, Info]:

@@ -8,6 +8,7 @@ from pydantic import PositiveFloat
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -46,15 +47,19 @@ class SGLDR(Inference[LogJoint, SampleableProblem, ModelBatch, Chains], StepSize
     Source: Gallego (2021), eq. (2.7), (2.8), Algorithm 2.1.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     jitter: PositiveFloat
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Chains:
-        return init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        return init_scattered(
+            model, problem, self.requires.batch_kind, self.chains, rng, self.bandwidth
+        )
 
     def step(self, state: Chains, batch: ModelBatch, rng: Rng) -> tuple[Chains, Info]:
         theta = state.theta

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
@@ -53,10 +54,12 @@ class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSi
     Source: Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     mixes: ClassVar[bool] = False  # particles at rest have no R̂
     chains: PositiveInt
@@ -66,7 +69,9 @@ class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSi
     stability: PositiveFloat
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SVGDState:
-        state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
+        state = init_scattered(
+            model, problem, self.requires.batch_kind, self.chains, rng, self.bandwidth
+        )
         return SVGDState(**vars(state), squares=torch.zeros_like(state.theta))
 
     def step(self, state: SVGDState, batch: ModelBatch, rng: Rng) -> tuple[SVGDState, Info]:

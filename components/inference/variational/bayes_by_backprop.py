@@ -12,6 +12,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 from torch import Tensor
 
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -94,9 +95,10 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
     Roeder, Wu and Duvenaud (2017) for path.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
 
     divergence: Divergence
     prior: Literal["network", "scale_mixture"]

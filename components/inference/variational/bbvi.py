@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch, Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -82,14 +83,16 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
     Source: Ranganath, Gerrish and Blei (2014), Algorithm 2; Bardenet (2021), section 5.3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
     # keys that the gradient inherits from here
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     makes: ClassVar[frozenset[str]] = frozenset(
         {"pathwise", "log_ratio", "normal_noise", "path_derivative"}
     )
@@ -136,7 +139,13 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
         parts = self.parts if self.family == "mixture" else 1
         begin = torch.zeros_like(model.sample_prior(1, rng.init)) if parts == 1 else None
         start = init_chains(
-            model, problem, self.sees, parts, rng, begin, "pathwise" in self.gradient.needs
+            model,
+            problem,
+            self.requires.batch_kind,
+            parts,
+            rng,
+            begin,
+            "pathwise" in self.gradient.requires.capabilities,
         ).start
         q = self._guide(RowwiseLogJoint.of(model, problem), start, rng)
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Protocol
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import CoordinateAscent, LogJoint
-from components.contracts.problems import BatchKind, RowBatch
+from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS
@@ -48,13 +49,13 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Coordina
     Source: Bardenet (2021), eqs. (5.3) to (5.5); Bishop (2006), eq. (10.9).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"coordinate_ascent", "log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "supervised": frozenset({"theta_predictive"})
-    }
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
+    requires = Requirements(
+        kinds=frozenset({"supervised", "unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"coordinate_ascent", "log_joint"}),
+        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
 
     starts: PositiveInt

@@ -14,6 +14,7 @@ from torch import Tensor
 from components.contracts.capabilities import Elbo, NoiseParameters, VariationalLayers
 from components.contracts.capabilities.variational import VariationalLayer
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import NumericalError
@@ -100,9 +101,8 @@ class DSVI(Inference[Elbo, Supervised, Batch, DSVIState]):
     Source: Salimbeni and Deisenroth (2017); Boustati (2021), eq. (3.14) and A.1.2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"elbo"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
+    requires = Requirements(kinds=frozenset({"supervised"}), capabilities=frozenset({"elbo"}))
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
 
     lr: PositiveFloat
     betas: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]

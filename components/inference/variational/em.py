@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Protocol
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import LogJoint, PointMasses
-from components.contracts.problems import BatchKind, RowBatch
+from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.variational.coordinate import (
@@ -47,13 +48,13 @@ class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateStat
     section 9.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"point_masses", "log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "supervised": frozenset({"theta_predictive"})
-    }
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "predicts_rows"})
+    requires = Requirements(
+        kinds=frozenset({"supervised", "unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"point_masses", "log_joint"}),
+        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "predicts_rows"})
 
     starts: PositiveInt
     penalised: bool

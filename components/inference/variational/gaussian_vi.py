@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch, Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -64,14 +65,16 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
 
     Source: Boustati (2021), eq. (B.6); Titsias and Lázaro-Gredilla (2014), Algorithm 1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"density", "supervised", "sequence"})
-    needs: ClassVar[frozenset[str]] = frozenset({"log_joint"})
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = NEEDS_TO_PREDICT
-    gives: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "sequence"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
     # keys that the gradient inherits from here
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     makes: ClassVar[frozenset[str]] = frozenset(
         {
             "pathwise",
@@ -105,13 +108,19 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> GaussianTrainingState:
         if self.start == "training":
-            mean = init_for_training(model, problem, self.sees, 1, rng).start[0]
+            mean = init_for_training(model, problem, self.requires.batch_kind, 1, rng).start[0]
         else:
             begin = (
                 torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
             )
             mean = init_chains(
-                model, problem, self.sees, 1, rng, begin, "pathwise" in self.gradient.needs
+                model,
+                problem,
+                self.requires.batch_kind,
+                1,
+                rng,
+                begin,
+                "pathwise" in self.gradient.requires.capabilities,
             ).start[0]
         q = self.family(RowwiseLogJoint.of(model, problem), mean)
         base = torch.randn(

@@ -11,7 +11,8 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Elbo, Hyperparameters
-from components.contracts.problems import Batch, BatchKind
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
@@ -57,10 +58,10 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
     Source: Nocedal and Wright (2006), Algorithms 7.5, 3.5 and 3.6; Boustati (2021), A.1.2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    sees: ClassVar[BatchKind] = "whole"
-    needs: ClassVar[frozenset[str]] = frozenset({"elbo"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"elbo"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
 
     memory: PositiveInt
     tolerance: NonNegativeFloat

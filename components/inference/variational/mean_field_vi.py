@@ -15,6 +15,7 @@ from components.contracts.capabilities import AffineLayers, Network, WeightSpace
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -129,10 +130,11 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     Rodríguez Santana and Hernández-Lobato (2020), section 6.2, for the warm-up.
     """
 
-    before: ClassVar[dict[str, Any]] = {"warmup": 0}
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset({"network", "weight_space"})
-    gives: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
+    legacy_defaults: ClassVar[dict[str, Any]] = {"warmup": 0}
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "weight_space"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     lr: PositiveFloat
     estimator: Literal["local", "weights"]

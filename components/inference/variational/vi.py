@@ -12,6 +12,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import Elbo, LogRatio
 from components.contracts.problems import Batch, Kind, RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -67,21 +68,23 @@ class VI(
     Source: Kingma and Welling (2014), Algorithm 1; Rezende, Mohamed and Wierstra (2014), Algorithm
     1; of labels Salimbeni and Deisenroth (2017), Boustati (2021), section 4.6.4."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled", "supervised"})
-    needs: ClassVar[frozenset[str]] = frozenset()
-    needs_by_kind: ClassVar[dict[str, frozenset[str]]] = {
-        "unlabelled": frozenset({"log_ratio"}),  # scores held-out rows
-        "supervised": frozenset({"elbo"}),  # and predicts labels
-    }
-    gives: ClassVar[frozenset[str]] = frozenset({"holds_module"})
-    gives_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+    requires = Requirements(
+        kinds=frozenset({"unlabelled", "supervised"}),
+        capabilities=frozenset(),
+        capabilities_by_kind={
+            "unlabelled": frozenset({"log_ratio"}),  # scores held-out rows
+            "supervised": frozenset({"elbo"}),  # and predicts labels
+        },
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_module"})
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
         "unlabelled": frozenset({"bounds_likelihood"}),
         "supervised": frozenset({"predicts", "redraws", "analyses"}),
     }
     # keys that the gradient inherits from here
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     # of labels, which had no vi
-    before: ClassVar[dict[str, Any]] = {"n_predict": 20, "bound_samples": 10}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"n_predict": 20, "bound_samples": 10}
 
     gradient: Gradient
     n_samples: PositiveInt
@@ -94,7 +97,7 @@ class VI(
     def required_capabilities(
         self, kind: Kind, offered: frozenset[str] = frozenset()
     ) -> frozenset[str]:
-        return super().required_capabilities(kind, offered) | self.gradient.needs
+        return super().required_capabilities(kind, offered) | self.gradient.requires.capabilities
 
     def init(
         self, model: LogRatio[RowBatch] | Elbo, problem: Unlabelled | Supervised, rng: Rng

@@ -1,4 +1,4 @@
-"""Compilation of loops with numba, and its cache."""
+"""Functions compiled by numba."""
 
 from __future__ import annotations
 
@@ -18,19 +18,14 @@ Array = np.ndarray[Any, np.dtype[Any]]
 P = ParamSpec("P")
 
 
-@cache
-def available() -> bool:
-    """True if numba is installed."""
-    try:
-        import numba  # noqa: F401
-    except ImportError:
-        return False
-    return True
+def is_on_cpu(x: Tensor) -> bool:
+    """True if a tensor is on the CPU, where compiled loops can read it."""
+    return x.device.type == "cpu"
 
 
-def serve(x: Tensor) -> bool:
-    """True if compiled loops can process a tensor: it is on the CPU, and numba is installed."""
-    return x.device.type == "cpu" and available()
+def to_array(x: Tensor) -> Array:
+    """A contiguous array of the numbers of a tensor on any device; on the CPU without a copy."""
+    return np.ascontiguousarray(x.detach().cpu().numpy())
 
 
 def compile_loop(
@@ -38,29 +33,28 @@ def compile_loop(
     parts: Sequence[Callable[..., Any]] = (),
     fast: bool = False,
     inline: bool = False,
+    allocates: bool = True,
 ) -> Callable[P, None]:
-    """A function of arrays and numbers, and the functions that it calls, compiled; at its first
-    call ever on a machine, in seconds.
+    """Compiles a function of arrays and numbers, and the functions that it calls; seconds at its
+    first call on a machine.
 
-    ``fast``: sums may be taken in another order, and products and sums in one rounding.
-    ``inline``: the parts are written out where they are called, and nobody counts who holds an
-    array, so that the loop may make none.
-
-    Raises:
-        ImportError: numba is not installed.
+    Args:
+        fast: sums may be taken in another order, products and sums in one rounding.
+        inline: parts are written out where they are called; the loop must not make arrays.
+        allocates: False: neither the loop nor its parts make arrays, and references are not counted.
     """
-    from numba import config, njit
+    from numba import config, njit  # here: its import takes half a second
     from numba.extending import register_jitable
 
     folder = _cache_folder(Path(inspect.getfile(loop)).parent)
     if folder is not None:
-        vars(config)["CACHE_DIR"] = str(folder)  # missing from numba's types
-    # Do not assume finite numbers: infinities and NaN must survive.
+        vars(config)["CACHE_DIR"] = str(folder)  # numba's stubs do not have it
+    # Without "nnan" and "ninf": infinite numbers and NaN must stay what they are.
     allowed = {"reassoc", "contract", "arcp", "nsz"} if fast else False
     for part in parts:
-        register_jitable(fastmath=allowed, forceinline=inline)(part)
-    untold = {"_nrt": not inline}  # missing from numba's types too
-    return njit(loop, fastmath=allowed, error_model="numpy", cache=folder is not None, **untold)  # type: ignore[call-overload]
+        register_jitable(fastmath=allowed, forceinline=inline, _nrt=allocates)(part)
+    options: dict[str, Any] = {"_nrt": allocates and not inline}  # nor this
+    return njit(loop, fastmath=allowed, error_model="numpy", cache=folder is not None, **options)
 
 
 @cache

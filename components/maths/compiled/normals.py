@@ -97,11 +97,7 @@ def _seed(generator: torch.Generator) -> Any:
 
 def uniforms(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Independent numbers in [0, 1) on the CPU, multiples of 2⁻⁵³, of a seed drawn from the
-    generator.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
+    generator."""
     u = torch.empty(shape, dtype=torch.float64)
     _compiled_fill()(_seed(generator), u.view(-1).numpy())
     return u
@@ -110,14 +106,11 @@ def uniforms(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 def standard_normals(
     shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype
 ) -> Tensor:
-    """Independent standard normal numbers on the CPU, from a seed drawn from the generator.
+    """Independent standard normal numbers on the CPU, of a seed drawn from the generator; computed
+    in float64 whatever their type, so that both types have the same numbers.
 
-    They are computed in float64 for either type, so that both types have the same numbers.
-    With pairs i, cos and sin parts in the first and in the second half of memory:
-    z = √(−2 log u_i) (cos, sin)(2π(v_i − ½)).
-
-    Raises:
-        ImportError: numba is not installed.
+    With pairs i, cos and sin parts in the first and in the second half of memory: z = √(−2 log u_i)
+    (cos, sin)(2π(v_i − ½)).
 
     Source: Box & Muller (1958).
     """

@@ -1,4 +1,5 @@
-"""Systematic resampling, and particles as often as they have offspring, compiled."""
+"""Offspring of particles by points between cumulated weights, and particles as often as they have
+offspring, compiled."""
 
 from __future__ import annotations
 
@@ -84,6 +85,23 @@ def _take(columns: Array, rows: Array, taken: Array) -> None:
                 taken[r, d, i] = columns[r, d, rows[r * n + i] - r * n]
 
 
+def _below(points: Array, edges: Array, found: Array) -> None:
+    """Either the next point or the next edge is passed, without a branch."""
+    many = points.shape[1]
+    n = edges.shape[1]
+    for r in range(len(points)):
+        i = 0
+        j = 0
+        while i < many and j < n:
+            found[r, j] = i
+            less = points[r, i] < edges[r, j]
+            i += less
+            j += 1 - less
+        while j < n:
+            found[r, j] = i
+            j += 1
+
+
 @cache
 def _counting() -> Callable[[Array, Array, Array], None]:
     return compile_loop(_count, [_cumulate])
@@ -99,35 +117,37 @@ def _compile_take() -> Callable[[Array, Array, Array], None]:
     return compile_loop(_take)
 
 
+@cache
+def _searching() -> Callable[[Array, Array, Array], None]:
+    return compile_loop(_below)
+
+
 def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     """How many of the points (u_r + i)/N fall into each part of the cumulated weights [R, N] on the
-    CPU; [R, N] long.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
+    CPU; [R, N] long."""
     counts = torch.empty(weights.shape, dtype=torch.int64)
     _counting()(weights.detach().numpy(), u.numpy(), counts.numpy())
     return counts
 
 
 def repeat_values(values: Tensor, counts: Tensor) -> Tensor:
-    """The values [R, N], each as often in its row as its count says, N in every row; [R, N].
-
-    Raises:
-        ImportError: numba is not installed.
-    """
+    """The values [R, N], each as often in its row as its count says, N in every row; [R, N]."""
     room = values.new_empty(counts.numel() + 2)
     _compile_repeat()(values.detach().numpy(), counts.numpy(), room.numpy())
     return room[:-2].view_as(counts)
 
 
 def take_rows(columns: Tensor, rows: Tensor) -> Tensor:
-    """Columns [R, dx, N] of row numbers [R·N] of the particles, each in its own system; [R, dx, N].
-
-    Raises:
-        ImportError: numba is not installed.
-    """
+    """Columns [R, dx, N] of row numbers [R·N] of the particles, each in its own system; [R, dx,
+    N]."""
     out = torch.empty_like(columns)
     _compile_take()(columns.numpy(), rows.numpy(), out.numpy())
     return out
+
+
+def count_points_below(points: Tensor, edges: Tensor) -> Tensor:
+    """How many points are less than each edge, both in order along dimension 1 [R, M], [R, N], on
+    the CPU -> [R, N] long."""
+    found = torch.empty(edges.shape, dtype=torch.int64)
+    _searching()(points.numpy(), edges.numpy(), found.numpy())
+    return found

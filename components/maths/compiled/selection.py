@@ -10,10 +10,9 @@ import numpy as np
 
 from components.maths.compiled.loops import Array, compile_loop
 
-# enough that few values share one with a rank, few enough that their counts fit in the nearest
-# cache
+# so many that few values share one with a rank, so few that their counts stay in the nearest memory
 BINS = 128
-SAMPLE = 64  # values of a row that set the limits of its bins
+SAMPLE = 64  # values of a row that say where its bins lie
 
 
 def _select(v: Array, low: int, high: int, k: int) -> None:
@@ -86,8 +85,8 @@ def _order_statistics(x: Array, ranks: Array, found: Array) -> None:
     many = len(ranks)
     places = np.empty(n, np.uint8)
     near_ranks = np.empty(many, np.int64)
-    parts = np.empty((4, 256), np.int64)
-    counts = np.empty(256, np.int64)  # one for each possible index
+    parts = np.empty((4, 256), np.int64)  # as many as a place can be
+    counts = np.empty(256, np.int64)
     near = np.empty(n + 1, x.dtype)
     for m in range(len(x)):
         _bins(x, m, places)
@@ -125,11 +124,7 @@ def order_statistics(values: Array, ranks: list[int]) -> Array:
 
     Values are counted in bins, and those that share a bin with a rank are selected from: two passes
     and no sort, a quarter to a half of the time of one that knows the tails.  Values must be
-    numbers; infinite ones are in the first or the last bin.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
+    numbers; infinite ones are in the first or the last bin."""
     out = np.empty((len(values), len(ranks)), values.dtype)
     _loop()(values, np.array(ranks), out)
     return out

@@ -69,15 +69,10 @@ def _loop() -> Callable[[Array, float, float, int, Array], None]:
 def height_and_distance(
     x: Tensor, takeoff: tuple[float, float], dem: ElevationMapVersion
 ) -> Tensor:
-    """Height over the elevation map and distance from the take-off point, on the CPU.
+    """(z − DEM(a, b), distance of (a, b) from the point of take-off) of states x [..., N, 6] on the
+    CPU -> [..., N, 2].
 
-    (z − DEM(a, b), distance of (a, b) from the point of take-off) of states
-    x [..., N, 6] -> [..., N, 2].  Computed in float64 for any type of x.  Carries no
-    gradient.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
+    Computed in float64 whatever the type of x.  Carries no gradient."""
     loop = _loop()
     # coordinate by coordinate, for vector instructions
     columns = x.transpose(-2, -1).contiguous()

@@ -14,10 +14,8 @@ from components.maths.compiled.loops import Array, compile_loop
 
 LOG_MIN_NORMAL = -708.0  # the logarithm of the least normal number
 LOG2_E = 1 / math.log(2)
-OCTAVE, OCTAVE_REST = (
-    0.693147180369123816490,
-    1.90821492927058770002e-10,
-)  # log 2 in two parts, the first with zeros at its end
+OCTAVE = 0.693147180369123816490  # log 2 in two parts, the first with zeros at its end
+OCTAVE_REST = 1.90821492927058770002e-10
 
 
 def _exp_series(z: float) -> float:
@@ -45,12 +43,10 @@ def _weigh(log_w: Array, highest: Array, powers: Array, bits: Array, w: Array, s
             w[r, i] = v
             total += v
             squares += v * v
-        sums[r, 0], sums[r, 1], sums[r, 2], sums[r, 3] = (
-            total,
-            squares,
-            top + math.log(total),
-            total * total / squares,
-        )
+        sums[r, 0] = total
+        sums[r, 1] = squares
+        sums[r, 2] = top + math.log(total)
+        sums[r, 3] = total * total / squares
 
 
 def _summarise(x: Array, w: Array, sums: Array, mean: Array, variance: Array) -> None:
@@ -80,18 +76,13 @@ def _compile_summarise() -> Callable[[Array, Array, Array, Array, Array], None]:
 
 
 def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights [R, N] divided by the maximum of their row, and their sums [R, 4].
+    """Weights divided by the greatest of their row [R, N]; and their sum, the sum of their squares,
+    the logarithm of the sum of those that were not divided, and the effective sample size [R, 4],
+    of log weights [R, N] on the CPU that carry no gradient.
 
-    The sums are: the sum of the weights, the sum of their squares, the logarithm of the sum
-    of the undivided weights, and the effective sample size.  The input is log weights
-    [R, N] on the CPU without gradients.  The computation is in float64 for any input type.
-    Weights below e^−708 of the maximum are 0.  The logarithm is not finite if a row
-    contains NaN, or if all its entries are −∞.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    highest = log_w.amax(1).double().numpy()  # [R], in the precision of numba's differences
+    In float64 whatever theirs is.  Less than e^−708 of the greatest is 0.  Of a row of which one is
+    not a number, or all are −∞, the logarithm is none."""
+    highest = log_w.amax(1).double().numpy()  # [R], in whose precision numba takes the differences
     w = torch.empty(log_w.shape, dtype=torch.float64)
     sums = torch.empty(len(log_w), 4, dtype=torch.float64)
     powers = np.empty(log_w.shape[1])
@@ -100,16 +91,12 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance [R, dx] of particles x [R, N, dx] with weights w [R, N], in x's type.
+    """Mean and variance [R, dx] of particles x [R, N, dx] that weigh w [R, N], whose sum ``sums``
+    begins with; of x's type.
 
-    ``sums`` starts with the sum of the weights.  The moments are computed in float64 about
-    the first particle, in one pass: that particle is as near to the mean as the
-    particles are to one another.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    columns = x.transpose(1, 2).contiguous()  # read by vector instructions
+    Taken in float64 about the first particle, in one pass: it is as near to the mean as the
+    particles to one another."""
+    columns = x.transpose(1, 2).contiguous()  # what vector instructions read
     mean = columns.new_empty(columns.shape[:2])
     variance = columns.new_empty(columns.shape[:2])
     _compile_summarise()(columns.numpy(), w.numpy(), sums.numpy(), mean.numpy(), variance.numpy())

@@ -1,6 +1,6 @@
 """Uniform and standard normal numbers for many particles.
 
-On the CPU and with numba they are compiled ones, else torch's: other numbers of the same law."""
+On the CPU they come from compiled loops, elsewhere from torch: other numbers of the same law."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.maths.compiled.normals import standard_normals, uniforms
 
 def standard_normal(shape: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Tensor:
     """Independent standard normal numbers where ``like`` lies and of its type."""
-    if generator.device.type == "cpu" and loops.serve(like):
+    if generator.device.type == "cpu" and loops.is_on_cpu(like):
         return standard_normals(tuple(shape), generator, like.dtype)
     return torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(
         like.device
@@ -27,6 +27,6 @@ def standard_normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
 
 def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Independent numbers in [0, 1) where the generator lies, in float64."""
-    if generator.device.type == "cpu" and loops.available():
+    if generator.device.type == "cpu":
         return uniforms(shape, generator)
     return torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from components.maths.compiled import loops
 from components.maths.compiled import offspring as compiled
-from components.maths.compiled.search import count_points_below
 from components.maths.particles.draws import uniform
 
 Scheme = Literal["multinomial", "residual", "stratified", "systematic", "ssp"]
@@ -35,14 +34,14 @@ def ancestors(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
 def _rows(counts: Tensor) -> Tensor:
     """Every row number as often as it has offspring, from counts [R, N]; [R·N]."""
     rows = torch.arange(counts.numel(), device=counts.device)
-    if loops.serve(counts):  # a third of the time
+    if loops.is_on_cpu(counts):
         return compiled.repeat_values(rows.view_as(counts), counts).flatten()
     return rows.repeat_interleave(counts.flatten(), output_size=counts.numel())
 
 
 def resample_particles(x: Tensor, counts: Tensor) -> Tensor:
     """Particles [R, N, dx], each as often as it has offspring, in order; [R, N, dx]."""
-    if x.shape[2] == 1 and not x.requires_grad and loops.serve(counts):
+    if x.shape[2] == 1 and not x.requires_grad and loops.is_on_cpu(counts):
         return compiled.repeat_values(x[..., 0], counts).unsqueeze(2)
     return take_rows(x, _rows(counts))
 
@@ -51,7 +50,7 @@ def take_rows(x: Tensor, rows: Tensor) -> Tensor:
     """Particles [R, N, dx] of row numbers [R·N] of the same, each in its own system; [R, N, dx],
     laid out as they were."""
     columns = x.transpose(1, 2)
-    if columns.is_contiguous() and not x.requires_grad and loops.serve(x):
+    if columns.is_contiguous() and not x.requires_grad and loops.is_on_cpu(x):
         return compiled.take_rows(columns, rows).transpose(1, 2)
     return x.flatten(0, 1).index_select(0, rows).view_as(x)
 
@@ -92,7 +91,7 @@ def systematic_counts(weights: Tensor, u: Tensor) -> Tensor:
     Every count is ⌊N w_n⌋ or ⌈N w_n⌉.  u [R] in [0, 1).
 
     Source: Kitagawa (1996), appendix; Carpenter, Clifford & Fearnhead (1999)."""
-    if loops.serve(weights):  # a quarter of the time, the same counts
+    if loops.is_on_cpu(weights):
         return compiled.systematic_counts(weights.double(), u.double())
     n = weights.shape[1]
     edges = _cumulative_weights(weights)
@@ -114,7 +113,7 @@ def stratified_counts(weights: Tensor, u: Tensor) -> Tensor:
     edges = _cumulative_weights(weights).mul_(n)
     floors = edges.floor()
     stratum = floors.long()
-    # the last edge has no stratum of its own, and no remainder
+    # the last edge has no stratum of its own, and nothing left
     first = u.gather(1, stratum.clamp(max=n - 1))
     has_point = first < edges - floors
     return _between(stratum + has_point)
@@ -133,9 +132,9 @@ def multinomial_counts(weights: Tensor, points: Tensor, u: Tensor) -> Tensor:
     total = weights.double().sum(1, keepdim=True)
     edges = torch.where(
         total > 0, _cumulative_weights(weights), 0.0
-    )  # no index to draw from where there is no point either
-    if loops.serve(edges):  # a quarter of the time, the same places
-        return _between(count_points_below(sorted_uniforms, edges))
+    )  # nothing to draw from where there is no point either
+    if loops.is_on_cpu(edges):
+        return _between(compiled.count_points_below(sorted_uniforms, edges))
     return _between(torch.searchsorted(sorted_uniforms, edges))
 
 
@@ -190,4 +189,4 @@ def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
     counts = (floors + more).long()
     return counts.scatter_add_(
         1, indices, n - counts.sum(1, keepdim=True)
-    )  # the last has the rest: 0 or 1, except for rounding
+    )  # the last has what is left: 0 or 1, but for rounding

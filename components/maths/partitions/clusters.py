@@ -8,21 +8,41 @@ Plain loops over arrays, for ``crp_sweep`` to compile.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from components.maths.compiled.loops import Array
 
 
-def factor(
-    k: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array
-) -> None:
+class Clusters(NamedTuple):
+    """Rows, the base normal–Wishart, and the statistics of K clusters of rows."""
+
+    x: Array  # rows, centred at the prior mean [N, D]
+    alpha: float
+    V: Array  # [D, D]
+    beta: float
+    nu: float
+    constants: Array  # normalisers of predictive densities, by the rows a cluster has [N + 1]
+    marginals: Array  # and of the density of all its rows [N + 1]
+    n: Array  # rows of each cluster [K]
+    first: Array  # their sum [K, D]
+    second: Array  # and the sum of xxᵀ, lower half [K, D, D]
+    L: Array  # Cholesky factors, see ``factor`` [K, D, D]
+    logdet: Array  # [K]
+
+
+def factor(k: int, clusters: Clusters) -> None:
     """Lower L_k of V + Σ xxᵀ − (Σ x)(Σ x)ᵀ/(β + n) over cluster k, and its log determinant."""
-    D = len(V)
+    V = clusters.V
+    L = clusters.L
+    first = clusters.first
+    second = clusters.second
+    beta_k = clusters.beta + clusters.n[k]
     total = 0.0
-    for i in range(D):
+    for i in range(len(V)):
         for j in range(i + 1):
-            value = V[i, j] + second[k, i, j] - first[k, i] * first[k, j] / (beta + n[k])
+            value = V[i, j] + second[k, i, j] - first[k, i] * first[k, j] / beta_k
             for m in range(j):
                 value -= L[k, i, m] * L[k, j, m]
             if i == j:
@@ -30,82 +50,69 @@ def factor(
                 total += 2.0 * math.log(L[k, i, i])
             else:
                 L[k, i, j] = value / L[k, j, j]
-    logdet[k] = total
+    clusters.logdet[k] = total
 
 
-def clear(
-    k: int, V: Array, first: Array, second: Array, n: Array, beta: float, L: Array, logdet: Array
-) -> None:
+def clear(k: int, clusters: Clusters) -> None:
     """Cluster k without a row."""
-    n[k] = 0
-    for i in range(len(V)):
-        first[k, i] = 0.0
+    clusters.n[k] = 0
+    for i in range(len(clusters.V)):
+        clusters.first[k, i] = 0.0
         for j in range(i + 1):
-            second[k, i, j] = 0.0
-    factor(k, V, first, second, n, beta, L, logdet)
+            clusters.second[k, i, j] = 0.0
+    factor(k, clusters)
 
 
-def copy_cluster(
-    k: int, other: int, first: Array, second: Array, n: Array, L: Array, logdet: Array
-) -> None:
+def copy_cluster(k: int, other: int, clusters: Clusters) -> None:
     """Cluster ``other`` in the place of cluster k."""
-    n[k] = n[other]
-    logdet[k] = logdet[other]
-    for i in range(first.shape[1]):
-        first[k, i] = first[other, i]
+    clusters.n[k] = clusters.n[other]
+    clusters.logdet[k] = clusters.logdet[other]
+    for i in range(len(clusters.V)):
+        clusters.first[k, i] = clusters.first[other, i]
         for j in range(i + 1):
-            second[k, i, j] = second[other, i, j]
-            L[k, i, j] = L[other, i, j]
+            clusters.second[k, i, j] = clusters.second[other, i, j]
+            clusters.L[k, i, j] = clusters.L[other, i, j]
 
 
-def move_row(
-    k: int,
-    x: Array,
-    b: int,
-    sign: int,
-    V: Array,
-    first: Array,
-    second: Array,
-    n: Array,
-    beta: float,
-    L: Array,
-    logdet: Array,
-) -> None:
-    """Cluster k with row b more (sign 1) or less (−1)."""
-    n[k] += sign
+def add_row(k: int, b: int, sign: int, clusters: Clusters) -> None:
+    """Add row b to the statistics of cluster k (sign 1), or take it away (−1)."""
+    x = clusters.x
+    clusters.n[k] += sign
     for i in range(x.shape[1]):
-        first[k, i] += sign * x[b, i]
+        clusters.first[k, i] += sign * x[b, i]
         for j in range(i + 1):
-            second[k, i, j] += sign * x[b, i] * x[b, j]
-    factor(k, V, first, second, n, beta, L, logdet)
+            clusters.second[k, i, j] += sign * x[b, i] * x[b, j]
 
 
-def predictive(
-    k: int,
-    x: Array,
-    b: int,
-    first: Array,
-    n: Array,
-    beta: float,
-    nu: float,
-    L: Array,
-    logdet: Array,
-    constants: Array,
-) -> float:
-    """log p(row b | rows of cluster k), Student's t; ``constants`` are its normalisers by the
-    number of rows."""
+def move_row(k: int, b: int, sign: int, clusters: Clusters) -> None:
+    """Cluster k with row b more (sign 1) or less (−1)."""
+    add_row(k, b, sign, clusters)
+    factor(k, clusters)
+
+
+def predictive(k: int, b: int, clusters: Clusters) -> float:
+    """log p(row b | rows of cluster k), Student's t."""
+    x = clusters.x
+    L = clusters.L
     D = x.shape[1]
-    beta_k = beta + n[k]
+    n = clusters.n[k]
+    beta_k = clusters.beta + n
     square = 0.0
     unit = np.empty(D)
     for i in range(D):
-        value = x[b, i] - first[k, i] / beta_k
+        value = x[b, i] - clusters.first[k, i] / beta_k
         for m in range(i):
             value -= L[k, i, m] * unit[m]
         unit[i] = value / L[k, i, i]
         square += unit[i] * unit[i]
-    return (
-        constants[n[k]]
-        - 0.5 * logdet[k]
-        - 0.5 * (nu + n[k] + 1) * math.log1p(beta_k / (beta_k + 1) * square)
+    return float(
+        clusters.constants[n]
+        - 0.5 * clusters.logdet[k]
+        - 0.5 * (clusters.nu + n + 1) * math.log1p(beta_k / (beta_k + 1) * square)
     )
+
+
+def log_marginal(k: int, clusters: Clusters) -> float:
+    """log p(rows of cluster k), but for the terms of V."""
+    n = clusters.n[k]
+    return float(clusters.marginals[n] - 0.5 * (clusters.nu + n) * clusters.logdet[k])

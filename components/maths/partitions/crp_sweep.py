@@ -7,49 +7,61 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.maths.compiled.loops import Array, available, compile_loop
-from components.maths.partitions.clusters import clear, copy_cluster, factor, move_row, predictive
+from components.maths.compiled.loops import Array, compile_loop
+from components.maths.partitions.clusters import (
+    Clusters,
+    add_row,
+    clear,
+    copy_cluster,
+    factor,
+    log_marginal,
+    move_row,
+    predictive,
+)
 
 
-def gibbs(
-    z: Array,
-    x: Array,
-    u: Array,
-    alpha: float,
-    V: Array,
-    first: Array,
-    second: Array,
-    n: Array,
-    beta: float,
-    nu: float,
-    L: Array,
-    logdet: Array,
-    constants: Array,
-    weights: Array,
-    K: int,
-) -> int:
+class Workspace(NamedTuple):
+    """Arrays that a sweep writes on."""
+
+    members: Array  # rows of a proposal but its first two [N]
+    side: Array  # of two clusters, of each member [N]
+    wanted: Array  # its present side [N]
+    weights: Array  # of clusters [N + 4]
+
+
+def relabel(z: Array, old: int, new: int) -> None:
+    """Give rows of cluster ``old`` the label ``new``."""
+    for b in range(len(z)):
+        if z[b] == old:
+            z[b] = new
+
+
+def remove_cluster(k: int, z: Array, clusters: Clusters, K: int) -> int:
+    """Put the last of K clusters in the place of cluster k.  Returns K − 1."""
+    K -= 1
+    if k != K:
+        copy_cluster(k, K, clusters)
+        relabel(z, K, k)
+    clear(K, clusters)
+    return K
+
+
+def gibbs(z: Array, u: Array, clusters: Clusters, weights: Array, K: int) -> int:
     """Every row drawn anew given all others; cluster K is always the empty one.  Returns K."""
-    for b in range(len(x)):
+    n = clusters.n
+    for b in range(len(z)):
         k = z[b]
-        move_row(k, x, b, -1, V, first, second, n, beta, L, logdet)
-        if n[k] == 0:  # the last cluster takes its place
-            K -= 1
-            if k != K:
-                copy_cluster(k, K, first, second, n, L, logdet)
-                for other in range(len(x)):
-                    if z[other] == K:
-                        z[other] = k
-            clear(K, V, first, second, n, beta, L, logdet)
+        move_row(k, b, -1, clusters)
+        if n[k] == 0:
+            K = remove_cluster(k, z, clusters, K)
         top = -np.inf
         for c in range(K + 1):
-            prior = alpha if c == K else float(n[c])
-            weights[c] = math.log(prior) + predictive(
-                c, x, b, first, n, beta, nu, L, logdet, constants
-            )
+            prior = clusters.alpha if c == K else float(n[c])
+            weights[c] = math.log(prior) + predictive(c, b, clusters)
             top = max(top, weights[c])
         total = 0.0
         for c in range(K + 1):
@@ -61,76 +73,78 @@ def gibbs(
             remaining -= weights[cluster]
             cluster += 1
         z[b] = cluster
-        move_row(cluster, x, b, 1, V, first, second, n, beta, L, logdet)
+        move_row(cluster, b, 1, clusters)
         if cluster == K:
             K += 1
-            clear(K, V, first, second, n, beta, L, logdet)
+            clear(K, clusters)
     return K
 
 
 def restricted_scan(
-    members: Array,
-    side: Array,
-    count: int,
-    x: Array,
-    u: Array,
-    wanted: Array,
-    forced: bool,
-    A: int,
-    V: Array,
-    first: Array,
-    second: Array,
-    n: Array,
-    beta: float,
-    nu: float,
-    L: Array,
-    logdet: Array,
-    constants: Array,
+    count: int, work: Workspace, u: Array, forced: bool, A: int, clusters: Clusters
 ) -> float:
-    """Gibbs scan of rows restricted to clusters A and A + 1; log probability of its outcome.
+    """Gibbs scan of ``count`` members restricted to clusters A and A + 1; log probability of its
+    outcome.
 
     If forced, rows go to their ``wanted`` sides.
     """
+    side = work.side
     log_q = 0.0
     for m in range(count):
-        b = members[m]
-        move_row(A + side[m], x, b, -1, V, first, second, n, beta, L, logdet)
-        zero = math.log(n[A]) + predictive(A, x, b, first, n, beta, nu, L, logdet, constants)
-        one = math.log(n[A + 1]) + predictive(A + 1, x, b, first, n, beta, nu, L, logdet, constants)
+        b = work.members[m]
+        move_row(A + side[m], b, -1, clusters)
+        zero = math.log(clusters.n[A]) + predictive(A, b, clusters)
+        one = math.log(clusters.n[A + 1]) + predictive(A + 1, b, clusters)
         log_first = -math.log1p(math.exp(min(one - zero, 700.0)))  # of side 0
         if forced:
-            side[m] = wanted[m]
+            side[m] = work.wanted[m]
         else:
             side[m] = 0 if math.log(max(u[m], 1e-300)) < log_first else 1
         log_q += log_first if side[m] == 0 else log_first + one - zero
-        move_row(A + side[m], x, b, 1, V, first, second, n, beta, L, logdet)
+        move_row(A + side[m], b, 1, clusters)
     return log_q
 
 
+def launch(i: int, j: int, z: Array, u: Array, A: int, clusters: Clusters, work: Workspace) -> int:
+    """Put i and the rows of its cluster, j and the rows of its own, into clusters A and A + 1 by
+    coins u; i in A, j in A + 1.  Returns the number of members, the rows but i and j."""
+    clear(A, clusters)
+    clear(A + 1, clusters)
+    move_row(A, i, 1, clusters)
+    move_row(A + 1, j, 1, clusters)
+    count = 0
+    for b in range(len(z)):
+        if b != i and b != j and (z[b] == z[i] or z[b] == z[j]):
+            work.members[count] = b
+            work.wanted[count] = 0 if z[b] == z[i] else 1
+            work.side[count] = 0 if u[b] < 0.5 else 1
+            move_row(A + work.side[count], b, 1, clusters)
+            count += 1
+    return count
+
+
+def split(j: int, count: int, z: Array, work: Workspace, clusters: Clusters, K: int) -> int:
+    """Split the cluster of row j into the two set aside.  Returns K + 1."""
+    A = len(clusters.n) - 2
+    p = z[j]
+    z[j] = K
+    for m in range(count):
+        if work.side[m] == 1:
+            z[work.members[m]] = K
+    copy_cluster(p, A, clusters)
+    copy_cluster(K, A + 1, clusters)
+    K += 1
+    clear(K, clusters)
+    return K
+
+
 def split_or_merge(
-    z: Array,
-    x: Array,
-    u: Array,
-    scans: int,
-    alpha: float,
-    V: Array,
-    first: Array,
-    second: Array,
-    n: Array,
-    beta: float,
-    nu: float,
-    L: Array,
-    logdet: Array,
-    constants: Array,
-    marginals: Array,
-    members: Array,
-    side: Array,
-    wanted: Array,
-    K: int,
+    z: Array, u: Array, scans: int, clusters: Clusters, work: Workspace, K: int
 ) -> int:
     """One proposal to split the cluster of two rows, or to merge theirs, accepted or not.  Returns
     K, −1 − K where accepted."""
-    N = len(x)
+    N = len(z)
+    n = clusters.n
     A = len(n) - 2  # two clusters aside
     i = min(int(u[0] * N), N - 1)
     j = min(int(u[1] * (N - 1)), N - 2)
@@ -138,176 +152,79 @@ def split_or_merge(
         j += 1
     p = z[i]
     q = z[j]
-    count = 0
-    clear(A, V, first, second, n, beta, L, logdet)
-    clear(A + 1, V, first, second, n, beta, L, logdet)
-    move_row(A, x, i, 1, V, first, second, n, beta, L, logdet)
-    move_row(A + 1, x, j, 1, V, first, second, n, beta, L, logdet)
-    for b in range(N):
-        if b != i and b != j and (z[b] == p or z[b] == q):
-            members[count] = b
-            wanted[count] = 0 if z[b] == p else 1
-            side[count] = 0 if u[3 + b] < 0.5 else 1
-            move_row(A + side[count], x, b, 1, V, first, second, n, beta, L, logdet)
-            count += 1
-    for scan in range(scans):
+    count = launch(i, j, z, u[3:], A, clusters, work)
+    log_q = 0.0
+    for scan in range(scans + 1):
         draws = u[3 + (scan + 1) * N : 3 + (scan + 2) * N]
-        restricted_scan(
-            members,
-            side,
-            count,
-            x,
-            draws,
-            wanted,
-            False,
-            A,
-            V,
-            first,
-            second,
-            n,
-            beta,
-            nu,
-            L,
-            logdet,
-            constants,
-        )
-    draws = u[3 + (scans + 1) * N : 3 + (scans + 2) * N]
-    log_q = restricted_scan(
-        members,
-        side,
-        count,
-        x,
-        draws,
-        wanted,
-        p != q,
-        A,
-        V,
-        first,
-        second,
-        n,
-        beta,
-        nu,
-        L,
-        logdet,
-        constants,
-    )
+        log_q = restricted_scan(count, work, draws, scan == scans and p != q, A, clusters)
     # log of P(split) L(split) over P(merged) L(merged)
     gain = (
-        math.log(alpha) + math.lgamma(n[A]) + math.lgamma(n[A + 1]) - math.lgamma(n[A] + n[A + 1])
+        math.log(clusters.alpha)
+        + math.lgamma(n[A])
+        + math.lgamma(n[A + 1])
+        - math.lgamma(n[A] + n[A + 1])
     )
-    for c in (A, A + 1):
-        gain += marginals[n[c]] - 0.5 * (nu + n[c]) * logdet[c]
+    gain += log_marginal(A, clusters)
+    gain += log_marginal(A + 1, clusters)
     if p == q:
-        gain -= marginals[n[p]] - 0.5 * (nu + n[p]) * logdet[p]
+        gain -= log_marginal(p, clusters)
         if math.log(max(u[2], 1e-300)) >= gain - log_q:
             return K
-        z[j] = K
-        for m in range(count):
-            if side[m] == 1:
-                z[members[m]] = K
-        copy_cluster(p, A, first, second, n, L, logdet)
-        copy_cluster(K, A + 1, first, second, n, L, logdet)
-        K += 1
-        clear(K, V, first, second, n, beta, L, logdet)
-        return -1 - K
+        return -1 - split(j, count, z, work, clusters, K)
     for b in range(N):  # the merged cluster
         if z[b] == q:
-            move_row(A, x, b, 1, V, first, second, n, beta, L, logdet)
-    gain -= marginals[n[A]] - 0.5 * (nu + n[A]) * logdet[A]
+            move_row(A, b, 1, clusters)
+    gain -= log_marginal(A, clusters)
     if math.log(max(u[2], 1e-300)) >= log_q - gain:
         return K
-    for b in range(N):
-        if z[b] == q:
-            z[b] = p
-    copy_cluster(p, A, first, second, n, L, logdet)
-    K -= 1
-    if q != K:
-        copy_cluster(q, K, first, second, n, L, logdet)
-        for b in range(N):
-            if z[b] == K:
-                z[b] = q
-    clear(K, V, first, second, n, beta, L, logdet)
-    return -1 - K
+    relabel(z, q, p)
+    copy_cluster(p, A, clusters)
+    return -1 - remove_cluster(q, z, clusters, K)
+
+
+def count_rows(z: Array, clusters: Clusters) -> int:
+    """Statistics of the clusters of labels z.  Returns their number K."""
+    K = z.max() + 1
+    for k in range(K + 1):
+        clear(k, clusters)
+    for b in range(len(z)):
+        add_row(z[b], b, 1, clusters)
+    for k in range(K):
+        factor(k, clusters)
+    return int(K)
 
 
 def _sweep(
     z: Array,
-    x: Array,
     u: Array,
-    moves: int,
-    scans: int,
-    alpha: float,
-    V: Array,
-    beta: float,
-    nu: float,
-    constants: Array,
-    marginals: Array,
+    proposals: tuple[int, int],
+    clusters: Clusters,
+    work: Workspace,
     log_joint: Array,
     accepted: Array,
 ) -> None:
-    """A sweep of every chain: ``moves`` proposals to split or merge, then every row; log p(z, x)
-    and how many were accepted."""
+    """A sweep of every chain: proposals to split or merge, of so many scans each, then every row;
+    log p(z, x) and how many were accepted."""
     C, N = z.shape
-    D = x.shape[1]
-    n = np.zeros(N + 4, np.int64)
-    logdet = np.zeros(N + 4)
-    first = np.zeros((N + 4, D))
-    second = np.zeros((N + 4, D, D))
-    L = np.zeros((N + 4, D, D))
-    weights = np.zeros(N + 4)
-    members = np.zeros(N, np.int64)
-    side = np.zeros(N, np.int64)
-    targets = np.zeros(N, np.int64)
+    moves, scans = proposals
+    alpha = clusters.alpha
     for c in range(C):
-        K = 0
-        for b in range(N):
-            K = max(K, z[c, b] + 1)
-        for k in range(K + 1):
-            clear(k, V, first, second, n, beta, L, logdet)
-        for b in range(N):
-            k = z[c, b]
-            n[k] += 1
-            for i in range(D):
-                first[k, i] += x[b, i]
-                for j in range(i + 1):
-                    second[k, i, j] += x[b, i] * x[b, j]
-        for k in range(K):
-            factor(k, V, first, second, n, beta, L, logdet)
+        K = count_rows(z[c], clusters)
         accepted[c] = 0.0
         offset = N
         for _ in range(moves):
             uniforms = u[c, offset : offset + 3 + (scans + 2) * N]
-            K = split_or_merge(
-                z[c],
-                x,
-                uniforms,
-                scans,
-                alpha,
-                V,
-                first,
-                second,
-                n,
-                beta,
-                nu,
-                L,
-                logdet,
-                constants,
-                marginals,
-                members,
-                side,
-                targets,
-                K,
-            )
+            K = split_or_merge(z[c], uniforms, scans, clusters, work, K)
             if K < 0:
                 K = -1 - K
                 accepted[c] += 1.0
             offset += 3 + (scans + 2) * N
-        K = gibbs(
-            z[c], x, u[c], alpha, V, first, second, n, beta, nu, L, logdet, constants, weights, K
-        )
+        K = gibbs(z[c], u[c], clusters, work.weights, K)
         log_joint[c] = K * math.log(alpha) + math.lgamma(alpha) - math.lgamma(alpha + N)
         for k in range(K):
-            log_joint[c] += math.lgamma(n[k]) + marginals[n[k]] - 0.5 * (nu + n[k]) * logdet[k]
+            n = clusters.n[k]
+            spread = 0.5 * (clusters.nu + n) * clusters.logdet[k]
+            log_joint[c] += math.lgamma(n) + clusters.marginals[n] - spread
 
 
 @cache
@@ -316,13 +233,20 @@ def _loop() -> Callable[..., None]:
         factor,
         clear,
         copy_cluster,
+        add_row,
         move_row,
         predictive,
+        log_marginal,
+        relabel,
+        remove_cluster,
         gibbs,
         restricted_scan,
+        launch,
+        split,
         split_or_merge,
+        count_rows,
     ]
-    return compile_loop(_sweep, parts) if available() else _sweep
+    return compile_loop(_sweep, parts)
 
 
 @dataclass(frozen=True)
@@ -374,20 +298,21 @@ class CrpSweepData:
         Source: Neal (2000), algorithm 3; Jain & Neal (2004), section 3."""
         log_joint = np.empty(len(z))
         accepted = np.empty(len(z))
-        moves = moves if len(self.x) > 1 else 0  # two rows are needed
-        _loop()(
-            z,
-            self.x,
-            u,
-            moves,
-            scans,
-            self.alpha,
-            self.V,
-            self.beta,
-            self.nu,
-            self.constants,
-            self.marginals,
-            log_joint,
-            accepted,
-        )
+        N = len(self.x)
+        moves = moves if N > 1 else 0  # two rows are needed
+        members, side, wanted = np.zeros((3, N), np.int64)
+        work = Workspace(members, side, wanted, weights=np.zeros(N + 4))
+        _loop()(z, u, (moves, scans), self._clusters(), work, log_joint, accepted)
         return log_joint, accepted
+
+    def _clusters(self) -> Clusters:
+        """Room for a cluster of each row, the empty one, and two set aside."""
+        N, D = self.x.shape
+        return Clusters(
+            **vars(self),
+            n=np.zeros(N + 4, np.int64),
+            first=np.zeros((N + 4, D)),
+            second=np.zeros((N + 4, D, D)),
+            L=np.zeros((N + 4, D, D)),
+            logdet=np.zeros(N + 4),
+        )

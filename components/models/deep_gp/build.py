@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.streams import seed_from
-from components.models.deep_gp.layer import GPLayer
+from components.models.deep_gp.layer import GPLayer, InitialKernel
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import (
     CoregionalisedLevel,
@@ -132,10 +132,7 @@ class _Builder:
             name,
             Z,
             per_group,
-            shape=s.inner_kernel,
-            ard=s.inner_ard,
-            lengthscale=lengthscale or D**0.5,
-            variance=variance,
+            kernel=InitialKernel(s.inner_kernel, s.inner_ard, lengthscale or D**0.5, variance),
             q_mean=s.inner_q_mean * q_mean,
             q_scale=s.inner_q_scale,
             mean_weight=weight.repeat(n_groups, 1, 1) if s.inner_mean == "linear" else None,
@@ -167,10 +164,9 @@ class _Builder:
             "top",
             Z.contiguous(),
             n_outputs,
-            shape=s.top_kernel,
-            ard=True,
-            lengthscale=s.top_lengthscale or Z.shape[-1] ** 0.5,
-            variance=s.top_variance,
+            kernel=InitialKernel(
+                s.top_kernel, True, s.top_lengthscale or Z.shape[-1] ** 0.5, s.top_variance
+            ),
             q_mean=None,
             q_scale=s.top_q_scale,
             learn_mean=s.top_mean == "linear",

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import PositiveInt
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.deep_gp.build import build_coregionalised
@@ -27,7 +28,7 @@ class CMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     Source: Boustati (2021), section 3.3.2 (cMDGP).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "elbo",

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.kernels import Shape
@@ -45,8 +46,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
     integrated out as in Titsias (2009).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(kinds=frozenset({"supervised"}), targets=frozenset({"real"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "noise_parameters", "ard_weights"}
     )
@@ -106,7 +106,14 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
             covariance: Covariance = IndependentCovariance(shape, "own", length, variance, T, like)
         else:
             covariance = CoregionalisedCovariance(
-                shape, True, length, variance, self.rank, T, like, rng.init
+                shape=shape,
+                ard=True,
+                lengthscale=length,
+                variance=variance,
+                rank=self.rank,
+                n_tasks=T,
+                like=like,
+                generator=rng.init,
             )
         mean = MeanFunction("zero", T, like)
         top = ExactGP(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.deep_gp.build import choose_inputs, make_linear_map
@@ -131,9 +132,11 @@ class DGP(Model[Supervised, TwoLayers]):
     Source: Boustati (2021), eq. (B.7) and appendix B.2.2; Salimbeni and Deisenroth (2017).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"real"}),
+        refused_traits={"several_tasks": "has one output"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "pathwise", "normal_noise", "row_context"}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
@@ -22,7 +23,7 @@ class IDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     Source: Boustati (2021), section 3.5 (iDGP); Salimbeni and Deisenroth (2017).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "elbo",

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from components.maths.kernels import Shape
 from components.maths.sparse_gp import LayerTerms, sparse_conditional
+
+
+class InitialKernel(NamedTuple):
+    """A kernel, and its parameters before training."""
+
+    shape: Shape
+    ard: bool
+    lengthscale: float
+    variance: float
 
 
 class GPLayer(nn.Module):
@@ -34,10 +45,7 @@ class GPLayer(nn.Module):
         inducing: Tensor,  # [G, M, D]
         n_outputs: int,  # Q
         *,
-        shape: Shape,
-        ard: bool,
-        lengthscale: float,
-        variance: float,
+        kernel: InitialKernel,
         q_mean: Tensor | None,  # [G, Q, M]; None: zero
         q_scale: float,
         mean_weight: Tensor | None = None,  # [G, D, Q]; None: zero mean function
@@ -46,16 +54,16 @@ class GPLayer(nn.Module):
     ):
         super().__init__()
         self.name = name
-        self.shape = shape
+        self.shape = kernel.shape
         self.jitter = jitter
         self.n_outputs = n_outputs
         G, M, D = inducing.shape
         self.inducing = nn.Parameter(inducing.clone())
         self.register_buffer("initial_inducing", inducing.clone())
         self.log_lengthscale = nn.Parameter(
-            inducing.new_full((G, D if ard else 1), lengthscale).log()
+            inducing.new_full((G, D if kernel.ard else 1), kernel.lengthscale).log()
         )
-        self.log_variance = nn.Parameter(inducing.new_full((G,), variance).log())
+        self.log_variance = nn.Parameter(inducing.new_full((G,), kernel.variance).log())
         self.q_mean = nn.Parameter(
             inducing.new_zeros(G, n_outputs, M) if q_mean is None else q_mean.clone()
         )
@@ -87,7 +95,14 @@ class GPLayer(nn.Module):
         the layer's processes and the jitter K_zz needed."""
         w = torch.exp(-2 * self.log_lengthscale)
         mean, variance, terms = sparse_conditional(
-            x, self.inducing, w, self.q_mean, self.q_tril, self.shape, self.jitter, self.name
+            x=x,
+            Z=self.inducing,
+            w=w,
+            m=self.q_mean,
+            C=self.q_tril,
+            shape=self.shape,
+            jitter=self.jitter,
+            name=self.name,
         )
         mean = mean * torch.exp(0.5 * self.log_variance)[:, None, None]
         prior_mean = self.prior_mean(x)
@@ -109,7 +124,14 @@ class GPLayer(nn.Module):
             )
             w = torch.exp(-2 * self.log_lengthscale)
             mean, _, _ = sparse_conditional(
-                x, self.inducing, w, v, self.q_tril, self.shape, self.jitter, self.name
+                x=x,
+                Z=self.inducing,
+                w=w,
+                m=v,
+                C=self.q_tril,
+                shape=self.shape,
+                jitter=self.jitter,
+                name=self.name,
             )
             return mean * torch.exp(0.5 * self.log_variance)[:, None, None]
         return self(x)[0]

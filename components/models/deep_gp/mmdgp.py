@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
@@ -27,7 +28,7 @@ class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     Source: Boustati (2021), sections 3.3.1 and 3.3.2 (mMDGP), eqs. (3.3) to (3.15).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "elbo",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.deep_gp.build import build_shared_and_specific
@@ -25,7 +26,7 @@ class SMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     Source: Boustati (2021), section 3.3.2 (sMDGP), eqs. (3.14) and (3.15).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "elbo",

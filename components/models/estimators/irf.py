@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -76,6 +77,29 @@ class Forests(nn.Module):
             noise.append(
                 _residual_variance(forest, x[is_observed], y) if self.target == "real" else 0.0
             )
+        child, feature, threshold, value = self._to_arrays(forests)
+        depth = max(tree.tree_.max_depth for forest in forests for tree in forest.estimators_)
+        like = batch.x
+        # each curve's last one is repeated
+        knots = max((curve.shape[-1] for curve in curves), default=0)
+        padded = [
+            np.pad(c, ((0, 0), (0, 0), (0, knots - c.shape[-1])), mode="edge") for c in curves
+        ]
+        return {
+            "left": torch.from_numpy(child[0]).to(like.device),  # [T, K, nodes]
+            "right": torch.from_numpy(child[1]).to(like.device),
+            "feature": torch.from_numpy(feature).to(like.device),
+            # float64: scikit-learn compares in it
+            "threshold": torch.from_numpy(threshold).to(like.device),
+            "value": torch.from_numpy(value).to(like),  # [T, K, nodes, C]
+            "noise": like.new_tensor(noise),  # residual variance, [T]
+            "depth": torch.tensor(depth),
+            "curves": torch.from_numpy(np.stack(padded) if padded else np.zeros(0)).to(like.device),
+        }
+
+    def _to_arrays(self, forests: list[Any]) -> tuple[np.ndarray, ...]:
+        """Children [2, T, K, nodes], features, thresholds [T, K, nodes] and values [T, K, nodes,
+        C] of the nodes of all trees."""
         n_trees = self.options["n_estimators"]
         values = self.n_classes
         size = max(tree.tree_.node_count for forest in forests for tree in forest.estimators_)
@@ -98,24 +122,7 @@ class Forests(nn.Module):
                 feature[here] = np.where(leaf, 0, tree.feature)
                 threshold[here] = np.where(leaf, np.inf, tree.threshold)
                 value[here][:, columns] = tree.value[:, 0]
-        depth = max(tree.tree_.max_depth for forest in forests for tree in forest.estimators_)
-        like = batch.x
-        # each curve's last one is repeated
-        knots = max((curve.shape[-1] for curve in curves), default=0)
-        padded = [
-            np.pad(c, ((0, 0), (0, 0), (0, knots - c.shape[-1])), mode="edge") for c in curves
-        ]
-        return {
-            "left": torch.from_numpy(child[0]).to(like.device),  # [T, K, nodes]
-            "right": torch.from_numpy(child[1]).to(like.device),
-            "feature": torch.from_numpy(feature).to(like.device),
-            # float64: scikit-learn compares in it
-            "threshold": torch.from_numpy(threshold).to(like.device),
-            "value": torch.from_numpy(value).to(like),  # [T, K, nodes, C]
-            "noise": like.new_tensor(noise),  # residual variance, [T]
-            "depth": torch.tensor(depth),
-            "curves": torch.from_numpy(np.stack(padded) if padded else np.zeros(0)).to(like.device),
-        }
+        return child, feature, threshold, value
 
     def votes(self, fitted: dict[str, Tensor], x: Tensor) -> Tensor:
         """Predictions of each tree at x [B, D], [K, B, T, C].
@@ -259,7 +266,7 @@ class IRF(Model[Supervised, Forests]):
     Zadrozny and Elkan (2002), section 3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
     differentiable: ClassVar[bool] = False
 

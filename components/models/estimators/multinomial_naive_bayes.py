@@ -9,7 +9,8 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical
-from components.contracts.problems import Batch, Domain
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.estimators.word_counts import (
@@ -69,9 +70,11 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
     Source: McCallum and Nigam (1998); Pang, Lee and Vaithyanathan (2002), sections 5 and 6
     (reviews, presence)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        domains=frozenset({"tokens"}),
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
     differentiable: ClassVar[bool] = False
 

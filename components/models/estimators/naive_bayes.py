@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -82,10 +83,12 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
 
     Source: Murphy (2012), section 3.5; Gallego (2021), section 3.2.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
-    wants: ClassVar[dict[str, str]] = {"binary_inputs": "counts inputs that are 0 or 1"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        refused_traits={"several_tasks": "has one output"},
+        required_traits={"binary_inputs": "counts inputs that are 0 or 1"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"estimator", "generative"})
 
     smoothing: PositiveFloat

@@ -9,7 +9,8 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical
-from components.contracts.problems import Batch, Domain
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.estimators.word_counts import (
@@ -77,9 +78,11 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
     Source: Salton and Buckley (1988); Pang, Lee and Vaithyanathan (2002), section 5 (reviews by
     words)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
-    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary"}),
+        domains=frozenset({"tokens"}),
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
     differentiable: ClassVar[bool] = False
 

@@ -9,6 +9,7 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -48,9 +49,11 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     Source: Robert (2007), section 3.3; Bardenet (2021), section 3.1.3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    wants: ClassVar[dict[str, str]] = {"single_values": "is of one value a row"}
-    values: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}),
+        values=frozenset({"binary"}),
+        required_traits={"single_values": "is of one value a row"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"beta_posterior"})
     a: PositiveFloat
     b: PositiveFloat

@@ -8,6 +8,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import jittered_cholesky
@@ -83,9 +84,11 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
     Zanten (2011), on Matérn kernels.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"real"}),
+        refused_traits={"several_tasks": "has one output"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"linear_smoother"})
     shape: Literal["matern12", "matern32", "matern52"]
     lengthscale: PositiveFloat

@@ -15,6 +15,7 @@ from torch.nn.functional import one_hot
 from components.contracts.capabilities import LatentVariable
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -153,10 +154,12 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
     classifier), Figure 2.13, eq. (2.15).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "is of one label"}
-    wants: ClassVar[dict[str, str]] = {"binary_inputs": "is of inputs that are 0 or 1"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        refused_traits={"several_tasks": "is of one label"},
+        required_traits={"binary_inputs": "is of inputs that are 0 or 1"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "class_conditional",

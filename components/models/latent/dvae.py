@@ -12,7 +12,8 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from components.contracts.capabilities.variational import PullBack
-from components.contracts.problems import Rows, Values
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.latent.generative import BernoulliModel, log_bernoulli
@@ -200,8 +201,7 @@ class DVAE(Model[Unlabelled, BinaryAutoEncoder]):
     where z_2 does nothing).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    values: ClassVar[frozenset[Values] | None] = frozenset({"binary"})
+    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"binary"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "log_ratio",

@@ -9,7 +9,8 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Rows, Values
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.latent.amortised import Amortised, Scale, gaussian_guide
@@ -47,8 +48,7 @@ class VAE(Model[Unlabelled, AutoEncoder]):
     Wierstra (2014), section 4; Gallego (2021), Figure 2.12 (separate, softplus).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    values: ClassVar[frozenset[Values] | None] = frozenset({"binary", "real"})
+    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"binary", "real"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "decoder",
@@ -63,7 +63,7 @@ class VAE(Model[Unlabelled, AutoEncoder]):
         }
     )
 
-    before: ClassVar[dict[str, Any]] = {"guide": "shared", "scale": "exp"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"guide": "shared", "scale": "exp"}
 
     latent_dim: PositiveInt
     widths: list[PositiveInt]

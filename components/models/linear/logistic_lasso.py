@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -78,9 +79,11 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     Source: Tibshirani (1996); Park and Casella (2008); Gallego (2021), section 3.2.2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary"}),
+        refused_traits={"several_tasks": "has one output"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
 
     prior_scale: PositiveFloat

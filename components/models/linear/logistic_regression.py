@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -186,9 +187,11 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     Source: Murphy (2012), sections 8.2 and 8.3.7; Jaakkola and Jordan (2000).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        refused_traits={"several_tasks": "has one output"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "training_start", "closed_form_score", "gaussian_prior"}
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
@@ -203,9 +204,11 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
 
     Source: Albert and Chib (1993); Murphy (2012), sections 9.4 and 21.8.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary"}),
+        refused_traits={"several_tasks": "has one output"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "log_joint",

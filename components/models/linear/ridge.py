@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.conjugate_regression import coefficients
@@ -108,9 +109,11 @@ class Ridge(Model[Supervised, RidgeModule]):
 
     Source: Hoerl & Kennard (1970), eq. (2.3); Bardenet (2021), section 1.4."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    avoids: ClassVar[dict[str, str]] = {"several_tasks": "has one output"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"real"}),
+        refused_traits={"several_tasks": "has one output"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"estimator"})
 
     penalty: Literal["gcv"] | PositiveFloat

@@ -11,6 +11,7 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -96,8 +97,7 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq.
     (2.1)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    values: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"dirichlet_process", "log_joint", "coordinate_ascent"}
     )

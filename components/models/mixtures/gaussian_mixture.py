@@ -12,6 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -173,8 +174,7 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    values: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "conditionals", "coordinate_ascent", "point_masses"}
     )

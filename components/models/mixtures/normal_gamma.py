@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -217,9 +218,11 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     Source: Bishop (2006), section 10.1.3; Murphy (2012), section 21.5.1; Bardenet (2021), section
     5.2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
-    wants: ClassVar[dict[str, str]] = {"single_values": "is of one value a row"}
-    values: ClassVar[frozenset[str] | None] = frozenset({"real"})
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}),
+        values=frozenset({"real"}),
+        required_traits={"single_values": "is of one value a row"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "warm_start", "conditionals", "coordinate_ascent"}
     )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
@@ -190,7 +191,7 @@ class BNN(Model[Supervised, BayesianNetwork]):
 
     Source: Liu & Wang (2016), section 5; Hernández-Lobato & Adams (2015), section 2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "warm_start", "own_inputs", "closed_form_score"}
     )

@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
-from components.models.networks.convolutions import Downsampling
+from components.models.networks.convolutions import ConvolutionSettings, Downsampling
 from components.models.networks.feed_forward import DropoutRate, FeedForward
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -40,9 +41,11 @@ class CNN(Model[Supervised, FeedForward]):
     Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015),
     section 2 (stride)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    wants: ClassVar[dict[str, str]] = {"images": "reads images"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        required_traits={"images": "reads images"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "network",
@@ -78,7 +81,5 @@ class CNN(Model[Supervised, FeedForward]):
             noise=1.0,  # for real labels, which it does not model
             noise_init=1.0,
             noise_spread=None,
-            channels=self.channels,
-            kernel=self.kernel,
-            downsampling=self.downsampling,
+            convolutions=ConvolutionSettings(self.channels, self.kernel, self.downsampling),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,14 @@ from components.problems.supervised import Supervised
 
 Downsampling = Literal["pool", "stride"]
 Layers = list[tuple[Tensor, Tensor]]  # (W [..., out, in · k²], b [..., out]) of each convolution
+
+
+class ConvolutionSettings(NamedTuple):
+    """Sizes of convolutional layers."""
+
+    channels: list[int]  # of each
+    kernel: int
+    downsampling: Downsampling
 
 
 class Convolutions(nn.Module):

@@ -25,7 +25,7 @@ from components.models.networks.activations import (
     Activation,
     ActivationFunction,
 )
-from components.models.networks.convolutions import Convolutions, Downsampling
+from components.models.networks.convolutions import Convolutions, ConvolutionSettings
 from components.models.networks.flat_network import FlatNetwork
 from components.models.networks.last_layer_out import LastLayerMarginal
 from components.problems.supervised import Supervised
@@ -72,8 +72,8 @@ class FeedForward(FlatNetwork):
     """f(x) = W_L a(… a(W_1 x + b_1) …) + b_L with one linear head of C outputs per task.
 
     The T heads share all layers below them. Likelihood and priors are the ones of
-    ``FlatNetwork``; θ [P] is the weights and biases, layer after layer. ``channels`` puts
-    convolutions in front: their features, with dropout like the dropout of hidden units,
+    ``FlatNetwork``; θ [P] is the weights and biases, layer after layer. ``convolutions``
+    are in front: their features, with dropout like the dropout of hidden units,
     replace x, and their weights come first in θ.
 
     Source: Bakker and Heskes (2003); Glorot and Bengio (2010), eq. (16) for the initial
@@ -92,32 +92,26 @@ class FeedForward(FlatNetwork):
         noise: float | Literal["learned"],
         noise_init: float,
         noise_spread: float | None,
-        channels: list[int] | None = None,
-        kernel: int = 3,
-        downsampling: Downsampling = "pool",
+        convolutions: ConvolutionSettings | None = None,
     ):
         activation_fn = ACTIVATIONS[activation]
-        front = (
-            Convolutions(problem, channels, kernel, downsampling, activation_fn)
-            if channels
-            else None
-        )
+        front = convolutions and Convolutions(problem, *convolutions, activation_fn)
         sizes = [
             front.features if front else problem.n_inputs,
             *widths,
             problem.n_tasks * problem.n_classes,
         ]
-        convolutions = front.shapes if front else []
+        first = len(front.shapes) if front else 0
         # (out, in) of each layer
-        shapes = convolutions + list(zip(sizes[1:], sizes[:-1], strict=True))
+        shapes = (front.shapes if front else []) + list(zip(sizes[1:], sizes[:-1], strict=True))
         window = front.window if front else 1
-        theta = _glorot(1, rng.init, shapes, len(convolutions), window, problem.n_classes)[0]
+        theta = _glorot(1, rng.init, shapes, first, window, problem.n_classes)[0]
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
         self.activation = activation_fn
         self.bend = ACTIVATION_FUNCTIONS[activation]
         self.front = front
         self.shapes = shapes
-        self.first = len(convolutions)  # number of convolutions: index of the first affine layer
+        self.first = first  # number of convolutions: index of the first affine layer
         self.pieces = [n for out, inside in shapes for n in (out * inside, out)]
 
     @property

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
@@ -30,7 +31,7 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
     Source: Gallego (2021), eq. (3.13); Rodríguez Santana and Hernández-Lobato (2020), end of
     section 4.3 (learned s)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset({"network", "weight_space", "own_inputs"})
     offers_where: ClassVar[dict[str, str]] = {
         "dropout": "dropout above 0",
@@ -42,7 +43,7 @@ class MLP(Model[Supervised, DenseNetwork | EmpiricalBayesNetwork]):
         "collapsible": "prior_std=1.0 model.biases=random",
         "closed_form_score": "prior_std=1.0 model.biases=random",
     }
-    before: ClassVar[dict[str, Any]] = {"prior_init": 1.0, "biases": "random"}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"prior_init": 1.0, "biases": "random"}
 
     widths: list[PositiveInt]
     activation: Activation

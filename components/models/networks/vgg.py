@@ -11,6 +11,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -96,7 +97,10 @@ class VGGNetwork(Classifier):
         ):
             h = F.conv2d(h, kernel, padding=1)
             mean, var = running[2 * index : 2 * index + 2]
-            h = torch.relu(F.batch_norm(h, mean, var, gain, shift, self.training, momentum, EPS))
+            h = F.batch_norm(
+                h, mean, var, gain, shift, training=self.training, momentum=momentum, eps=EPS
+            )
+            h = torch.relu(h)
             h = F.max_pool2d(h, 2) if index in self.ends else h
         return h.flatten(1)
 
@@ -145,9 +149,11 @@ class VGG(Model[Supervised, VGGNetwork]):
     and 2; Gallego (2021), 1.3.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    wants: ClassVar[dict[str, str]] = {"images": "reads images"}
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        required_traits={"images": "reads images"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised", "batch_normalised"})
 
     depth: Depth

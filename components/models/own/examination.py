@@ -160,33 +160,37 @@ def check_outputs(
         values = answer(theta, x)
         if outputs == "probabilities" or outputs == "log_probabilities":
             check_declared(values, outputs, where, key)
-            total = (values if outputs == "probabilities" else values.exp()).sum(-1)
-            if values.shape[-1] > 1 and not bool(((total - 1).abs() < 10 * CLOSE).all()):
-                warnings.warn(
-                    QuestionableConfigWarning(
-                        f"{key}={outputs}: the rows of {where} sum to {total.min():.3g} … {total.max():.3g} and not to one; "
-                        "each is divided by its sum; give probabilities of classes that exclude each other"
-                    ),
-                    stacklevel=1,
-                )
+            _warn_of_sums(values, outputs, where, key)
             return
         look = guess_output_kind(values)
         if look is None:
             return
         tried = [guess_output_kind(v) for v in _outputs_under_noise(answer, theta, x)]
-        if look == "sums to one" and "in [0, 1]" in tried:  # as for a softmax with clipped ends
-            look = "in [0, 1]"
-        if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
-            return
-        if any(
-            other != look for other in tried if not (look == "in [0, 1]" and other == "sums to one")
-        ):
-            return
+    if look == "sums to one" and "in [0, 1]" in tried:  # as for a softmax with clipped ends
+        look = "in [0, 1]"
+    if look != "sums to one" and (outputs == "logits" or len(tried) < FEWEST):
+        return
+    allowed = {look, "sums to one"} if look == "in [0, 1]" else {look}
+    if not allowed.issuperset(tried):
+        return
     meant = "log_probabilities" if look == "below zero" else "probabilities"
     mend = f"set {key}={meant}, or leave the last softmax or sigmoid out"
     if look != "sums to one":
         mend += f" ({key}=logits if they are meant so)"
     raise ConfigMismatchError(f"{where}: {LOOKS[look]}, where logits belong; {mend}")
+
+
+def _warn_of_sums(values: Tensor, outputs: Outputs, where: str, key: str) -> None:
+    """Warn if probabilities [B, T, C] of several classes do not sum to one."""
+    total = (values if outputs == "probabilities" else values.exp()).sum(-1)
+    if values.shape[-1] > 1 and not bool(((total - 1).abs() < 10 * CLOSE).all()):
+        warnings.warn(
+            QuestionableConfigWarning(
+                f"{key}={outputs}: the rows of {where} sum to {total.min():.3g} … {total.max():.3g} and not to one; "
+                "each is divided by its sum; give probabilities of classes that exclude each other"
+            ),
+            stacklevel=1,
+        )
 
 
 def _outputs_under_noise(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> Iterator[Tensor]:

@@ -11,11 +11,12 @@ from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
 from components.contracts.class_outputs import Outputs
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object, reraise_user_error
 from components.errors import ConfigMismatchError
-from components.models.own.module_network import ModuleNetwork
+from components.models.own.module_network import ModuleNetwork, ModuleSource
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -42,7 +43,7 @@ class Module(Model[Supervised, ModuleNetwork]):
 
     Source: Paszke et al. (2019)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "network",
@@ -59,7 +60,7 @@ class Module(Model[Supervised, ModuleNetwork]):
     )
     imports: ClassVar[frozenset[str]] = frozenset({"class_path"})
     reads: ClassVar[dict[str, str]] = {"path": "sha256"}
-    before: ClassVar[dict[str, Any]] = {"outputs": None}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"outputs": None}
 
     class_path: Place
     arguments: dict[str, Any] | None
@@ -113,10 +114,7 @@ class Module(Model[Supervised, ModuleNetwork]):
 
         return ModuleNetwork(
             problem,
-            make_module,
-            seed_from(rng.init),
-            tensors is not None,
-            where,
+            ModuleSource(make_module, seed_from(rng.init), tensors is not None, where),
             inputs=self.inputs,
             spread=self.spread,
             prior_std=self.prior_std,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,15 @@ N_PROBE_ROWS = 2  # rows for comparing the module with itself
 PROBE_SCALE = 0.5  # tried with this multiple of its own parameters
 
 
+class ModuleSource(NamedTuple):
+    """Maker of a user's module."""
+
+    make: Callable[[int], nn.Module]  # seed -> a new module
+    seed: int
+    given: bool  # by a file, where all begin
+    where: str  # in messages
+
+
 class ModuleNetwork(FlatNetwork):
     """f(x; θ) of a module called with the tensors of θ in place of its own parameters, which are
     laid side by side in order.
@@ -44,16 +53,13 @@ class ModuleNetwork(FlatNetwork):
     checkpoint keeps them.  All of it but batch normalisation is as it predicts; layers of dropout
     act where a generator is given, and what they draw is the run's.  Batch normalisation learns
     where the network trains as one, never where θ is an argument (samplers, posteriors over θ).
-    ``made`` gives a new module, and where its training begins.  Outputs that are probabilities, or
+    ``source`` gives a new module, and where its training begins.  Outputs that are probabilities, or
     their logarithms, are made logits (``outputs``)."""
 
     def __init__(
         self,
         problem: Supervised,
-        made: Callable[[int], nn.Module],
-        seed: int,
-        given: bool,
-        where: str,
+        source: ModuleSource,
         *,
         inputs: Literal["flat", "image"],
         spread: float,
@@ -67,7 +73,8 @@ class ModuleNetwork(FlatNetwork):
             raise ConfigMismatchError(
                 f"{KEY}={outputs}: {problem.name} has real labels and no classes; leave it out"
             )
-        module = made(seed)
+        where = source.where
+        module = source.make(source.seed)
         named = dict(module.named_parameters(remove_duplicate=False))
         first: dict[int, str] = {}
         # tied ones have one index in θ
@@ -75,59 +82,62 @@ class ModuleNetwork(FlatNetwork):
         parameters = {name: p.detach() for name, p in named.items() if self_names[name] == name}
         if not parameters:
             raise ConfigMismatchError(f"{where}: has no parameters; register them in its __init__")
-        drops = [layer for layer in module.modules() if isinstance(layer, _DropoutNd)]
         theta = torch.cat([p.flatten() for p in parameters.values()])
-        dropout = max((layer.p for layer in drops), default=0.0)
+        rates = (layer.p for layer in module.modules() if isinstance(layer, _DropoutNd))
+        dropout = max(rates, default=0.0)
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
         self.where = where
         self.inputs = inputs
         self.spread = spread
-        self.made = made
-        self.given = given  # given: by a file, where all begin
+        self.made = source.make
+        self.given = source.given
         self.meaning: Outputs = outputs or "logits"
         self.image_shape, self.answers = problem.image_shape, self.n_tasks * self.n_outputs
         self.places = self_names
         self.shapes = {name: tuple(p.shape) for name, p in parameters.items()}
         self.pieces = [p.numel() for p in parameters.values()]
-        first_rows = problem.train.x[:N_PROBE_ROWS]
         rows = pick_spaced_rows(problem.train.x)
         module.eval()
         probe = copy.deepcopy(module)
+
+        def answer(x: Tensor) -> Tensor:
+            return self._shape_outputs(probe(self._to_module_input(x)), x)
+
         with reraise_user_error(where):
-            check_rows(
-                lambda x: self._shape_outputs(probe(self._to_module_input(x)), x), rows, where
-            )
-            check_training_mode(
-                probe,
-                lambda x: self._shape_outputs(probe(self._to_module_input(x)), x),
-                rows,
-                where,
-            )
-        with torch.no_grad():
-            self.net = strip_parameters(module)
-            for p in dict.fromkeys(named.values()):
-                p.mul_(PROBE_SCALE)  # in place: copies of them would become visible
-            with reraise_user_error(where):
-                expected = self._shape_outputs(
-                    module(self._to_module_input(first_rows)), first_rows
-                )
-            actual = self._answers(PROBE_SCALE * self.theta.detach(), first_rows)
-        if not torch.allclose(
-            actual, expected, rtol=OUTPUT_TOLERANCE, atol=OUTPUT_TOLERANCE, equal_nan=True
-        ):
-            raise ConfigMismatchError(
-                f"{where}: another answer when its parameters are given to it from outside; it must read them in forward, "
-                "keep no copies, and draw nothing but by layers of dropout"
-            )
+            check_rows(answer, rows, where)
+            check_training_mode(probe, answer, rows, where)
+        self.net = strip_parameters(module)
+        self._check_outside_parameters(module, problem.train.x[:N_PROBE_ROWS], named)
         self.register_buffer("start", self.theta.detach().clone(), persistent=False)
-        check_finite(
-            self._answers(self.start, rows), where, self.n_outputs if self.target != "real" else 1
-        )
-        if self.target != "real":
+        if self.target == "real":
+            check_finite(self._answers(self.start, rows), where, 1)
+        else:
+            check_finite(self._answers(self.start, rows), where, self.n_outputs)
             check_outputs(self._answers, self.start, rows, outputs, where, KEY)
         check_input_gradient(self._answers, self.start, rows, problem.attacker, where)
         self.training_fault = training_fault(self._answers, self.start, rows)
         self._check_copies()
+
+    def _check_outside_parameters(
+        self, module: nn.Module, x: Tensor, named: dict[str, nn.Parameter]
+    ) -> None:
+        """Compare the module with itself when its parameters are given to it from outside.
+
+        Raises:
+            Misfit: the answers differ."""
+        with torch.no_grad():
+            for p in dict.fromkeys(named.values()):
+                p.mul_(PROBE_SCALE)  # in place: copies of them would become visible
+            with reraise_user_error(self.where):
+                expected = self._shape_outputs(module(self._to_module_input(x)), x)
+            actual = self._answers(PROBE_SCALE * self.theta.detach(), x)
+        if not torch.allclose(
+            actual, expected, rtol=OUTPUT_TOLERANCE, atol=OUTPUT_TOLERANCE, equal_nan=True
+        ):
+            raise ConfigMismatchError(
+                f"{self.where}: another answer when its parameters are given to it from outside; it must read them in forward, "
+                "keep no copies, and draw nothing but by layers of dropout"
+            )
 
     start: Tensor  # [P]
     shares_weights = True  # noise on pre-activations does not apply to its layers

@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import Network
-from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.dense_network import DenseNetwork
@@ -52,9 +52,11 @@ class StateDict(Model[Supervised, Network]):
     Source: Paszke et al. (2019).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    # its network names the kind
-    domains: ClassVar[frozenset[Domain]] = frozenset({"continuous", "binary", "tokens"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        # its network names the kind
+        domains=frozenset({"continuous", "binary", "tokens"}),
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"network"})
     offers_where: ClassVar[dict[str, str]] = {
         "penalised": "network=mlp",

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from components.contracts.problems import Target
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.shallow_gp.build import (
@@ -35,8 +36,9 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
     Source: Bonilla, Chai and Williams (2007), eqs. (1) to (3); Goovaerts (1997).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "noise_parameters", "hyperparameters"}
     )
@@ -58,13 +60,13 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
             Misfit: an exact posterior of labels that are not real.
         """
         covariance = CoregionalisedCovariance(
-            self.kernel,
-            self.ard == "shared",
-            self.lengthscale,
-            self.variance,
-            self.rank,
-            problem.n_tasks,
-            problem.train.x,
-            rng.init,
+            shape=self.kernel,
+            ard=self.ard == "shared",
+            lengthscale=self.lengthscale,
+            variance=self.variance,
+            rank=self.rank,
+            n_tasks=problem.n_tasks,
+            like=problem.train.x,
+            generator=rng.init,
         )
         return build_shallow_gp(self, problem, covariance, rng)

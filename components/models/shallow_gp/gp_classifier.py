@@ -8,6 +8,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.kernels import Shape
@@ -42,8 +43,9 @@ class GPClassifier(Model[Supervised, SparseGP]):
     Source: Hensman, Matthews and Ghahramani (2015), section 3; Rasmussen and Williams (2006),
     chapter 3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), targets=frozenset({"binary", "classes"})
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "variational_layers", "noise_parameters", "hyperparameters"}
     )

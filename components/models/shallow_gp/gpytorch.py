@@ -9,6 +9,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.models import ApproximateGP, ExactGP
 from pydantic import PositiveFloat, PositiveInt
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object
@@ -42,7 +43,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "noise_parameters", "hyperparameters"}
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.problems import Target
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp, exact_misfit
@@ -28,8 +29,9 @@ class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018); Rasmussen and Williams (2006),
     chapters 2 and 4."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"real", "binary", "classes"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "noise_parameters", "hyperparameters"}
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import operator
 from copy import deepcopy
 from difflib import get_close_matches
 from typing import ClassVar
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from components.errors import ConfigMismatchError
 
 KEY = "model.kernel"
+OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul}
 
 
 def _kernel_classes() -> dict[str, type[Kernel]]:
@@ -44,6 +46,19 @@ def _arguments(cls: type[Kernel]) -> set[str]:
     }
 
 
+def _suggest(name: str, classes: dict[str, type[Kernel]]) -> str:
+    if near := get_close_matches(name, classes, n=1):
+        return f"did you mean {near[0]}?"
+    return "a kernel of your own is found once plugins=[…] imports it"
+
+
+def _instantiate(cls: type[Kernel], positional: list[object], options: dict[str, object]) -> Kernel:
+    """A kernel; options that no constructor takes are initial values."""
+    starts = options.keys() - _arguments(cls)
+    instance = cls(*positional, **{k: v for k, v in options.items() if k not in starts})
+    return instance.initialize(**{k: torch.as_tensor(options[k]) for k in starts})
+
+
 def parse_kernel(text: str, n_inputs: int) -> Kernel:
     """Kernel described by a text of class names, called with literals or kernels.
 
@@ -57,10 +72,8 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
     classes = _kernel_classes()
 
     def kernel(node: ast.expr) -> Kernel:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            return kernel(node.left) + kernel(node.right)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            return kernel(node.left) * kernel(node.right)
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](kernel(node.left), kernel(node.right))
         call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
         if not isinstance(call.func, ast.Name):
             raise ConfigMismatchError(
@@ -68,21 +81,11 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
             )
         name = call.func.id
         if name not in classes:
-            near = get_close_matches(name, classes, n=1)
-            mend = (
-                f"did you mean {near[0]}?"
-                if near
-                else "a kernel of your own is found once plugins=[…] imports it"
-            )
-            raise ConfigMismatchError(f"{KEY}={text}: no kernel {name}; {mend}")
+            raise ConfigMismatchError(f"{KEY}={text}: no kernel {name}; {_suggest(name, classes)}")
         positional = [argument(a) for a in call.args]
         options = {k.arg: argument(k.value) for k in call.keywords if k.arg}
-        starts = options.keys() - _arguments(classes[name])
         try:
-            instance = classes[name](
-                *positional, **{k: v for k, v in options.items() if k not in starts}
-            )
-            return instance.initialize(**{k: torch.as_tensor(options[k]) for k in starts})
+            return _instantiate(classes[name], positional, options)
         except (AttributeError, TypeError, ValueError, RuntimeError, NotImplementedError) as error:
             raise ConfigMismatchError(
                 f"{KEY}={text}: {name}: {str(error).splitlines()[0]}"

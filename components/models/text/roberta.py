@@ -9,7 +9,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, DataUnavailableError
@@ -102,9 +102,11 @@ class Roberta(Model[Supervised, RobertaNetwork]):
     Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        domains=frozenset({"tokens"}),
+    )
     differentiable: ClassVar[bool] = False
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}

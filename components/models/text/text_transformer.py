@@ -11,7 +11,7 @@ from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
@@ -120,9 +120,11 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
 
     Source: Vaswani et al. (2017), sections 3.1 to 3.5; Gallego (2021), section 1.3.4."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
-    targets: ClassVar[frozenset[str] | None] = frozenset({"binary", "classes"})
-    domains: ClassVar[frozenset[Domain]] = frozenset({"tokens"})
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        domains=frozenset({"tokens"}),
+    )
     differentiable: ClassVar[bool] = False
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}

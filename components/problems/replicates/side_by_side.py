@@ -75,16 +75,16 @@ class SupervisedReplicates:
     def replicates(self) -> int:
         return len(self.splits)
 
-    def length(self, sees: BatchKind) -> int | None:
+    def length(self, batch_kind: BatchKind) -> int | None:
         return None
 
     def batches(
-        self, sees: BatchKind, rng: Rng, start: int, stop: int
+        self, batch_kind: BatchKind, rng: Rng, start: int, stop: int
     ) -> Iterator[tuple[int, Batches]]:
         """Steps start+1 … stop with the batch of every split."""
         first = self.splits[0]
         train = self._train
-        size = None if sees == "whole" else first.batch_size
+        size = None if batch_kind == "whole" else first.batch_size
         each = torch.arange(self.replicates, device=train.x.device)[:, None]
         orders = [
             minibatches(first.n, size, rng.of(r), start, stop) for r in range(self.replicates)

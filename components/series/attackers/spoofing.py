@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.attackers import Injection, Knowledge
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import FilterVictim
@@ -53,7 +54,7 @@ class Spoofing(Injection):
     section 3.
     """
 
-    avoids: ClassVar[dict[str, str]] = {"unknown_states": "knows the true states"}
+    requires = Requirements(refused_traits={"unknown_states": "knows the true states"})
 
     error: Literal["rmse", "nmse"]
     access: Literal["gradient", "queries", "nothing"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
 
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
 from components.series.filtering.generalised_particle_filter import FilterState
 from components.series.scores.predictive_loss import Standardised
@@ -20,10 +20,12 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
     """A filter with a key ``beta``, run at every value of a grid: all of them see each observation
     before the next."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "analyses", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"state_space"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states", "analyses", "writes_files"})
     filter: Inference
     betas: Annotated[list[NonNegativeFloat], Field(min_length=1)]
     standardised: Standardised

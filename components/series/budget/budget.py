@@ -119,30 +119,22 @@ class Budget(BaseModel):
 
         rows = [("total", np.ones(k * c), float(self.total or 0.0))]
         if self.weekly is not None:
-            rows += [
-                ("weekly", np.repeat(np.arange(k) == j, c).astype(float), self.weekly)
-                for j in range(k)
-            ]
-        rows += [
-            (f"least.{name}", -over_weeks({name: 1.0}), -spend)
-            for name, spend in (self.least or {}).items()
-        ]
-        rows += [
-            (f"most.{name}", over_weeks({name: 1.0}), spend)
-            for name, spend in (self.most or {}).items()
-        ]
-        rows += [
-            (f"limits.{name}", over_weeks(limit.weights), limit.most)
-            for name, limit in (self.limits or {}).items()
-        ]
+            weeks = np.repeat(np.eye(k), c, axis=1)
+            rows += [("weekly", week, self.weekly) for week in weeks]
+        for name, spend in (self.least or {}).items():
+            rows.append((f"least.{name}", -over_weeks({name: 1.0}), -spend))
+        for name, spend in (self.most or {}).items():
+            rows.append((f"most.{name}", over_weeks({name: 1.0}), spend))
+        for name, limit in (self.limits or {}).items():
+            rows.append((f"limits.{name}", over_weeks(limit.weights), limit.most))
+        weekly_most = self.weekly_most or {}
+        names, A, b = zip(*rows, strict=True)
         return Spends(
             lower=np.zeros(k * c),
-            upper=np.tile(
-                np.array([(self.weekly_most or {}).get(name, np.inf) for name in channels]), k
-            ),
-            A=np.stack([row[1] for row in rows]),
-            b=np.array([row[2] for row in rows]),
-            names=[row[0] for row in rows],
+            upper=np.tile(np.array([weekly_most.get(name, np.inf) for name in channels]), k),
+            A=np.stack(A),
+            b=np.array(b),
+            names=list(names),
         )
 
     def best(self, law: SumLaw, channels: list[str]) -> Plan | None:

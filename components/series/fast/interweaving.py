@@ -1,19 +1,62 @@
-"""Standard deviations of states drawn given their noise in units of them, compiled: the bits of
-``inference.structural``."""
+"""Standard deviations of states drawn given their noise in units of them, compiled.
+
+    α = α₀ + σ_j D, where D answers to the noise of scale j in units of σ_j; given D, y is linear in σ_j.
+
+        s ~ N(b/a, 1/a),  a = Σ_t w_t h_t²,  b = Σ_t w_t h_t e_t,  h = F D,  w_t = λ_t/σ² where y is seen,
+
+e: what all but σ_j D leaves of y.  σ_j = |s| is taken with probability p(|s|)/p(σ_j) of the prior,
+and α = α₀ + s D with it.
+
+Source: Yu and Meng (2011), section 2; Frühwirth-Schnatter and Wagner (2010), section 3.1.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from typing import NamedTuple
 
-import numpy as np
-import torch
-from torch import Tensor
+from components.maths.compiled.loops import Array
+from components.series.fast import memory
+from components.series.fast.memory import clear
+from components.series.fast.simulation_smoother import System, multiply, read_state
 
-from components.maths.compiled.loops import Array, compile_loop
-from components.series.fast.simulation_smoother import product, whole
-from components.series.maths.simulation_smoother import StateLayout
+
+class ScalePriors(NamedTuple):
+    """1/σ_j² ~ Gamma(df/2, squares/2) given σ_j ≤ upper, of S scales; the first is that of y."""
+
+    df: Array  # [S]
+    squares: Array  # df guess² [S]
+    upper: Array  # [S]
+    shape: Array  # (df + how many numbers have the scale)/2 [S]
+    owner: Array  # scale of the noise of each noisy state [k]
+
+
+class ScaleNumbers(NamedTuple):
+    """Random numbers of one draw."""
+
+    z: Array  # normal [S]
+    u: Array  # uniform [S]
+
+
+class Rest(NamedTuple):
+    """What columns leave of y, and how much it weighs."""
+
+    left: Array  # [n]
+    weights: Array  # w [n], 0 where y is not seen
+
+
+class ScaledStates(NamedTuple):
+    """A chain, drawn anew in place."""
+
+    sigma: Array  # [S]
+    states: Array  # [n, d]
+
+
+class DriveWork(NamedTuple):
+    """Memory of one draw."""
+
+    D: Array  # [n, d]
+    moved: Array  # [d]
 
 
 def log_prior(sigma: float, df: float, squares: float) -> float:
@@ -21,144 +64,57 @@ def log_prior(sigma: float, df: float, squares: float) -> float:
     return -(df + 1) * math.log(sigma) - squares / (2 * sigma * sigma)
 
 
-def interweave(
-    F: Array,
-    used: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    owner: Array,
-    df: Array,
-    squares: Array,
-    upper: Array,
-    left: Array,
-    weights: Array,
-    z: Array,
-    u: Array,
-    sigma: Array,
-    states: Array,
-    D: Array,
-    moved: Array,
+def drive(
+    system: System, values: Array, owner: Array, j: int, place: ScaledStates, work: DriveWork
 ) -> None:
-    """σ [S] and states [n, d] of one chain after the second draw, in their arrays."""
-    n, d = states.shape
+    """D_1 = 0, D_{t+1} = G D_t + η_t/σ_j, η the noise of the noisy states that scale j owns."""
+    D = work.D
+    moved = work.moved
+    states = place.states
+    sigma = place.sigma[j]
+    clear(D[0])
+    for t in range(len(states) - 1):
+        multiply(system, values, D[t], D[t + 1])
+        multiply(system, values, states[t], moved)
+        for k in range(len(owner)):
+            if owner[k] == j:
+                i = system.noisy[k]
+                D[t + 1, i] += (states[t + 1, i] - moved[i]) / sigma
+
+
+def interweave(
+    system: System,
+    values: Array,
+    priors: ScalePriors,
+    rest: Rest,
+    drawn: ScaleNumbers,
+    place: ScaledStates,
+    work: DriveWork,
+) -> None:
+    """σ and states after the second draw."""
+    sigma = place.sigma
+    states = place.states
+    D = work.D
     for j in range(1, len(sigma)):
         now = sigma[j]
-        for i in range(d):
-            D[0, i] = 0.0
-        for t in range(n - 1):
-            product(start, columns, values, D[t], D[t + 1])
-            product(start, columns, values, states[t], moved)
-            for i in range(d):
-                if owner[i] == j:
-                    D[t + 1, i] += (states[t + 1, i] - moved[i]) / now
+        drive(system, values, priors.owner, j, place, work)
         a = 0.0
         b = 0.0
-        for t in range(n):
-            answer = 0.0
-            signal = 0.0
-            for i in used:
-                answer += F[t, i] * D[t, i]
-                signal += F[t, i] * states[t, i]
-            weighed = weights[t] * answer
+        for t in range(len(states)):
+            answer = read_state(system, t, D[t])
+            weighed = rest.weights[t] * answer
             a += weighed * answer
-            b += weighed * (left[t] - signal + now * answer)
-        s = b / a + z[j] * (1 / math.sqrt(a))
+            b += weighed * (rest.left[t] - read_state(system, t, states[t]) + now * answer)
+        s = b / a + drawn.z[j] * (1 / math.sqrt(a))
         new = abs(s)
-        odds = log_prior(new, df[j], squares[j]) - log_prior(now, df[j], squares[j])
-        if new <= upper[j] and math.log(1 - u[j]) < odds:
+        df = priors.df[j]
+        squares = priors.squares[j]
+        odds = log_prior(new, df, squares) - log_prior(now, df, squares)
+        if new <= priors.upper[j] and math.log(1 - drawn.u[j]) < odds:
             sigma[j] = new
-            for t in range(n):
-                for i in range(d):
+            for t in range(len(states)):
+                for i in range(len(states[t])):
                     states[t, i] += (s - now) * D[t, i]
 
 
-compilable = (product, log_prior, interweave)
-
-
-def _chains(
-    F: Array,
-    used: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    owner: Array,
-    df: Array,
-    squares: Array,
-    upper: Array,
-    left: Array,
-    weights: Array,
-    z: Array,
-    u: Array,
-    sigma: Array,
-    alpha: Array,
-) -> None:
-    C, n, d = alpha.shape
-    D = np.empty((n, d))
-    moved = np.empty(d)
-    for c in range(C):
-        w = weights[c % len(weights)]
-        interweave(
-            F,
-            used,
-            start,
-            columns,
-            values[c],
-            owner,
-            df,
-            squares,
-            upper,
-            left[c],
-            w,
-            z[c],
-            u[c],
-            sigma[c],
-            alpha[c],
-            D,
-            moved,
-        )
-
-
-@cache
-def _loop() -> Callable[..., None]:
-    return compile_loop(_chains, compilable)
-
-
-def draw(
-    layout: StateLayout,
-    G: Tensor,
-    owner: tuple[int, ...],
-    prior: Tensor,
-    left: Tensor,
-    weights: Tensor,
-    z: Tensor,
-    u: Tensor,
-    sigma: Tensor,
-    alpha: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Second draw of (σ [C, S], α [C, n, d]), on the CPU.
-
-    Args:
-        owner: index of the scale that owns the noise of each state (0: no owner).
-        prior: [3, S] df, df guess² and upper.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    sigma = sigma.clone()
-    alpha = alpha.clone(memory_format=torch.contiguous_format)
-    used = (layout.F != 0).any(0).nonzero().flatten()
-    rows = (
-        whole(layout.rows.start),
-        whole(layout.rows.columns),
-        layout.rows.numbers(G).contiguous().numpy(),
-    )
-    arguments = (*prior.unbind(), left, weights, z, u, sigma, alpha)
-    _loop()(
-        layout.F.numpy(),
-        used.numpy(),
-        *rows,
-        whole(owner),
-        *(x.contiguous().numpy() for x in arguments),
-    )
-    return sigma, alpha
+compilable = (*memory.compilable, multiply, read_state, log_prior, drive, interweave)

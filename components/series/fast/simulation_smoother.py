@@ -1,20 +1,123 @@
-"""Draws of the states of a linear Gaussian series, compiled: the bits of
-``maths.series.simulation_smoother``."""
+"""Draws of the states of a linear Gaussian series given its observations, compiled.
+
+    α_1 ~ N(m, diag s²),   α_{t+1} = G α_t + N(0, diag w),   y_t = F_t α_t + N(0, h_t),   t = 1 … n
+
+States and observations are drawn from the model without its mean; the states' smoother of y less
+those observations is added:
+
+    v = y − F a,  f = F P Fᵀ + h,  K = P Fᵀ/f,  a ← G(a + K v),  P ← G(P − K f Kᵀ)Gᵀ + W,   t = 1 … n
+    q = Gᵀ r,  r ← q + Fᵀ(v/f − K q),                                                      t = n … 1
+    α_1 = α⁺_1 + m + diag s² r_0,   α_{t+1} = G α_t + η⁺_t + W r_t
+
+Source: Durbin and Koopman (2002), section 2.3; Durbin and Koopman (2012), section 4.9.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from components.maths.compiled.loops import Array, compile_loop
-from components.series.maths.simulation_smoother import StateLayout, StateRandomNumbers
+from components.maths.compiled.loops import Array, compile_loop, to_array
+from components.series.fast import memory
+from components.series.fast.memory import clear, clear_rows, copy
 
 
-def product(start: Array, columns: Array, values: Array, x: Array, out: Array) -> None:
+class System(NamedTuple):
+    """What all draws share: n times, d states, k of them noisy."""
+
+    seen: Array  # [n] bool
+    F: Array  # [n, d]
+    used: Array  # states with a column of F that is not 0
+    mean: Array  # m [d]
+    sd: Array  # s [d]
+    start: Array  # row i of G has the columns columns[start[i]:start[i + 1]] [d + 1]
+    columns: Array  # [nnz]
+    noisy: Array  # states with noise [k]
+
+
+class SystemMotion(NamedTuple):
+    """What differs between draws."""
+
+    values: Array  # numbers of G in the order of its columns [nnz]
+    scale: Array  # √w of the noisy states [k]
+    noise: Array  # √h [n]
+
+
+class StateRandomNumbers(NamedTuple):
+    """Standard normal numbers of the first state, of the noise of states and of observations."""
+
+    first: Array  # [d]
+    shocks: Array  # [n − 1, k]
+    errors: Array  # [n]
+
+
+class StateWork(NamedTuple):
+    """Memory of one draw."""
+
+    a: Array  # the filter's mean [d]
+    plus: Array  # α⁺ [d]
+    M: Array  # P Fᵀ [d]
+    r: Array  # [d]
+    moved: Array  # [d]
+    P: Array  # [d, d]
+    GP: Array  # [d, d]
+    gains: Array  # K [n, d]
+    scaled: Array  # v/f [n]
+    pulls: Array  # r_t of the noisy states [n − 1, k]
+    eta: Array  # noise of states [n − 1, k]
+
+
+def build_system(
+    seen: Tensor, F: Tensor, mean: Tensor, sd: Tensor, pattern: Tensor, noisy: tuple[int, ...]
+) -> System:
+    """A system with a G that may differ from 0 where ``pattern`` [d, d] is true."""
+    used = (F != 0).any(0).nonzero().flatten()
+    rows, columns = to_array(pattern).nonzero()
+    return System(
+        seen=to_array(seen),
+        F=to_array(F),
+        used=to_array(used),
+        mean=to_array(mean),
+        sd=to_array(sd),
+        start=np.searchsorted(rows, np.arange(len(mean) + 1)),
+        columns=np.ascontiguousarray(columns),
+        noisy=np.array(noisy, dtype=np.int64),
+    )
+
+
+def kept_values(system: System, G: Tensor) -> Array:
+    """Numbers [..., nnz] of matrices G [..., d, d] where the pattern of the system is true."""
+    rows = np.repeat(np.arange(len(system.mean)), np.diff(system.start))
+    return np.ascontiguousarray(to_array(G)[..., rows, system.columns])
+
+
+def state_work(system: System) -> StateWork:
+    """New memory."""
+    (n, d) = system.F.shape
+    k = len(system.noisy)
+    return StateWork(
+        a=np.empty(d),
+        plus=np.empty(d),
+        M=np.empty(d),
+        r=np.empty(d),
+        moved=np.empty(d),
+        P=np.empty((d, d)),
+        GP=np.empty((d, d)),
+        gains=np.empty((n, d)),
+        scaled=np.empty(n),
+        pulls=np.empty((n - 1, k)),
+        eta=np.empty((n - 1, k)),
+    )
+
+
+def multiply(system: System, values: Array, x: Array, out: Array) -> None:
     """out = G x, of one vector."""
+    start = system.start
+    columns = system.columns
     for i in range(len(out)):
         total = 0.0
         for k in range(start[i], start[i + 1]):
@@ -22,17 +125,41 @@ def product(start: Array, columns: Array, values: Array, x: Array, out: Array) -
         out[i] = total
 
 
-def foretold(P: Array, F: Array, t: int, used: Array, noise: float, M: Array) -> float:
-    """P F_t, which is left in M, and the variance f = F P F + h² of its observation."""
-    f = 0.0
+def multiply_transposed(system: System, values: Array, x: Array, out: Array) -> None:
+    """out = Gᵀ x."""
+    start = system.start
+    columns = system.columns
+    clear(out)
+    for i in range(len(x)):
+        for k in range(start[i], start[i + 1]):
+            out[columns[k]] += values[k] * x[i]
+
+
+def read_state(system: System, t: int, state: Array) -> float:
+    """F_t α."""
+    total = 0.0
+    for i in system.used:
+        total += system.F[t, i] * state[i]
+    return total
+
+
+def init_covariance(sd: Array, P: Array) -> None:
+    """P = diag s²."""
+    clear_rows(P)
+    for i in range(len(sd)):
+        P[i, i] = sd[i] * sd[i]
+
+
+def predict_variance(system: System, t: int, noise: float, P: Array, M: Array) -> float:
+    """The variance f = F P Fᵀ + h of observation t; leaves P Fᵀ in M."""
+    F = system.F
+    used = system.used
     for i in range(len(M)):
         total = 0.0
         for j in used:
             total += P[i, j] * F[t, j]
         M[i] = total
-    for i in used:
-        f += F[t, i] * M[i]
-    return f + noise * noise
+    return read_state(system, t, M) + noise * noise
 
 
 def condition_covariance(P: Array, M: Array, f: float) -> None:
@@ -43,276 +170,221 @@ def condition_covariance(P: Array, M: Array, f: float) -> None:
             P[j, i] = P[i, j]
 
 
-def predict_covariance(
-    start: Array, columns: Array, values: Array, noisy: Array, scale: Array, P: Array, X: Array
-) -> None:
-    """P ← G P Gᵀ + W, one time on; X is overwritten."""
+def predict_covariance(system: System, motion: SystemMotion, P: Array, GP: Array) -> None:
+    """P ← G P Gᵀ + W, one time on."""
+    start = system.start
+    columns = system.columns
+    values = motion.values
     d = len(P)
-    for i in range(d):  # G P, row by row
+    for i in range(d):
         for j in range(d):
-            X[i, j] = 0.0
+            GP[i, j] = 0.0
         for k in range(start[i], start[i + 1]):
             value = values[k]
             column = columns[k]
             for j in range(d):
-                X[i, j] += value * P[column, j]
+                GP[i, j] += value * P[column, j]
     for i in range(d):
         for j in range(i + 1):
             total = 0.0
             for k in range(start[i], start[i + 1]):
-                total += values[k] * X[j, columns[k]]
+                total += values[k] * GP[j, columns[k]]
             P[i, j] = total
             P[j, i] = total
-    for k in range(len(noisy)):
-        P[noisy[k], noisy[k]] += scale[k] * scale[k]
+    for k in range(len(system.noisy)):
+        P[system.noisy[k], system.noisy[k]] += motion.scale[k] * motion.scale[k]
 
 
-def forwards(
-    y: Array,
-    seen: Array,
-    F: Array,
-    used: Array,
-    mean: Array,
-    sd: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    noisy: Array,
-    scale: Array,
-    noise: Array,
-    first: Array,
-    shocks: Array,
-    errors: Array,
-    P: Array,
-    X: Array,
-    vectors: Array,
-    gains: Array,
-    scaled: Array,
+def filter_observation(
+    y: float, t: int, system: System, noise: float, error: float, work: StateWork
 ) -> None:
-    """The filter of y less the observations that are drawn on the way: gains K [n, d] and v/f
-    [n]."""
-    n, d = F.shape
-    a = vectors[0]
-    plus = vectors[1]
-    M = vectors[2]
-    moved = vectors[3]
+    """One observation less the one that is drawn on the way: K_t, v_t/f_t, a and P given it."""
+    v = y - read_state(system, t, work.plus) - noise * error - read_state(system, t, work.a)
+    f = predict_variance(system, t, noise, work.P, work.M)
+    work.scaled[t] = v / f
+    for i in range(len(work.a)):
+        work.gains[t, i] = work.M[i] / f
+        work.a[i] += work.gains[t, i] * v
+    condition_covariance(work.P, work.M, f)
+
+
+def filter_forwards(
+    y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
+) -> None:
+    """K [n, d] and v/f [n] of y less observations that are drawn on the way."""
+    n, d = system.F.shape
+    noisy = system.noisy
     for i in range(d):
-        a[i] = mean[i]
-        plus[i] = sd[i] * first[i]
-        for j in range(d):
-            P[i, j] = sd[i] * sd[i] if i == j else 0.0
+        work.a[i] = system.mean[i]
+        work.plus[i] = system.sd[i] * drawn.first[i]
+    init_covariance(system.sd, work.P)
     for t in range(n):
-        if seen[t]:
-            signal = 0.0
-            predicted = 0.0
-            for i in used:
-                signal += F[t, i] * plus[i]
-                predicted += F[t, i] * a[i]
-            v = y[t] - signal - noise[t] * errors[t] - predicted
-            f = foretold(P, F, t, used, noise[t], M)
-            scaled[t] = v / f
-            for i in range(d):
-                gains[t, i] = M[i] / f
-                a[i] += gains[t, i] * v
-            condition_covariance(P, M, f)
+        if system.seen[t]:
+            filter_observation(y[t], t, system, motion.noise[t], drawn.errors[t], work)
         else:
-            scaled[t] = 0.0
-            for i in range(d):
-                gains[t, i] = 0.0
+            work.scaled[t] = 0.0
+            clear(work.gains[t])
         if t == n - 1:
             break
-        product(start, columns, values, a, moved)
-        for i in range(d):
-            a[i] = moved[i]
-        product(start, columns, values, plus, moved)
-        for i in range(d):
-            plus[i] = moved[i]
-        predict_covariance(start, columns, values, noisy, scale, P, X)
+        multiply(system, motion.values, work.a, work.moved)
+        copy(work.moved, work.a)
+        multiply(system, motion.values, work.plus, work.moved)
+        copy(work.moved, work.plus)
+        predict_covariance(system, motion, work.P, work.GP)
         for k in range(len(noisy)):
-            plus[noisy[k]] += scale[k] * shocks[t, k]
+            work.plus[noisy[k]] += motion.scale[k] * drawn.shocks[t, k]
 
 
-def backwards(
-    seen: Array,
-    F: Array,
-    used: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    noisy: Array,
-    vectors: Array,
-    gains: Array,
-    scaled: Array,
-    pulls: Array,
-) -> None:
-    """r_0, which is left in ``vectors[0]``, and r_t of the noisy states [n − 1, k]."""
-    n, d = F.shape
-    r = vectors[0]
-    moved = vectors[3]
-    for i in range(d):
-        r[i] = 0.0
+def smooth_backwards(system: System, values: Array, work: StateWork) -> None:
+    """r_0 and r_t of the noisy states."""
+    n, d = system.F.shape
+    r = work.r
+    clear(r)
     for t in range(n - 1, -1, -1):
         if t < n - 1:
-            for k in range(len(noisy)):
-                pulls[t, k] = r[noisy[k]]
-            for i in range(d):
-                moved[i] = 0.0
-            for i in range(d):  # Gᵀ r: of each column the rows in their order
-                for k in range(start[i], start[i + 1]):
-                    moved[columns[k]] += values[k] * r[i]
-            for i in range(d):
-                r[i] = moved[i]
-        if seen[t]:
+            for k in range(len(system.noisy)):
+                work.pulls[t, k] = r[system.noisy[k]]
+            multiply_transposed(system, values, r, work.moved)
+            copy(work.moved, r)
+        if system.seen[t]:
             total = 0.0
             for i in range(d):
-                total += gains[t, i] * r[i]
-            s = scaled[t] - total
-            for i in used:
-                r[i] += F[t, i] * s
+                total += work.gains[t, i] * r[i]
+            s = work.scaled[t] - total
+            for i in system.used:
+                r[i] += system.F[t, i] * s
 
 
-def states(
-    mean: Array,
-    sd: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    noisy: Array,
-    scale: Array,
-    first: Array,
-    shocks: Array,
-    vectors: Array,
-    pulls: Array,
-    alpha: Array,
-    eta: Array,
+def draw_path(
+    system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork, alpha: Array
 ) -> None:
-    """α [n, d] and its noise [n − 1, k]."""
+    """α [n, d] and its noise."""
     n, d = alpha.shape
-    r = vectors[0]
+    sd = system.sd
+    scale = motion.scale
+    noisy = system.noisy
     for i in range(d):
-        alpha[0, i] = mean[i] + sd[i] * first[i] + sd[i] * sd[i] * r[i]
+        alpha[0, i] = system.mean[i] + sd[i] * drawn.first[i] + sd[i] * sd[i] * work.r[i]
     for t in range(n - 1):
-        product(start, columns, values, alpha[t], alpha[t + 1])
+        multiply(system, motion.values, alpha[t], alpha[t + 1])
         for k in range(len(noisy)):
-            eta[t, k] = scale[k] * shocks[t, k] + scale[k] * scale[k] * pulls[t, k]
-            alpha[t + 1, noisy[k]] += eta[t, k]
+            pull = scale[k] * scale[k] * work.pulls[t, k]
+            work.eta[t, k] = scale[k] * drawn.shocks[t, k] + pull
+            alpha[t + 1, noisy[k]] += work.eta[t, k]
+
+
+def filter_one_state(
+    y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork
+) -> None:
+    """``filter_forwards`` of a system with one state, number by number."""
+    n = len(y)
+    G = motion.values[0]
+    scale = motion.scale[0]
+    F = system.F
+    noise = motion.noise
+    a = system.mean[0]
+    plus = system.sd[0] * drawn.first[0]
+    P = system.sd[0] * system.sd[0]
+    for t in range(n):
+        work.scaled[t] = 0.0
+        work.gains[t, 0] = 0.0
+        if system.seen[t]:
+            row = F[t, 0]
+            v = y[t] - row * plus - noise[t] * drawn.errors[t] - row * a
+            M = P * row
+            f = row * M + noise[t] * noise[t]
+            work.scaled[t] = v / f
+            work.gains[t, 0] = M / f
+            a += M / f * v
+            P -= M * M / f
+        if t < n - 1:
+            a = G * a
+            plus = G * plus + scale * drawn.shocks[t, 0]
+            P = G * (G * P) + scale * scale
+
+
+def draw_one_state(
+    system: System, motion: SystemMotion, drawn: StateRandomNumbers, work: StateWork, alpha: Array
+) -> None:
+    """``smooth_backwards`` and ``draw_path`` of a system with one state."""
+    n = len(alpha)
+    G = motion.values[0]
+    scale = motion.scale[0]
+    r = 0.0
+    for t in range(n - 1, -1, -1):
+        if t < n - 1:
+            work.pulls[t, 0] = r
+            r = G * r
+        if system.seen[t]:
+            r += system.F[t, 0] * (work.scaled[t] - work.gains[t, 0] * r)
+    state = system.mean[0] + system.sd[0] * drawn.first[0] + system.sd[0] * system.sd[0] * r
+    alpha[0, 0] = state
+    for t in range(n - 1):
+        work.eta[t, 0] = scale * drawn.shocks[t, 0] + scale * scale * work.pulls[t, 0]
+        state = G * state + work.eta[t, 0]
+        alpha[t + 1, 0] = state
+
+
+def simulate(
+    y: Array,
+    system: System,
+    motion: SystemMotion,
+    drawn: StateRandomNumbers,
+    work: StateWork,
+    alpha: Array,
+) -> None:
+    """States α ~ p(α_1, …, α_n | y) [n, d]; their noise is left in ``work``."""
+    if alpha.shape[1] == 1 and len(system.noisy) == 1 and len(motion.values) == 1:
+        filter_one_state(y, system, motion, drawn, work)
+        draw_one_state(system, motion, drawn, work, alpha)
+    else:
+        filter_forwards(y, system, motion, drawn, work)
+        smooth_backwards(system, motion.values, work)
+        draw_path(system, motion, drawn, work, alpha)
 
 
 compilable = (
-    product,
-    foretold,
+    *memory.compilable,
+    multiply,
+    multiply_transposed,
+    read_state,
+    init_covariance,
+    predict_variance,
     condition_covariance,
     predict_covariance,
-    forwards,
-    backwards,
-    states,
+    filter_observation,
+    filter_forwards,
+    smooth_backwards,
+    draw_path,
+    filter_one_state,
+    draw_one_state,
+    simulate,
 )
 
 
-def _chains(
+def _simulate_all(
     y: Array,
-    seen: Array,
-    F: Array,
-    used: Array,
-    mean: Array,
-    sd: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    noisy: Array,
-    scale: Array,
-    noise: Array,
-    first: Array,
-    shocks: Array,
-    errors: Array,
+    system: System,
+    motion: SystemMotion,
+    drawn: StateRandomNumbers,
+    work: StateWork,
     alpha: Array,
-    eta: Array,
 ) -> None:
-    C, n, d = alpha.shape
-    P = np.empty((d, d))
-    X = np.empty((d, d))
-    vectors = np.empty((4, d))
-    gains = np.empty((n, d))
-    scaled = np.empty(n)
-    pulls = np.empty((n, len(noisy)))
-    for c in range(C):
-        forwards(
-            y[c],
-            seen,
-            F,
-            used,
-            mean,
-            sd,
-            start,
-            columns,
-            values[c],
-            noisy,
-            scale[c],
-            noise[c],
-            first[c],
-            shocks[c],
-            errors[c],
-            P,
-            X,
-            vectors,
-            gains,
-            scaled,
-        )
-        backwards(seen, F, used, start, columns, values[c], noisy, vectors, gains, scaled, pulls)
-        states(
-            mean,
-            sd,
-            start,
-            columns,
-            values[c],
-            noisy,
-            scale[c],
-            first[c],
-            shocks[c],
-            vectors,
-            pulls,
-            alpha[c],
-            eta[c],
-        )
+    for c in range(len(y)):
+        own = SystemMotion(motion.values[c], motion.scale[c], motion.noise[c])
+        numbers = StateRandomNumbers(drawn.first[c], drawn.shocks[c], drawn.errors[c])
+        simulate(y[c], system, own, numbers, work, alpha[c])
 
 
 @cache
-def _loop() -> Callable[..., None]:
-    return compile_loop(_chains, compilable)
-
-
-@cache
-def whole(numbers: tuple[int, ...]) -> Array:
-    """Whole numbers as an array."""
-    return np.array(numbers, dtype=np.int64)
+def _loop() -> Callable[[Array, System, SystemMotion, StateRandomNumbers, StateWork, Array], None]:
+    return compile_loop(_simulate_all, compilable, allocates=False)
 
 
 def simulate_states(
-    layout: StateLayout,
-    y: Tensor,
-    G: Tensor,
-    scale: Tensor,
-    noise: Tensor,
-    numbers: StateRandomNumbers,
-) -> tuple[Tensor, Tensor]:
-    """Compiled ``maths.series.simulation_smoother.simulate_states``, on the CPU.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    n, d = layout.F.shape
-    alpha = y.new_empty(len(y), n, d)
-    eta = y.new_empty(len(y), n - 1, len(layout.noisy))
-    used = (layout.F != 0).any(0).nonzero().flatten()
-    values = layout.rows.numbers(G)
-    arrays = (y, layout.seen, layout.F, used, layout.mean, layout.sd)
-    chain_arrays = (scale, noise, numbers.first, numbers.states, numbers.observations, alpha, eta)
-    rows = (whole(layout.rows.start), whole(layout.rows.columns))
-    _loop()(
-        *(x.contiguous().numpy() for x in arrays),
-        *rows,
-        values.contiguous().numpy(),
-        whole(layout.noisy),
-        *(x.contiguous().numpy() for x in chain_arrays),
-    )
-    return alpha, eta
+    y: Array, system: System, motion: SystemMotion, drawn: StateRandomNumbers
+) -> Array:
+    """States α ~ p(α_1, …, α_n | y) [C, n, d] of y [C, n]; motion and numbers have C rows too."""
+    alpha = np.empty((len(y), *system.F.shape))
+    _loop()(y, system, motion, drawn, state_work(system), alpha)
+    return alpha

@@ -1,44 +1,91 @@
-"""Draws of a spike-and-slab regression, compiled: the bits of ``maths.conditionals.spike_slab``."""
+"""Regression with coefficients that are in or out, compiled: a spike at 0 and a normal slab.
+
+    γ_i ~ Bernoulli(π_i),   σ² ~ InvGamma(ν/2, ν s²/2) given σ ≤ upper
+    β_γ | γ, σ² ~ N(0, σ² Ω_γγ⁻¹),   y | β, σ² ~ N(Xβ, σ² Λ⁻¹)
+
+β and σ² are summed out where γ is drawn.  With A = XᵀΛX, b = XᵀΛy, V_γ = (A_γγ + Ω_γγ)⁻¹, β̂_γ =
+V_γ b_γ
+
+    p(γ | y) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ S_γ^{−(ν+n)/2},   S_γ = ν s² + yᵀΛy − b_γᵀ β̂_γ
+
+and where σ is known p(γ | y, σ) ∝ p(γ) (|Ω_γγ| |V_γ|)^½ exp(b_γᵀ β̂_γ/(2 σ²)).
+
+Matrices M = [A + Ω, b; bᵀ, ν s² + yᵀΛy] and E = Ω are swept by γ: M then holds −V_γ, β̂_γ and S_γ,
+and of the columns outside what those inside leave of them.
+
+Source: George and McCulloch (1997), section 4; Scott and Varian (2014), section 3.3; Goodnight
+(1979)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-from torch import Tensor
 
-from components.maths.compiled.loops import Array, compile_loop
-from components.series.conditionals import truncated_gamma
-from components.series.conditionals.spike_slab import SlabRandomNumbers, SpikeSlab
-from components.series.conditionals.truncated_gamma import variance_from_gamma
+from components.maths.compiled.loops import Array
+from components.series.fast import memory, truncated_gamma
+from components.series.fast.memory import clear, copy
+from components.series.fast.truncated_gamma import variance_from_gamma
 
 
-def sweep(M: Array, k: int, within: bool, row: Array) -> None:
-    """M with column k brought among the regressors, or taken from among them where it is
-    ``within``."""
+class Slab(NamedTuple):
+    """The prior of p coefficients and of the variance."""
+
+    omega: Array  # Ω [p, p]
+    logit: Array  # log π/(1 − π) [p], infinite where there is no choice
+    squares: float  # ν s²
+    shape: float  # (ν + n)/2, of σ² | γ, y
+    upper: float  # of σ; may be inf
+
+
+class SlabRandomNumbers(NamedTuple):
+    """Random numbers of one draw."""
+
+    u: Array  # uniform [p + 1]; the last below ½: columns are visited from the first to the last
+    z: Array  # normal [p]
+
+
+class SlabWork(NamedTuple):
+    """Memory of one draw."""
+
+    A: Array  # XᵀΛX [p, p]
+    b: Array  # XᵀΛy [p]
+    M: Array  # [p + 1, p + 1]
+    E: Array  # [p, p]
+    row: Array  # [p + 1]
+    before: Array  # γ before a scan [p] bool
+
+
+def slab_work(p: int) -> SlabWork:
+    """New memory."""
+    A = np.empty((p, p))
+    E = np.empty((p, p))
+    M = np.empty((p + 1, p + 1))
+    return SlabWork(A, np.empty(p), M, E, np.empty(p + 1), np.empty(p, dtype=np.bool_))
+
+
+def pivot(M: Array, k: int, within: bool, row: Array) -> None:
+    """Brings column k among the regressors of M, or takes it from among them (``within``)."""
     q = len(M)
-    pivot = M[k, k]
+    corner = M[k, k]
     for i in range(q):
         row[i] = M[k, i]
     for i in range(q):
         for j in range(q):
-            M[i, j] -= row[i] * row[j] / pivot
+            M[i, j] -= row[i] * row[j] / corner
     for i in range(q):
-        edge = -(row[i] / pivot) if within else row[i] / pivot
+        edge = -(row[i] / corner) if within else row[i] / corner
         M[k, i] = edge
         M[i, k] = edge
-    M[k, k] = -(1 / pivot)
+    M[k, k] = -(1 / corner)
 
 
-def is_included(
-    M: Array, E: Array, k: int, within: bool, logit: float, a: float, sigma: float, u: float
-) -> bool:
-    """True if the draw includes column k.
+def log_odds(M: Array, E: Array, k: int, within: bool, slab: Slab, sigma: float) -> float:
+    """log p(γ_k = 1 | γ_−k, y)/p(γ_k = 0 | γ_−k, y); ``sigma`` 0: σ is summed out.
 
-    σ is ``sigma``, or is summed out if that is 0.
-    """
+    With d, e what is left of column k in M and E:  log π_k/(1 − π_k) + ½ log e/d − a log S_1/S_0,
+    and given σ the last term is (S_0 − S_1)/(2 σ²)."""
     p = len(E)
     d = M[k, k]
     e = E[k, k]
@@ -52,213 +99,110 @@ def is_included(
         outside = S + h * h * d
     else:
         inside = S - h * h / d
-    misfit_change = (
-        a * math.log(inside / outside) if sigma == 0.0 else (inside - outside) / (2 * sigma * sigma)
-    )
-    odds = logit + 0.5 * math.log(e / d) - misfit_change
-    return u < 1 / (math.exp(-odds) + 1)
+    gap = inside - outside
+    fit = slab.shape * math.log(inside / outside) if sigma == 0.0 else gap / (2 * sigma * sigma)
+    return slab.logit[k] + 0.5 * math.log(e / d) - fit
 
 
-def init_sweep(
-    A: Array, b: Array, corner: float, omega: Array, gamma: Array, M: Array, E: Array, row: Array
-) -> None:
+def init_pivots(corner: float, slab: Slab, gamma: Array, work: SlabWork) -> None:
     """M and E, swept by γ."""
-    p = len(b)
+    M = work.M
+    E = work.E
+    p = len(gamma)
     for i in range(p):
         for j in range(p):
-            M[i, j] = A[i, j] + omega[i, j]
-            E[i, j] = omega[i, j]
-        M[i, p] = b[i]
-        M[p, i] = b[i]
+            M[i, j] = work.A[i, j] + slab.omega[i, j]
+            E[i, j] = slab.omega[i, j]
+        M[i, p] = work.b[i]
+        M[p, i] = work.b[i]
     M[p, p] = corner
     for k in range(p):
         if gamma[k]:
-            sweep(M, k, False, row)
-            sweep(E, k, False, row[:p])
+            pivot(M, k, False, work.row)
+            pivot(E, k, False, work.row[:p])
 
 
-def regression(
-    A: Array,
-    b: Array,
-    c: float,
-    omega: Array,
-    logit: Array,
-    squares: float,
-    a: float,
-    upper: float,
-    u: Array,
-    turn: float,
-    g: Array,
-    z: Array,
-    gamma: Array,
-    beta: Array,
-    M: Array,
-    E: Array,
-    row: Array,
-    was: Array,
-) -> float:
-    """σ; γ and β are left in their arrays."""
-    p = len(b)
-    init_sweep(A, b, c + squares, omega, gamma, M, E, row)
-    for k in range(p):
-        was[k] = gamma[k]
-    scan(M, E, logit, a, 0.0, u, turn, gamma, row)
-    if 0.5 * M[p, p] / g[1] > upper * upper:
-        for k in range(p):
-            gamma[k] = was[k]
-        init_sweep(A, b, c + squares, omega, gamma, M, E, row)
-    sigma = math.sqrt(variance_from_gamma(g[0], a, 0.5 * M[p, p], upper))
-    coefficients(M, sigma, z, gamma, beta, row)
-    return sigma
-
-
-def scan(
-    M: Array,
-    E: Array,
-    logit: Array,
-    a: float,
-    sigma: float,
-    u: Array,
-    turn: float,
-    gamma: Array,
-    row: Array,
+def scan_indicators(
+    slab: Slab, sigma: float, drawn: SlabRandomNumbers, gamma: Array, work: SlabWork
 ) -> None:
-    """γ after one scan, and M and E swept by it."""
+    """γ after one scan, each γ_k ~ p(γ_k | γ_−k, y); M and E swept by it."""
     p = len(gamma)
     for j in range(p):
-        k = j if turn < 0.5 else p - 1 - j
+        k = j if drawn.u[p] < 0.5 else p - 1 - j
         within = gamma[k]
-        gamma[k] = is_included(M, E, k, within, logit[k], a, sigma, u[k])
+        odds = log_odds(work.M, work.E, k, within, slab, sigma)
+        gamma[k] = drawn.u[k] < 1 / (math.exp(-odds) + 1)
         if gamma[k] != within:
-            sweep(M, k, within, row)
-            sweep(E, k, within, row[:p])
+            pivot(work.M, k, within, work.row)
+            pivot(work.E, k, within, work.row[:p])
 
 
-def coefficients(M: Array, sigma: float, z: Array, gamma: Array, beta: Array, row: Array) -> None:
-    """β, 0 where γ is; M is swept by γ, and is no more of use."""
+def draw_coefficients(sigma: float, z: Array, gamma: Array, beta: Array, work: SlabWork) -> None:
+    """β_γ ~ N(β̂_γ, σ² V_γ), each given those before, 0 where γ is; M is overwritten."""
+    M = work.M
+    row = work.row
     p = len(gamma)
-    for j in range(p):
-        beta[j] = 0.0
+    clear(beta)
     for j in range(p):
         if gamma[j]:
-            pivot = -M[j, j]
-            step = sigma * math.sqrt(pivot) * z[j]
+            variance = -M[j, j]
+            step = sigma * math.sqrt(variance) * z[j]
             beta[j] = M[j, p] + step
             for i in range(p):
                 row[i] = -M[j, i]
             for i in range(j + 1, p):
-                M[i, p] += row[i] / pivot * step
+                M[i, p] += row[i] / variance * step
                 for k in range(j + 1, p):
-                    M[i, k] += row[i] * row[k] / pivot
+                    M[i, k] += row[i] * row[k] / variance
 
 
-def update_given_sigma(
-    A: Array,
-    b: Array,
-    omega: Array,
-    logit: Array,
-    sigma: float,
-    u: Array,
-    turn: float,
-    z: Array,
+def draw_given_sigma(
+    slab: Slab, sigma: float, drawn: SlabRandomNumbers, gamma: Array, beta: Array, work: SlabWork
+) -> None:
+    """γ after one scan given σ, then β | γ, σ, y."""
+    init_pivots(0.0, slab, gamma, work)
+    scan_indicators(slab, sigma, drawn, gamma, work)
+    draw_coefficients(sigma, drawn.z, gamma, beta, work)
+
+
+def draw_regression(
+    slab: Slab,
+    c: float,
+    drawn: SlabRandomNumbers,
+    g: Array,
     gamma: Array,
     beta: Array,
-    M: Array,
-    E: Array,
-    row: Array,
-) -> None:
-    """γ and β of a known σ, left in their arrays."""
-    init_sweep(A, b, 0.0, omega, gamma, M, E, row)
-    scan(M, E, logit, 0.0, sigma, u, turn, gamma, row)
-    coefficients(M, sigma, z, gamma, beta, row)
+    work: SlabWork,
+) -> float:
+    """γ after one scan with σ summed out, σ | γ, y, which is returned, then β | γ, σ, y; c = yᵀΛy.
+
+    The scan goes forwards or backwards at random, which makes it reversible; so where σ has an
+    upper limit, which the marginal above knows nothing of, it is a proposal that is taken if σ² ~
+    InvGamma(shape, S/2) respects the limit: exact without an incomplete gamma function.
+
+    Args:
+        g: two numbers of Gamma(shape, 1): of σ², and of the proposal.
+    """
+    p = len(gamma)
+    init_pivots(c + slab.squares, slab, gamma, work)
+    copy(gamma, work.before)
+    scan_indicators(slab, 0.0, drawn, gamma, work)
+    if 0.5 * work.M[p, p] / g[1] > slab.upper * slab.upper:
+        copy(work.before, gamma)
+        init_pivots(c + slab.squares, slab, gamma, work)
+    sigma = math.sqrt(variance_from_gamma(g[0], slab.shape, 0.5 * work.M[p, p], slab.upper))
+    draw_coefficients(sigma, drawn.z, gamma, beta, work)
+    return sigma
 
 
 compilable = (
+    *memory.compilable,
     *truncated_gamma.compilable,
-    sweep,
-    is_included,
-    init_sweep,
-    scan,
-    coefficients,
-    regression,
+    pivot,
+    log_odds,
+    init_pivots,
+    scan_indicators,
+    draw_coefficients,
+    draw_given_sigma,
+    draw_regression,
 )
-
-
-def _chains(
-    A: Array,
-    b: Array,
-    c: Array,
-    omega: Array,
-    logit: Array,
-    squares: float,
-    a: float,
-    upper: float,
-    u: Array,
-    turn: Array,
-    g: Array,
-    z: Array,
-    gamma: Array,
-    sigma: Array,
-    beta: Array,
-) -> None:
-    C, p = b.shape
-    M = np.empty((p + 1, p + 1))
-    E = np.empty((p, p))
-    row = np.empty(p + 1)
-    was = np.empty(p, dtype=np.bool_)
-    for i in range(C):
-        sigma[i] = regression(
-            A[i],
-            b[i],
-            c[i],
-            omega,
-            logit,
-            squares,
-            a,
-            upper,
-            u[i],
-            turn[i],
-            g[i],
-            z[i],
-            gamma[i],
-            beta[i],
-            M,
-            E,
-            row,
-            was,
-        )
-
-
-@cache
-def _loop() -> Callable[..., None]:
-    return compile_loop(_chains, compilable)
-
-
-def draw(
-    prior: SpikeSlab,
-    A: Tensor,
-    b: Tensor,
-    c: Tensor,
-    n: int,
-    gamma: Tensor,
-    numbers: SlabRandomNumbers,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Compiled ``maths.conditionals.spike_slab.draw``, on the CPU.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    C, p = b.shape
-    gamma = gamma.clone()
-    sigma = b.new_empty(C)
-    beta = b.new_empty(C, p)
-    arrays = (A.expand(C, p, p), b, c, prior.precision, prior.logit)
-    chain_arrays = (numbers.u, numbers.turn, numbers.g, numbers.z, gamma, sigma, beta)
-    _loop()(
-        *(x.contiguous().numpy() for x in arrays),
-        prior.squares,
-        prior.shape(n),
-        prior.upper,
-        *(x.contiguous().numpy() for x in chain_arrays),
-    )
-    return gamma, sigma, beta

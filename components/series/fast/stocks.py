@@ -5,21 +5,54 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from components.maths.compiled.loops import Array, compile_loop
 from components.maths.compiled.normals import mixed
-from components.series.conditionals.slice_sampling import MOST, seeds_of
-from components.series.conditionals.truncated_gamma import counter_uniform
+from components.series.fast.truncated_gamma import counter_uniform
+
+SHRINKAGES = 200  # of an interval, which has 1e-60 of its length after half of them
 
 
-def fading(flow: Array, kept: float, s: Array) -> None:
-    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double: the bits of
-    ``maths.series.stocks.accumulate_stock``."""
+class FadingRegression(NamedTuple):
+    """e = X(φ) β + N(0, σ²/λ) of one chain; columns that fade with φ_q are stocks."""
+
+    columns: Array  # Xᵀ at the other φ of the chain [p, n]
+    flow: Array  # what flows in where a column is a stock [p, n]
+    fades: Array  # which φ a column fades with, −1: it is no stock [p]
+    q: int  # the φ that is drawn
+    is_told: bool  # some column fades with it: e says something of φ
+    omega: Array  # Ω [p, p] of the slab
+    gamma: Array  # columns that are in [p] bool
+    left: Array  # e [n], 0 at times that are not seen
+    weights: Array  # λ [n], 0 at times that are not seen
+
+
+class FadingWork(NamedTuple):
+    """Memory of the evidence."""
+
+    V: Array  # columns that are in [n, p]
+    A: Array  # [p, p]
+    b: Array  # [p]
+    s: Array  # a stock [n]
+    inside: Array  # their places [p]
+
+
+def fading_work(n: int, p: int) -> FadingWork:
+    """New memory."""
+    V = np.empty((n, p))
+    A = np.empty((p, p))
+    return FadingWork(V, A, np.empty(p), np.empty(n), np.empty(p, dtype=np.int64))
+
+
+def accumulate(flow: Array, kept: float, s: Array) -> None:
+    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double.
+
+    Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}: each pass can use
+    vectors."""
     n = len(flow)
     s[0] = 0.0
     for t in range(1, n):
@@ -33,100 +66,94 @@ def fading(flow: Array, kept: float, s: Array) -> None:
         width *= 2
 
 
-def _grow(flow: Array, kept: Array, out: Array) -> None:
-    C, n, k = out.shape
-    s = np.empty(n)
-    for c in range(C):
-        for j in range(k):
-            fading(flow[j], kept[c, j], s)
-            for t in range(n):
-                out[c, t, j] = s[t]
-
-
-def evidence(
-    columns: Array,
-    flow: Array,
-    fades: Array,
-    kept: float,
-    weights: Array,
-    left: Array,
-    omega: Array,
-    gamma: Array,
-    sigma: float,
-    V: Array,
-    A: Array,
-    b: Array,
-    s: Array,
-    on: Array,
-) -> float:
-    """log p(e | γ, σ) of one chain up to a constant, β summed out: columns that are in and fade are
-    stocks with φ ``kept``."""
-    p, n = columns.shape
-    k = 0
-    for j in range(p):
-        if gamma[j]:
-            on[k] = j
-            if fades[j]:
-                fading(flow[j], kept, s)
-            for t in range(n):
-                V[t, k] = s[t] if fades[j] else columns[j, t]
-            k += 1
+def factor(A: Array, b: Array, k: int) -> None:
+    """L in the place of the lower half of A = L Lᵀ [k, k], and L⁻¹ b in the place of b."""
     for i in range(k):
-        b[i] = 0.0
-        for j in range(i + 1):
-            A[i, j] = omega[on[i], on[j]]
-    for t in range(n):
-        for i in range(k):
-            weighed = weights[t] * V[t, i]
-            b[i] += weighed * left[t]
-            for j in range(i + 1):
-                A[i, j] += weighed * V[t, j]
-    value = 0.0
-    for i in range(k):  # L replaces A, and L⁻¹ b replaces b
         for j in range(i + 1):
             total = A[i, j]
             for m in range(j):
                 total -= A[i, m] * A[j, m]
             A[i, j] = total / A[j, j] if j < i else math.sqrt(total)
-        residual = b[i]
+        rest = b[i]
         for m in range(i):
-            residual -= A[i, m] * b[m]
-        b[i] = residual / A[i, i]
+            rest -= A[i, m] * b[m]
+        b[i] = rest / A[i, i]
+
+
+def gather_columns(fading: FadingRegression, kept: float, work: FadingWork) -> int:
+    """Columns that are in side by side in V, those that fade as stocks with φ ``kept``; how
+    many."""
+    p, n = fading.columns.shape
+    V = work.V
+    s = work.s
+    k = 0
+    for j in range(p):
+        if fading.is_told and fading.gamma[j]:
+            work.inside[k] = j
+            row = fading.columns[j]
+            if fading.fades[j] == fading.q:
+                accumulate(fading.flow[j], kept, s)
+                row = s
+            for t in range(n):
+                V[t, k] = row[t]
+            k += 1
+    return k
+
+
+def log_evidence(fading: FadingRegression, sigma: float, kept: float, work: FadingWork) -> float:
+    """log p(e | γ, σ, φ = ``kept``) up to a constant, β summed out.
+
+    −½ log |A_γγ + Ω_γγ| + b_γᵀ (A_γγ + Ω_γγ)⁻¹ b_γ/(2 σ²),  A = XᵀΛX, b = XᵀΛe.
+    """
+    V = work.V
+    A = work.A
+    b = work.b
+    k = gather_columns(fading, kept, work)
+    for i in range(k):
+        b[i] = 0.0
+        for j in range(i + 1):
+            A[i, j] = fading.omega[work.inside[i], work.inside[j]]
+    for t in range(len(V)):
+        for i in range(k):
+            weighed = fading.weights[t] * V[t, i]
+            b[i] += weighed * fading.left[t]
+            for j in range(i + 1):
+                A[i, j] += weighed * V[t, j]
+    factor(A, b, k)
+    value = 0.0
+    for i in range(k):
         value += b[i] * b[i] / (2 * sigma * sigma) - math.log(A[i, i])
     return value
 
 
-def slice_one(
-    columns: Array,
-    flow: Array,
-    fades: Array,
-    weights: Array,
-    left: Array,
-    omega: Array,
-    gamma: Array,
-    sigma: float,
-    precision: float,
-    pull: float,
-    x: float,
-    low: float,
-    high: float,
-    seed: Any,
-    V: Array,
-    A: Array,
-    b: Array,
-    s: Array,
-    on: Array,
+class NormalPart(NamedTuple):
+    """exp(pull φ − ½ precision φ²) on (low, high)."""
+
+    precision: float
+    pull: float
+    low: float
+    high: float
+
+
+def slice_coefficient(
+    fading: FadingRegression, sigma: float, part: NormalPart, x: float, seed: Any, work: FadingWork
 ) -> float:
-    """φ of one chain."""
-    value = evidence(columns, flow, fades, x, weights, left, omega, gamma, sigma, V, A, b, s, on)
-    level = value + (pull - 0.5 * precision * x) * x + math.log(counter_uniform(seed, 0))
-    below = low
-    above = high
-    for k in range(1, MOST + 1):
+    """φ by slice sampling of the evidence times a normal part, from x.
+
+    log u is uniform below the density at x; then uniform points of an interval that begins as (low,
+    high) and shrinks to x, until one lies above.  The uniforms are hashed from the seed.
+
+    Source: Neal (2003), section 4, figure 5.
+    """
+    precision = part.precision
+    pull = part.pull
+    level = log_evidence(fading, sigma, x, work) + (pull - 0.5 * precision * x) * x
+    level += math.log(counter_uniform(seed, 0))
+    below = part.low
+    above = part.high
+    for k in range(1, SHRINKAGES + 1):
         point = below + (above - below) * counter_uniform(seed, k)
-        value = evidence(
-            columns, flow, fades, point, weights, left, omega, gamma, sigma, V, A, b, s, on
-        )
+        value = log_evidence(fading, sigma, point, work)
         if value + (pull - 0.5 * precision * point) * point >= level:
             return point
         if point < x:
@@ -136,107 +163,35 @@ def slice_one(
     return x
 
 
-compilable = (mixed, counter_uniform, fading, evidence, slice_one)
+compilable = (
+    mixed,
+    counter_uniform,
+    accumulate,
+    factor,
+    gather_columns,
+    log_evidence,
+    slice_coefficient,
+)
 
 
-def _slice(
-    columns: Array,
-    flow: Array,
-    fades: Array,
-    weights: Array,
-    left: Array,
-    omega: Array,
-    gamma: Array,
-    sigma: Array,
-    precision: Array,
-    pull: Array,
-    x: Array,
-    low: float,
-    high: float,
-    seeds: Array,
-    found: Array,
-) -> None:
-    C, p, n = columns.shape
-    V = np.empty((n, p))
-    A = np.empty((p, p))
-    b = np.empty(p)
+def _accumulate_all(flow: Array, kept: Array, out: Array) -> None:
+    C, n, k = out.shape
     s = np.empty(n)
-    on = np.empty(p, dtype=np.int64)
     for c in range(C):
-        w = weights[c % len(weights)]
-        found[c] = slice_one(
-            columns[c],
-            flow,
-            fades,
-            w,
-            left[c],
-            omega,
-            gamma[c],
-            sigma[c],
-            precision[c],
-            pull[c],
-            x[c],
-            low,
-            high,
-            seeds[c],
-            V,
-            A,
-            b,
-            s,
-            on,
-        )
+        for j in range(k):
+            accumulate(flow[j], kept[c, j], s)
+            for t in range(n):
+                out[c, t, j] = s[t]
 
 
 @cache
-def _compiled_grow() -> Callable[[Array, Array, Array], None]:
-    return compile_loop(_grow, [fading])
-
-
-@cache
-def _compile_slice() -> Callable[..., None]:
-    return compile_loop(_slice, compilable)
+def _loop() -> Callable[[Array, Array, Array], None]:
+    return compile_loop(_accumulate_all, [accumulate])
 
 
 def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
-    """Compiled ``maths.series.stocks.accumulate_stock`` [C, n, k], on the CPU.
-
-    The flows are [n, k] and φ is [C, k].
-
-    Raises:
-        ImportError: numba is not installed.
-    """
+    """``maths.series.stocks.accumulate_stock`` of flows [n, k] and φ [C, k] on the CPU; [C, n,
+    k]."""
     out = kept.new_empty(len(kept), *flow.shape)
-    _compiled_grow()(flow.T.contiguous().numpy(), kept.contiguous().numpy(), out.numpy())
-    return out
-
-
-def slice_sample(
-    columns: Tensor,
-    flow: Tensor,
-    fades: Tensor,
-    weights: Tensor,
-    left: Tensor,
-    omega: Tensor,
-    gamma: Tensor,
-    sigma: Tensor,
-    precision: Tensor,
-    pull: Tensor,
-    x: Tensor,
-    low: float,
-    high: float,
-    generator: torch.Generator,
-) -> Tensor:
-    """Compiled ``maths.conditionals.slice_sampling.slice_sample`` of φ [C], on the CPU.
-
-    The log density is a normal's, (pull − ½ precision φ) φ, plus the log-likelihood of
-    observations e [C, n] with weights [C or 1, n], β summed out: the columns [C, p, n] that
-    ``fades`` [p] names are stocks of flows [p, n].
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    out = x.clone()
-    arrays = (columns, flow, fades, weights, left, omega, gamma, sigma, precision, pull, x)
-    inputs = [a.contiguous().numpy() for a in arrays]
-    _compile_slice()(*inputs, low, high, seeds_of(len(x), generator), out.numpy())
+    _loop()(flow.T.contiguous().numpy(), kept.contiguous().numpy(), out.numpy())
     return out

@@ -1,270 +1,160 @@
-"""Compiled whitening of columns by a filter, and the regression on the result.
+"""Columns drawn with the states of a series summed out, compiled.
 
-It gives the same bits as ``maths.series.whitening``.
+    V = Y − F A,  f = F P Fᵀ + h,  K = P Fᵀ/f,  A ← G(A + K V),  P ← G(P − K f Kᵀ)Gᵀ + W,   t = 1 … n
+
+Y: columns X and last y, the only one with the states' mean.  V/√f of y is V/√f of X times β and
+white noise, for all of this is linear: p(y | β) with the states summed out.
+
+Source: Durbin and Koopman (2012), section 6.2.3; Liu (1994).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-from torch import Tensor
 
-from components.maths.compiled.loops import Array, compile_loop
-from components.series.conditionals.spike_slab import SlabRandomNumbers, SpikeSlab
+from components.maths.compiled.loops import Array
 from components.series.fast import spike_slab
+from components.series.fast.memory import clear, clear_rows, copy_rows
 from components.series.fast.simulation_smoother import (
+    System,
+    SystemMotion,
     condition_covariance,
-    foretold,
+    init_covariance,
     predict_covariance,
-    whole,
+    predict_variance,
 )
-from components.series.fast.spike_slab import update_given_sigma
-from components.series.maths.simulation_smoother import StateLayout
+from components.series.fast.spike_slab import Slab, SlabRandomNumbers, SlabWork, draw_given_sigma
 
 
-def whiten(
-    beside: Array,
-    seen: Array,
-    F: Array,
-    used: Array,
-    mean: Array,
-    sd: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    noisy: Array,
-    scale: Array,
-    noise: Array,
-    P: Array,
-    X: Array,
-    A: Array,
-    moved: Array,
-    M: Array,
-    told: Array,
-    out: Array,
-) -> None:
-    """Whitened columns in ``out`` [n, q], the last column being y; their states in A [d, q]."""
-    n, d = F.shape
-    q = beside.shape[1]
-    for i in range(d):
+class WhiteWork(NamedTuple):
+    """Memory of a filter of q columns."""
+
+    A: Array  # means of states, a column of each series [d, q]
+    moved: Array  # [d, q]
+    P: Array  # [d, d]
+    GP: Array  # [d, d]
+    M: Array  # [d]
+    left: Array  # V of one time [q]
+    white: Array  # V/√f [n, q], 0 at times that are not seen
+    gram: Array  # [q, q]
+
+
+def white_work(system: System, q: int) -> WhiteWork:
+    """New memory."""
+    n, d = system.F.shape
+    return WhiteWork(
+        A=np.empty((d, q)),
+        moved=np.empty((d, q)),
+        P=np.empty((d, d)),
+        GP=np.empty((d, d)),
+        M=np.empty(d),
+        left=np.empty(q),
+        white=np.empty((n, q)),
+        gram=np.empty((q, q)),
+    )
+
+
+def whiten_observation(row: Array, t: int, system: System, noise: float, work: WhiteWork) -> None:
+    """V/√f of one time, A and P given it."""
+    A = work.A
+    left = work.left
+    q = len(row)
+    f = predict_variance(system, t, noise, work.P, work.M)
+    width = math.sqrt(f)
+    clear(left)
+    for i in system.used:
+        known = system.F[t, i]
         for c in range(q):
-            A[i, c] = 0.0
-        A[i, q - 1] = mean[i]
-        for j in range(d):
-            P[i, j] = sd[i] * sd[i] if i == j else 0.0
+            left[c] += A[i, c] * known
+    for c in range(q):
+        left[c] = row[c] - left[c]
+        work.white[t, c] = left[c] / width
+    for i in range(len(A)):
+        gain = work.M[i] / f
+        for c in range(q):
+            A[i, c] += gain * left[c]
+    condition_covariance(work.P, work.M, f)
+
+
+def move_columns(system: System, values: Array, work: WhiteWork) -> None:
+    """A ← G A."""
+    A = work.A
+    moved = work.moved
+    q = A.shape[1]
+    clear_rows(moved)
+    for i in range(len(A)):
+        for k in range(system.start[i], system.start[i + 1]):
+            value = values[k]
+            column = system.columns[k]
+            for c in range(q):
+                moved[i, c] += value * A[column, c]
+    copy_rows(moved, A)
+
+
+def whiten(Y: Array, system: System, motion: SystemMotion, work: WhiteWork) -> None:
+    """V/√f of columns Y [n, q]."""
+    n, q = Y.shape
+    clear_rows(work.A)
+    for i in range(len(work.A)):
+        work.A[i, q - 1] = system.mean[i]
+    init_covariance(system.sd, work.P)
     for t in range(n):
-        if seen[t]:
-            f = foretold(P, F, t, used, noise[t], M)
-            width = math.sqrt(f)
-            for c in range(q):
-                told[c] = 0.0
-            for i in used:
-                row = F[t, i]
-                state = A[i]
-                for c in range(q):
-                    told[c] += state[c] * row
-            for c in range(q):
-                told[c] = beside[t, c] - told[c]
-                out[t, c] = told[c] / width
-            for i in range(d):
-                gain = M[i] / f
-                state = A[i]
-                for c in range(q):
-                    state[c] += gain * told[c]
-            condition_covariance(P, M, f)
+        if system.seen[t]:
+            whiten_observation(Y[t], t, system, motion.noise[t], work)
         else:
-            for c in range(q):
-                out[t, c] = 0.0
-        if t == n - 1:
-            break
-        for i in range(d):
-            state = moved[i]
-            for c in range(q):
-                state[c] = 0.0
-            for k in range(start[i], start[i + 1]):
-                value = values[k]
-                other = A[columns[k]]
-                for c in range(q):
-                    state[c] += value * other[c]
-        for i in range(d):
-            for c in range(q):
-                A[i, c] = moved[i, c]
-        predict_covariance(start, columns, values, noisy, scale, P, X)
+            clear(work.white[t])
+        if t < n - 1:
+            move_columns(system, motion.values, work)
+            predict_covariance(system, motion, work.P, work.GP)
 
 
-def gram(left: Array, unit: float, G: Array) -> None:
-    """``unit`` times what columns [n, q] are to each other, the lower half [q, q]."""
-    n, q = left.shape
-    for i in range(q):
-        for j in range(i + 1):
-            G[i, j] = 0.0
+def multiply_columns(white: Array, unit: float, gram: Array) -> None:
+    """The lower half of ``unit`` times WᵀW [q, q] of columns W [n, q]."""
+    n, q = white.shape
+    clear_rows(gram)
     for t in range(n):
-        row = left[t]
+        row = white[t]
         for i in range(q):
-            sums = G[i]
+            own = gram[i]
             for j in range(i + 1):
-                sums[j] += row[i] * row[j]
+                own[j] += row[i] * row[j]
     for i in range(q):
         for j in range(i + 1):
-            G[i, j] *= unit
+            gram[i, j] *= unit
 
 
-def columns_first(
-    left: Array,
-    omega: Array,
-    logit: Array,
+def draw_columns(
+    white: WhiteWork,
+    slab: Slab,
     sigma: float,
-    u: Array,
-    turn: float,
-    z: Array,
+    drawn: SlabRandomNumbers,
     gamma: Array,
     beta: Array,
-    N: Array,
-    E: Array,
-    row: Array,
-    G: Array,
-    A: Array,
-    b: Array,
+    work: SlabWork,
 ) -> None:
-    """γ and β given σ from what the filter leaves of columns and, last, of y [n, p + 1]; they are
-    left in their arrays."""
+    """γ after one scan and β given σ, from whitened columns, the states summed out."""
     p = len(gamma)
-    gram(left, sigma * sigma, G)
+    multiply_columns(white.white, sigma * sigma, white.gram)
     for i in range(p):
-        b[i] = G[p, i]
+        work.b[i] = white.gram[p, i]
         for j in range(i + 1):
-            A[i, j] = G[i, j]
-            A[j, i] = G[i, j]
-    update_given_sigma(A, b, omega, logit, sigma, u, turn, z, gamma, beta, N, E, row)
+            work.A[i, j] = white.gram[i, j]
+            work.A[j, i] = white.gram[i, j]
+    draw_given_sigma(slab, sigma, drawn, gamma, beta, work)
 
 
 compilable = (
     *spike_slab.compilable,
-    update_given_sigma,
-    foretold,
+    predict_variance,
+    init_covariance,
     condition_covariance,
     predict_covariance,
+    whiten_observation,
+    move_columns,
     whiten,
-    gram,
-    columns_first,
+    multiply_columns,
+    draw_columns,
 )
-
-
-def _chains(
-    beside: Array,
-    seen: Array,
-    F: Array,
-    used: Array,
-    mean: Array,
-    sd: Array,
-    start: Array,
-    columns: Array,
-    values: Array,
-    noisy: Array,
-    scale: Array,
-    noise: Array,
-    omega: Array,
-    logit: Array,
-    sigma: Array,
-    u: Array,
-    turn: Array,
-    z: Array,
-    gamma: Array,
-    beta: Array,
-) -> None:
-    C, n, q = beside.shape
-    p = q - 1
-    d = F.shape[1]
-    P = np.empty((d, d))
-    X = np.empty((d, d))
-    A = np.empty((d, q))
-    moved = np.empty((d, q))
-    M = np.empty(d)
-    predicted = np.empty(q)
-    out = np.empty((n, q))
-    N = np.empty((q, q))
-    E = np.empty((p, p))
-    row = np.empty(q)
-    G = np.empty((q, q))
-    B = np.empty((p, p))
-    b = np.empty(p)
-    for c in range(C):
-        whiten(
-            beside[c],
-            seen,
-            F,
-            used,
-            mean,
-            sd,
-            start,
-            columns,
-            values[c],
-            noisy,
-            scale[c],
-            noise[c],
-            P,
-            X,
-            A,
-            moved,
-            M,
-            predicted,
-            out,
-        )
-        columns_first(
-            out, omega, logit, sigma[c], u[c], turn[c], z[c], gamma[c], beta[c], N, E, row, G, B, b
-        )
-
-
-@cache
-def _loop() -> Callable[..., None]:
-    return compile_loop(_chains, compilable)
-
-
-def draw(
-    prior: SpikeSlab,
-    layout: StateLayout,
-    beside: Tensor,
-    G: Tensor,
-    scale: Tensor,
-    noise: Tensor,
-    sigma: Tensor,
-    gamma: Tensor,
-    numbers: SlabRandomNumbers,
-) -> tuple[Tensor, Tensor]:
-    """(γ, β) [C, p] given σ [C], from columns [C, n, p + 1], the last being y, on the CPU.
-
-    The draw uses the columns after whitening.
-
-    Raises:
-        ImportError: numba is not installed.
-    """
-    gamma, beta = gamma.clone(), numbers.z.new_empty(gamma.shape)
-    used = (layout.F != 0).any(0).nonzero().flatten()
-    arrays = (beside, layout.seen, layout.F, used, layout.mean, layout.sd)
-    rows = (
-        whole(layout.rows.start),
-        whole(layout.rows.columns),
-        layout.rows.numbers(G).contiguous().numpy(),
-    )
-    arguments = (
-        scale,
-        noise,
-        prior.precision,
-        prior.logit,
-        sigma,
-        numbers.u,
-        numbers.turn,
-        numbers.z,
-        gamma,
-        beta,
-    )
-    _loop()(
-        *(x.contiguous().numpy() for x in arrays),
-        *rows,
-        whole(layout.noisy),
-        *(x.contiguous().numpy() for x in arguments),
-    )
-    return gamma, beta

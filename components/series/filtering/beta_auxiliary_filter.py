@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from torch import Tensor
 
 from components.contracts.capabilities import BoundedObservation, PowerIntegral
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -40,8 +41,8 @@ class BetaAuxiliaryFilter(LookAheadFilter[PredictablePowerStateSpace]):
     Source: Boustati (2021), eq. (6.6) and Algorithm 8.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"state_space", "transition_mean", "power_integral"}
+    requires = Requirements(
+        capabilities=frozenset({"state_space", "transition_mean", "power_integral"}),
     )
     beta: Probability
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -27,7 +27,7 @@ class BetaBootstrapFilter(AdaptiveFilter[PowerIntegralStateSpace]):
     Source: Boustati (2021), eq. (6.6) and Algorithm 7.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "power_integral"})
+    requires = Requirements(capabilities=frozenset({"state_space", "power_integral"}))
     beta: Probability
 
     def weighs_by_likelihood(self) -> bool:

@@ -198,7 +198,7 @@ def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
 
     Raises NumericalTrouble, which names the observation, where their sum is zero or not a
     number."""
-    if loops.serve(log_w) and not log_w.requires_grad:
+    if loops.is_on_cpu(log_w) and not log_w.requires_grad:
         w, sums = weighing.weights(log_w)
         log_sum = sums[:, 2]
         ess = sums[:, 3]
@@ -223,7 +223,7 @@ def moments(x: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     """Mean and variance [R, dx] of weighted particles x [R, N, dx]."""
     w = weights.w
     sums = weights.sums
-    if loops.serve(x) and not (w.requires_grad or x.requires_grad):
+    if loops.is_on_cpu(x) and not (w.requires_grad or x.requires_grad):
         return weighing.moments(x, w, sums)
     shares = (w / sums[:, :1]).to(x).unsqueeze(1)
     mean = shares @ x  # [R, 1, dx]

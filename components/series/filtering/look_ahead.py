@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
 from components.contracts.capabilities import StateSpace, TransitionMean
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -46,7 +47,7 @@ Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log 
 class LookAheadFilter(ParticleFilter[A], Generic[A]):
     """Auxiliary particle filter; a subclass defines the potential and its bound."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_mean"})
+    requires = Requirements(capabilities=frozenset({"state_space", "transition_mean"}))
     stabiliser: NonNegativeFloat
     predictions: Literal["honest", "selected"]
 

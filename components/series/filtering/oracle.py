@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise, NoiseDensity, NoiseLaw, StateSpace
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Component, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -78,7 +78,7 @@ class Oracle(AdaptiveFilter[StateSpace]):
     Source: Boustati (2021), section 6.5.1 (Oracle BPF).
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "gaussian_noise"})
+    requires = Requirements(capabilities=frozenset({"state_space", "gaussian_noise"}))
 
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
         assert isinstance(model, GaussianNoise)

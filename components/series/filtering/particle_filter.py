@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic
 
 from pydantic import BaseModel, PositiveInt, field_validator
 
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -27,11 +27,13 @@ from components.series.sequence import Sequence
 class ParticleFilter(Inference[M, Sequence, Observation, FilterState[M]], Generic[M]):
     """N particles for each of R replicates, which a subclass moves and weighs."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
-    before: ClassVar[dict[str, Any]] = {"resampling": "systematic"}
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"state_space"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    legacy_defaults: ClassVar[dict[str, Any]] = {"resampling": "systematic"}
     particles: PositiveInt
     resampling: Scheme
 

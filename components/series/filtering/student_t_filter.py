@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -66,7 +66,7 @@ class StudentTFilter(AdaptiveFilter[Whitened]):
     Source: Xu et al. (2013); Boustati (2021), section 6.5.2.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "gaussian_noise"})
+    requires = Requirements(capabilities=frozenset({"state_space", "gaussian_noise"}))
     df: PositiveFloat
     joint: bool
     scale: PositiveFloat | None

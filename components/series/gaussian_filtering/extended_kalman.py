@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -52,10 +52,12 @@ class ExtendedKalman(
     Source: Särkkä (2013), algorithm 5.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"additive_gaussian"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
 
     def init(
         self, model: AdditiveGaussian, problem: Sequence, rng: Rng

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -75,10 +75,12 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGa
     Source: Kalman (1960); Särkkä (2013), theorem 4.2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"linear_gaussian"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Gaussians[LinearGaussian]:
         return kalman_start(model, problem)

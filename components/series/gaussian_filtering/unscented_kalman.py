@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -48,10 +48,12 @@ class UnscentedKalman(
 
     Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"additive_gaussian"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
     alpha: PositiveFloat
     beta: NonNegativeFloat
     kappa: float

@@ -10,7 +10,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -50,10 +50,12 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
     Source: Duran-Martin et al. (2024), section 3.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"additive_gaussian"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
     weight: Literal["imq", "md", "tmd"]
     soft_threshold: PositiveFloat
 
@@ -83,7 +85,14 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
         # ∫ N(y | Hx, Σ)^w² dN(x | m⁻, P⁻) = N(w v | 0, S) ((2π)^dy |Σ|)^{(1 − w²)/2}
         extra = 0.5 * (1 - w.square()) * (Sigma.logdet() + v.shape[1] * math.log(2 * math.pi))
         after, info = finish_filter_step(
-            state, batch, prior_m, predicted, filter_gain, w.unsqueeze(1) * v, extra, w.square()
+            state=state,
+            batch=batch,
+            prior_m=prior_m,
+            predicted=predicted,
+            found=filter_gain,
+            v=w.unsqueeze(1) * v,
+            extra=extra,
+            weight=w.square(),
         )
         return after, info | {"innovation": v.norm(dim=1), "weight": w}
 

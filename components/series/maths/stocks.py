@@ -15,7 +15,7 @@ def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
     Windows that double: Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}.
 
     Source: Gallego (2021), eq. (1.4)."""
-    if loops.serve(kept) and not kept.requires_grad:
+    if loops.is_on_cpu(kept) and not kept.requires_grad:
         return compiled.accumulate_stock(flow, kept)
     n = len(flow)
     s = torch.zeros(len(kept), n, flow.shape[1], dtype=kept.dtype, device=kept.device)

@@ -10,6 +10,7 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.capabilities import SplitNormal
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -97,7 +98,7 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
     Source: Boustati (2021), eq. (6.19), section 6.5.3 and appendix D.3.5.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"split_normal"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "state_space",
@@ -108,7 +109,6 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
             "gaussian_noise",
         }
     )
-    assumes: ClassVar[frozenset[str]] = frozenset({"split_normal"})
     below: PositiveFloat | None
     above: PositiveFloat | None
     integral: Literal["quadrature", "closed_form"]

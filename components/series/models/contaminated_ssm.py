@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LinearGaussian, NoiseLaw
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -86,13 +87,15 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        simulated=frozenset({"linear_gaussian"}),
+        attacker_capabilities=frozenset({"noise_law"}),
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"state_space", "transition_density", "transition_mean"}
     )
     offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
-    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
-    needs_attacker: ClassVar[frozenset[str]] = frozenset({"noise_law"})
 
     unknown: NoiseScales
 

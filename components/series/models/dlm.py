@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import CategoricalSeries
 from components.contracts.predictive import GaussianMixture
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
@@ -240,11 +241,13 @@ class Dlm(Model[Sequence, DynamicLinear]):
     Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    avoids: ClassVar[dict[str, str]] = {
-        "several_numbers": "takes one number at a time",
-        "class_series": "is for numbers",
-    }
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        refused_traits={
+            "several_numbers": "takes one number at a time",
+            "class_series": "is for numbers",
+        },
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
 
     trend: Trend

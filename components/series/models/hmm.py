@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import CategoricalSeries
 from components.contracts.predictive import Categorical
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
@@ -158,9 +159,10 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
     Source: Gallego (2021), eq. (2.14) and section 2.4.2; Rabiner (1989), eqs. (19), (20).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}), simulated=frozenset({"categorical_series"})
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series"})
-    assumes: ClassVar[frozenset[str]] = frozenset({"categorical_series"})
 
     states: PositiveInt
     transition_concentration: PositiveFloat

@@ -11,6 +11,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -87,7 +88,7 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
     section 2.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"linear_gaussian"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "state_space",
@@ -102,7 +103,6 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
         }
     )
     offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
-    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
     A: Matrix | None
     Q: Matrix | None
@@ -131,7 +131,9 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
 
     def assumptions(self) -> frozenset[str]:
         """Nothing, where every matrix is given."""
-        return frozenset() if len(self._given_matrices()) == len(MATRICES) else self.assumes
+        return (
+            frozenset() if len(self._given_matrices()) == len(MATRICES) else self.requires.simulated
+        )
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
         like = problem.observations

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LinearGaussian
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
@@ -194,7 +195,7 @@ class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     Source: Boustati (2021), eqs. (6.16), (6.17).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"linear_gaussian"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "state_space",
@@ -208,7 +209,6 @@ class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
             "linear_gaussian",
         }
     )
-    assumes: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
         return LinearGaussianModule(linear_gaussian_system(problem, self.name))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import PositiveFloat
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -34,8 +35,10 @@ class MaternSDE(Model[Sequence, LinearGaussianModule]):
     and Särkkä (2010).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        refused_traits={"several_numbers": "is of one number at a time"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "state_space",

@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -121,8 +122,10 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
     Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    avoids: ClassVar[dict[str, str]] = {"several_numbers": "sees one number at a time"}
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        refused_traits={"several_numbers": "sees one number at a time"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "state_space",

@@ -10,6 +10,7 @@ from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor, nn
 
 from components.contracts.capabilities import AutoregressiveVolatility
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -109,13 +110,15 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        simulated=frozenset({"autoregressive_volatility"}),
+        refused_traits={"several_numbers": "is of one number at a time"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset(
         {"state_space", "transition_density", "transition_mean", "power_integral"}
     )
     offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
-    assumes: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
 
     mu: float | None
     phi: Annotated[float, Field(gt=-1, lt=1)] | None
@@ -139,7 +142,7 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
 
     def assumptions(self) -> frozenset[str]:
         """Nothing, where every parameter is given."""
-        return self.assumes if None in self._values().values() else frozenset()
+        return self.requires.simulated if None in self._values().values() else frozenset()
 
     def build(self, problem: Sequence, rng: Rng) -> VolatilityModule:
         if problem.observations.shape[2] != 1:

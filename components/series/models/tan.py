@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from components.contracts.capabilities import TerrainAided
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.maths.compiled import loops, terrain
+from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
@@ -47,7 +48,7 @@ class TerrainModule(nn.Module):
         self.dem = system.dem
         self.takeoff = system.takeoff
         self.noise_sd = system.noise_sd
-        self.compiled = compiled and loops.available()
+        self.compiled = compiled
         self.register_buffer("m0", system.m0.clone())
         self.register_buffer("prior_sd", system.prior_sd.clone())
         self.register_buffer("motion_sd", system.motion_sd.clone())
@@ -127,7 +128,7 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
 
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"terrain_aided"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "state_space",
@@ -139,7 +140,6 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
             "additive_gaussian",
         }
     )
-    assumes: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
 
     compiled: bool
 

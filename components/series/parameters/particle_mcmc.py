@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised, TransitionDensity
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -85,10 +85,14 @@ class ParticleMCMC(
     Algorithm 4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "series"
-    needs: ClassVar[frozenset[str]] = frozenset({"parameterised", "transition_density"})
-    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="series",
+        capabilities=frozenset({"parameterised", "transition_density"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset(
+        {"smoothed_states", "series_draws", "writes_files"}
+    )
     chains: PositiveInt
     thinning: PositiveInt
     # Σ learnt in warm-up: identity (not learnt) | dense (a Cholesky factor of P × P a step)

@@ -12,7 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Parameterised
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
@@ -74,10 +74,14 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     Source: Chopin, Jacob and Papaspiliopoulos (2013), sections 3.1 to 3.6.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"parameterised"})
-    gives: ClassVar[frozenset[str]] = frozenset({"filtered_states", "series_draws", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"parameterised"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset(
+        {"filtered_states", "series_draws", "writes_files"}
+    )
     mixes: ClassVar[bool] = False
     sets: PositiveInt
     rejuvenate_below: Probability

@@ -102,7 +102,16 @@ class Filtering:
         like = self.log_normaliser
         if self.t == 0:
             nothing = torch.empty(len(like), 0, 0).to(like)
-            return Filtered(0, nothing, nothing, nothing, nothing, nothing, like, self.evidence)
+            return Filtered(
+                t=0,
+                mean=nothing,
+                variance=nothing,
+                lower=nothing,
+                upper=nothing,
+                predicted=nothing,
+                log_normaliser=like,
+                evidence=self.evidence,
+            )
         mean, variance, lower, upper, predicted = (
             trace.stack_rows(1).to(like.device) for trace in self._traces()
         )
@@ -111,5 +120,14 @@ class Filtering:
             for trace in (self.ess, self.weight)
         )
         return Filtered(
-            self.t, mean, variance, lower, upper, predicted, like, self.evidence, ess, weight
+            t=self.t,
+            mean=mean,
+            variance=variance,
+            lower=lower,
+            upper=upper,
+            predicted=predicted,
+            log_normaliser=like,
+            evidence=self.evidence,
+            ess=ess,
+            weight=weight,
         )

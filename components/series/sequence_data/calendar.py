@@ -97,17 +97,10 @@ def calendar(
                 f"{where[k]} has no equal steps {between}; elsewhere {steps}{_clock_change_hint(steps, k, aware)}"
             )
         if skipped > 1 and gaps == "error":
-            weekdays = are_weekdays(times) and steps.unit == "seconds" and steps.step == DAY
-            allowed = (
-                "dataset.gaps=business_days (Monday to Friday) or allow"
-                if weekdays
-                else "dataset.gaps=allow"
-            )
-            hour = steps.unit == "seconds" and (skipped - 1) * steps.step == HOUR
-            clocks = f"; {CLOCK_CHANGE_HINT}" if hour and not any(aware) else ""
             start = where[k].removesuffix(f": {column}")
+            hint = _gap_hint(steps, skipped - 1, are_weekdays(times), any(aware))
             raise ConfigMismatchError(
-                f"{start}: {skipped - 1} missing {between}; add lines, or {allowed}{clocks}"
+                f"{start}: {skipped - 1} missing {between}; add lines, or {hint}"
             )
         if len(out) + skipped > MOST_TIMES and skipped > len(texts):
             raise ConfigMismatchError(
@@ -122,6 +115,16 @@ def calendar(
         ] + [dates[k]]
         places.append(len(out) - 1)
     return Calendar(tuple(out), places, {"steps": f"{steps}, {out[0]} to {out[-1]}"} | facts)
+
+
+def _gap_hint(steps: EqualSteps, missing: int, weekdays: bool, aware: bool) -> str:
+    """The setting that allows a gap of so many times."""
+    in_seconds = steps.unit == "seconds"
+    if in_seconds and weekdays and steps.step == DAY:
+        return "dataset.gaps=business_days (Monday to Friday) or allow"
+    if in_seconds and not aware and missing * steps.step == HOUR:
+        return f"dataset.gaps=allow; {CLOCK_CHANGE_HINT}"
+    return "dataset.gaps=allow"
 
 
 def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None = None) -> int:

@@ -54,7 +54,7 @@ class CsvSeries(OwnFile[Sequence]):
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
     vectorised: ClassVar[bool] = True
 
-    before: ClassVar[dict[str, Any]] = {
+    legacy_defaults: ClassVar[dict[str, Any]] = {
         "date": None,
         "date_format": None,
         "gaps": "error",
@@ -92,19 +92,15 @@ class CsvSeries(OwnFile[Sequence]):
         table = self._table(setting.data_dir)
         times = self._calendar(table)
         regressors = self._regressors(table)
-        n_ahead = self.n_ahead
-        if isinstance(n_ahead, str):
-            n_ahead = len(times.dates) - place(
-                times.dates if self.date else (), n_ahead, "dataset.n_ahead", self.date_format
-            )
-        if (n_train := len(times.dates) - n_ahead) < 1:
-            raise ConfigMismatchError(
-                f"dataset.n_ahead={n_ahead}: there are {len(times.dates)} times; leave some to learn from"
-            )
+        n_train = self._train_length(times)
+        n_ahead = len(times.dates) - n_train
         if self.truth is not None and len(self.truth) != len(self.columns):
             raise ConfigMismatchError(
                 f"dataset.truth: names {len(self.truth)} columns, dataset.columns {len(self.columns)}"
             )
+
+        def to_device(value: Tensor) -> Tensor:
+            return value.to(device=setting.device, dtype=setting.dtype).contiguous()
 
         def spread(names: list[str], key: str, between: float = math.nan) -> Tensor:
             values = self._numbers(table, names, key)
@@ -117,35 +113,31 @@ class CsvSeries(OwnFile[Sequence]):
             raise ConfigMismatchError(
                 f"dataset.columns={','.join(self.columns)}: missing at all of the {n_train} times that are seen"
             )
-        truth = None if self.truth is None else spread(self.truth, "truth")
+        means = None if self.truth is None else to_device(spread(self.truth, "truth").unsqueeze(0))
         x = spread(regressors, "regressors")
         u = spread(self.inputs, "inputs", 0.0)
-        where = (
-            list(times.dates) if self.date is not None else [f"line {line}" for line in table.lines]
-        )
+        dates = times.dates if self.date is not None else ()
+        where = list(dates) or [f"line {line}" for line in table.lines]
         self._check(table.file, x, regressors, "regressors", n_train, where)
         self._check(table.file, u, self.inputs, "inputs", n_train, where)
-
-        def to_device(value: Tensor) -> Tensor:
-            return value.to(device=setting.device, dtype=setting.dtype).contiguous()
 
         sequence = Sequence(
             name=self.identity(setting.data_dir, setting.offline),
             states=None,
             observations=to_device(y.expand(setting.replicates, -1, -1)),
-            means=None if truth is None else to_device(truth.unsqueeze(0)),
+            means=means,
             system=None,
             state_names=self.columns,
             regressors=to_device(x) if regressors else None,
             regressor_names=regressors,
             inputs=to_device(u) if self.inputs else None,
             input_names=self.inputs,
-            dates=times.dates if self.date is not None else (),
+            dates=dates,
             figures=[signal],
             about=table.facts
             | times.facts
             | self._describe_collinear(torch.cat([x, u], 1)[:n_train], [*regressors, *self.inputs])
-            | ({} if truth is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
+            | ({} if means is None else {"truth": "of the signal: " + ", ".join(self.truth or [])}),
         )
         if n_ahead == 0:
             if self.budget is not None and self.budget.total is not None:
@@ -170,6 +162,21 @@ class CsvSeries(OwnFile[Sequence]):
                 f"dataset.n_steps={self.n_steps}: {file} has {table.n_rows} lines after dataset.skip={self.skip}"
             )
         return table
+
+    def _train_length(self, times: Calendar) -> int:
+        """Number of times to learn from.
+
+        Raises:
+            Misfit: there is none."""
+        n_train = len(times.dates)
+        if isinstance(self.n_ahead, str):
+            dates = times.dates if self.date else ()
+            return place(dates, self.n_ahead, "dataset.n_ahead", self.date_format)
+        if n_train <= self.n_ahead:
+            raise ConfigMismatchError(
+                f"dataset.n_ahead={self.n_ahead}: there are {n_train} times; leave some to learn from"
+            )
+        return n_train - self.n_ahead
 
     def _regressors(self, table: TextTable) -> list[str]:
         """Names of the columns x: null is every column that has no other use."""

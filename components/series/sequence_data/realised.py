@@ -20,7 +20,7 @@ ObservationSource = Literal["own", "first"]
 class RealisedDataset(Dataset[Sequence]):
     """Keys of the protocol: source of the states, observations per replicate, and scoring."""
 
-    before: ClassVar[dict[str, Any]] = {
+    legacy_defaults: ClassVar[dict[str, Any]] = {
         "realisation": "simulated",
         "rate": 0.0,
         "observed": "own",

@@ -47,7 +47,9 @@ class WienerVelocity(RealisedDataset):
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
-    before: ClassVar[dict[str, Any]] = RealisedDataset.before | {"prior_mean": None}
+    legacy_defaults: ClassVar[dict[str, Any]] = RealisedDataset.legacy_defaults | {
+        "prior_mean": None
+    }
     n_steps: PositiveInt
     delta: PositiveFloat
     x0: Four

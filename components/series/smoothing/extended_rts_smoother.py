@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from components.contracts.capabilities import AdditiveGaussian
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -37,10 +37,12 @@ class ExtendedRTSSmoother(
 
     Source: Särkkä (2013), algorithm 9.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"additive_gaussian"})
-    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"additive_gaussian"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
 
     def init(
         self, model: AdditiveGaussian, problem: Sequence, rng: Rng

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise
 from components.contracts.posteriors import Signal
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
@@ -63,10 +63,12 @@ class ParticleSmoother(
         NumericalTrouble: no particle leads to another.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"state_space", "transition_density"})
-    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"state_space", "transition_density"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
 
     def init(self, model: SmoothableStateSpace, problem: Sequence, rng: Rng) -> ForwardParticles:
         start: FilterState[SmoothableStateSpace] = self.filter.init(model, problem, rng)

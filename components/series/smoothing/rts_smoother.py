@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -38,10 +38,12 @@ class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[Linea
 
     Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "observation"
-    needs: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
-    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="observation",
+        capabilities=frozenset({"linear_gaussian"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Forward[LinearGaussian]:
         return Forward(filter=kalman_start(model, problem))

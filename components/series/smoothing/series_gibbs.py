@@ -10,7 +10,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import SeriesConditionals
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -52,10 +52,14 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     Source: Gallego (2021), section 1.2.2; Carter and Kohn (1994).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "series"
-    needs: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
-    gives: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "series_draws", "writes_files"})
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="series",
+        capabilities=frozenset({"series_conditionals"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset(
+        {"smoothed_states", "series_draws", "writes_files"}
+    )
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

@@ -8,6 +8,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
@@ -105,8 +106,10 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
 
     Source: Gallego (2021), section 1.2.2; Petris, Petrone and Campagnoli (2009), section 4.4.3."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    avoids: ClassVar[dict[str, str]] = {"several_numbers": "is of one number at a time"}
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        refused_traits={"several_numbers": "is of one number at a time"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"series_conditionals"})
 
     initial_mean: float

@@ -12,6 +12,7 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Block, Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
@@ -225,10 +226,12 @@ class Structural(Model[Sequence, SumOfBlocks]):
     Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    avoids: ClassVar[dict[str, str]] = {"several_numbers": "takes one number at a time"}
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        refused_traits={"several_numbers": "takes one number at a time"},
+    )
     offers: ClassVar[frozenset[str]] = frozenset({"structural_series"})
-    shares: ClassVar[frozenset[str]] = frozenset({"df"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"df"})
 
     blocks: Annotated[list[Block], Field(min_length=1)]
     scale: PositiveFloat | None

@@ -11,7 +11,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -21,9 +21,8 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.registry import register
 from components.series.sequence import Sequence
-from components.series.structural.place import Place
 from components.series.structural.structural_posterior import StructuralDraws, parts_of
-from components.series.structural.sweep import Sweep
+from components.series.structural.sweep import Place, Sweep
 
 SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
 
@@ -68,10 +67,12 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, StructuralGi
     Koopman (2002); Yu and Meng (2011); Liu (1994).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "series"
-    needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
-    gives: ClassVar[frozenset[str]] = frozenset(
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="series",
+        capabilities=frozenset({"structural_series"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset(
         {
             "holds_draws",
             "forecasts",

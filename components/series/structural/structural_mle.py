@@ -10,20 +10,22 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.contracts.structural import Design, Structure
 from components.errors import ConfigMismatchError
+from components.maths.compiled.loops import Array, to_array
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
 from components.maths.time_varying import filter_system
 from components.registry import register
-from components.series.maths.simulation_smoother import (
-    Sparse,
-    StateLayout,
+from components.series.fast.simulation_smoother import (
     StateRandomNumbers,
+    SystemMotion,
+    build_system,
+    kept_values,
     simulate_states,
 )
 from components.series.maths.stationary import coefficients_to_partial, partial_to_coefficients
@@ -117,10 +119,12 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
     Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"sequence"})
-    sees: ClassVar[BatchKind] = "series"
-    needs: ClassVar[frozenset[str]] = frozenset({"structural_series"})
-    gives: ClassVar[frozenset[str]] = frozenset(
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="series",
+        capabilities=frozenset({"structural_series"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset(
         {
             "holds_draws",
             "forecasts",
@@ -192,21 +196,21 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
         generator = torch.Generator(theta.device).manual_seed(state.seed)
         system = model.system(many, design)
         noisy = tuple(int(j) for j in (system.W[0] > 0).nonzero())
-        layout = StateLayout(
-            design.seen, design.F, system.mean, system.sd, Sparse.of(system.G[0] != 0), noisy
-        )
+        known = build_system(design.seen, design.F, system.mean, system.sd, system.G[0] != 0, noisy)
 
-        def normal(*shape: int) -> Tensor:
-            return torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
+        def normal(*shape: int) -> Array:
+            drawn = torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
+            return to_array(drawn)
 
         (times, d), n = design.F.shape, self.draws
         numbers = StateRandomNumbers(
             normal(n, d), normal(n, times - 1, len(noisy)), normal(n, times)
         )
-        y = design.y - system.offset
-        states, _ = simulate_states(
-            layout, y, system.G, system.W[:, list(noisy)].sqrt(), system.noise.sqrt(), numbers
-        )
+        scale = system.W[:, list(noisy)].sqrt()
+        noise = system.noise.sqrt()
+        motion = SystemMotion(kept_values(known, system.G), to_array(scale), to_array(noise))
+        drawn = simulate_states(to_array(design.y - system.offset), known, motion, numbers)
+        states = torch.from_numpy(drawn).to(theta)
         return StructuralDraws(
             theta.unsqueeze(0),
             coordinates.theta(state.runs[0].theta),

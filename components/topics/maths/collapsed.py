@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from components.topics.maths import collapsed_loop
+from components.topics.maths.collapsed_loop import ExpectedCounts, WordPairs
 
 
 def document_offsets(lengths: Tensor) -> Tensor:
@@ -84,8 +85,13 @@ def update_responsibilities(
     by_word = mean + eta[:, None]
     by_topic = mean.sum(0) + eta.sum()
     topic_spread = spread.sum(0)
-    work = [torch.empty_like(alpha) for _ in range(3)]
-    first = [x.numpy() for x in (document_offsets(lengths), words, n, phi, alpha)]
-    rest = [x.numpy() for x in (by_word, by_topic, spread, topic_spread, *work)]
-    collapsed_loop.collapsed_vb()(*first, second_order, *rest)
+    own, own_spread, new = torch.empty(3, len(alpha), dtype=alpha.dtype).numpy()
+    collapsed_loop.collapsed_vb()(
+        WordPairs(document_offsets(lengths).numpy(), words.numpy(), n.numpy()),
+        phi.numpy(),
+        alpha.numpy(),
+        second_order,
+        ExpectedCounts(by_word.numpy(), by_topic.numpy(), spread.numpy(), topic_spread.numpy()),
+        (own, own_spread, new),
+    )
     return phi

@@ -1,17 +1,31 @@
-"""Sweeps over the words of documents, proportions and topics summed out; compiled where numba is
-installed.
-
-The loops are the same functions where it is not, and give the same numbers, slowly."""
+"""Sweeps over the words of documents, proportions and topics summed out, compiled."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from components.maths.compiled import loops
 from components.maths.compiled.loops import Array
+
+
+class WordPairs(NamedTuple):
+    """Different words of the documents, document after document."""
+
+    starts: Array  # of each document, and the end of the last one [B + 1]
+    words: Array  # [M]
+    counts: Array  # of each word in its document [M]
+
+
+class ExpectedCounts(NamedTuple):
+    """Prior and expected counts of words and topics, and the variances of these counts."""
+
+    by_word: Array  # η_v + E n_vk [V, K]
+    by_topic: Array  # Σ η + E n_k [K]
+    word_spread: Array  # [V, K]
+    topic_spread: Array  # [K]
 
 
 def _gibbs(
@@ -65,24 +79,17 @@ def _gibbs(
 
 
 def _collapsed_vb(
-    starts: Array,
-    words: Array,
-    counts: Array,
+    pairs: WordPairs,
     phi: Array,
     alpha: Array,
     second: bool,
-    by_word: Array,
-    by_topic: Array,
-    word_spread: Array,
-    topic_spread: Array,
-    own: Array,
-    own_spread: Array,
-    new: Array,
+    expected: ExpectedCounts,
+    work: tuple[Array, Array, Array],
 ) -> None:
-    """One pass over the pairs of documents and words, φ [M, K] in place.
-
-    by_word [V, K] is η_v + E n_vk and by_topic [K] Σ η + E n_k; spreads are variances of these
-    counts."""
+    """One pass over the pairs of documents and words, φ [M, K] in place."""
+    starts, words, counts = pairs
+    by_word, by_topic, word_spread, topic_spread = expected
+    own, own_spread, new = work
     K = len(alpha)
     for d in range(len(starts) - 1):
         lo = starts[d]
@@ -128,9 +135,9 @@ def _collapsed_vb(
 
 @cache
 def gibbs() -> Callable[..., Any]:
-    return loops.compile_loop(_gibbs, inline=True) if loops.available() else _gibbs
+    return loops.compile_loop(_gibbs, inline=True)
 
 
 @cache
 def collapsed_vb() -> Callable[..., Any]:
-    return loops.compile_loop(_collapsed_vb, inline=True) if loops.available() else _collapsed_vb
+    return loops.compile_loop(_collapsed_vb, inline=True)

@@ -1,5 +1,5 @@
-"""Variational factors of documents given topics: a fixed point for each document, compiled where
-numba is installed."""
+"""Variational factors of documents given topics: a fixed point for each document; compiled on the
+CPU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from torch import Tensor
 
 from components.maths.compiled import loops
 from components.topics.maths import document_loop
+from components.topics.maths.collapsed_loop import WordPairs
+from components.topics.maths.document_loop import DocumentFactors, Workspace
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def fit_documents(
 
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), eqs. (6), (7).
     """
-    if loops.serve(b):
+    if loops.is_on_cpu(b):
         return _update_factors_compiled(pairs, b, alpha, gamma, most, tolerance)
     return tensors(pairs, b, alpha, gamma, most, tolerance)
 
@@ -65,10 +67,16 @@ def _update_factors_compiled(
     stats = torch.zeros_like(exact)
     fit = exact.new_empty(B)
     passes = torch.empty(B, dtype=torch.int64)
-    work = [exact.new_empty(shape) for shape in ((K,), (K, room), (room,), (room,), (room,))]
-    arrays = [x.numpy() for x in (starts, words, counts, exact, alpha.double())]
-    out = [x.numpy() for x in (gamma, stats, fit, passes, *work)]
-    document_loop.loop()(*arrays, most, tolerance, *out)
+    shapes = ((K,), (K, room), (room,), (room,), (room,))
+    document_loop.loop()(
+        WordPairs(starts.numpy(), words.numpy(), counts.numpy()),
+        exact.numpy(),
+        alpha.double().numpy(),
+        most,
+        tolerance,
+        DocumentFactors(gamma.numpy(), stats.numpy(), fit.numpy(), passes.numpy()),
+        Workspace(*(exact.new_empty(shape).numpy() for shape in shapes)),
+    )
     return Factors(gamma.to(b), fit.to(b), (stats * exact).to(b), passes)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from components.maths.compiled.functions import exp_digamma
 from components.maths.compiled.loops import Array, compile_loop
+from components.topics.maths.collapsed_loop import WordPairs
 
 WIDTH = 8  # pairs of a document are padded to a multiple of this, so that no loop has a remainder
 
@@ -66,25 +67,38 @@ def weights(gamma: Array, t: Array) -> None:
         t[k] = exp_digamma(gamma[k])
 
 
+class DocumentFactors(NamedTuple):
+    """Results: γ in place, stats added to."""
+
+    gamma: Array  # [B, K]
+    stats: Array  # [V, K]
+    fit: Array  # [B]
+    passes: Array  # [B]
+
+
+class Workspace(NamedTuple):
+    """Arrays for one document of at most M words, padded."""
+
+    t: Array  # [K]
+    local: Array  # [K, M]
+    n: Array  # [M]
+    norm: Array  # [M]
+    ratio: Array  # [M]
+
+
 def _documents(
-    starts: Array,
-    words: Array,
-    counts: Array,
+    pairs: WordPairs,
     b: Array,
     alpha: Array,
     most: int,
     tolerance: float,
-    gamma: Array,
-    stats: Array,
-    fit: Array,
-    passes: Array,
-    t: Array,
-    local: Array,
-    n: Array,
-    norm: Array,
-    ratio: Array,
+    factors: DocumentFactors,
+    work: Workspace,
 ) -> None:
-    """See ``document_factors.fit_documents``: γ [B, K] in place, stats [V, K] added to."""
+    """See ``document_factors.fit_documents``."""
+    starts, words, counts = pairs
+    gamma, stats, fit, passes = factors
+    t, local, n, norm, ratio = work
     K = len(alpha)
     for d in range(len(gamma)):
         lo = starts[d]

@@ -28,10 +28,10 @@ def check_attacker(attacker: Attacker, where: str, dataset: Dataset, model: Mode
     kind = dataset.poses()
     target = dataset.target_kind()
     choice = f"{where}={attacker.name}"
-    if kind not in attacker.kinds:
+    if kind not in attacker.requires.kinds:
         raise _wrong_kind(choice, where, kind, dataset.name)
-    if attacker.targets is not None and target not in attacker.targets:
-        needed = " or ".join(sorted(attacker.targets))
+    if attacker.requires.targets is not None and target not in attacker.requires.targets:
+        needed = " or ".join(sorted(attacker.requires.targets))
         raise IncompatibleError(
             f"{choice} needs {needed} labels, those of dataset={dataset.name} are {target}",
             Offer("attacker", "attackers that need none", where=where),
@@ -90,6 +90,7 @@ def check_nested_attackers(role: str, values: dict[str, Any], name: str) -> None
         if issubclass(cls, Evasion) and cls.domain is not None:
             check_domain(cls.domain, f"{path}={attacker}", path, dataset, name)
         elif (
-            issubclass(cls, Contamination | Injection | Opponent) and dataset.kind not in cls.kinds
+            issubclass(cls, Contamination | Injection | Opponent)
+            and dataset.kind not in cls.requires.kinds
         ):
             raise _wrong_kind(f"{path}={attacker}", path, dataset.kind, name)

@@ -203,7 +203,5 @@ def problem_kinds(role: str, name: str) -> frozenset[str]:
     file = registry.file(role, name)
     if file is None or registry.is_imported(role, name):
         cls = registry.get(role, name)
-        return frozenset({cls.kind}) if role == "dataset" else frozenset(cls.kinds)
-    facts = read_declaration(component_class(role, name, file) or "", file).facts
-    kinds = facts.get("kind") or facts.get("kinds")
-    return frozenset({kinds} if isinstance(kinds, str) else kinds or ())
+        return frozenset({cls.kind}) if role == "dataset" else cls.requires.kinds
+    return read_declaration(component_class(role, name, file) or "", file).kinds

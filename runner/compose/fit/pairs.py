@@ -55,12 +55,12 @@ def check_pairs(
     if attacker is not None:
         check_attacker(attacker, "attacker", dataset, model)
         offered = attacker.offers if isinstance(attacker, Contamination) else frozenset()
-        if lacking := ", ".join(sorted(model.needs_attacker - offered)):
+        if lacking := ", ".join(sorted(model.requires.attacker_capabilities - offered)):
             raise IncompatibleError(
                 f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks",
                 Offer("attacker", "attackers that have it"),
             )
-    if isinstance(attacker, Injection) and not {"filtered_states"} <= inference.gives:
+    if isinstance(attacker, Injection) and not {"filtered_states"} <= inference.provides:
         raise IncompatibleError(
             f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not",
             Offer("inference", "filters"),
@@ -78,7 +78,7 @@ def check_pairs(
     has_own_attacker = any(
         isinstance(part, Attacker) for _, part in nested_components(inference, "inference")
     )
-    if inference.attacks and attacker is None and not has_own_attacker:
+    if inference.requires.attacker and attacker is None and not has_own_attacker:
         raise IncompatibleError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
             Offer("attacker", "attackers that fit"),
@@ -90,7 +90,7 @@ def _check_predicts(inference: Inference, dataset: Dataset, why: str) -> None:
 
     Raises:
         IncompatibleError: naming the method."""
-    if "predicts" not in inference.gives | inference.gives_by_kind.get(
+    if "predicts" not in inference.provides | inference.provides_by_kind.get(
         dataset.poses(), frozenset()
     ):
         raise IncompatibleError(
@@ -142,31 +142,31 @@ def check_model(dataset: Dataset, model: Model) -> None:
     target = dataset.target_kind()
     that_do = Offer("model", "models that do")
     that_fit = Offer("model", "models that fit")
-    if kind not in model.kinds:
-        raise IncompatibleError(
-            f"model={model.name} does not fit dataset={dataset.name} ({kind_with_article(kind)} problem)",
+    domains = " or ".join(sorted(model.requires.domains))
+    refusals = {
+        "kinds": (
+            f"model={model.name} does not fit dataset={dataset.name} "
+            f"({kind_with_article(kind)} problem)",
             that_do,
-        )
-    if kind == "supervised" and dataset.domain not in model.domains:
-        raise IncompatibleError(
-            f"model={model.name} reads inputs that are {' or '.join(sorted(model.domains))}, those of dataset={dataset.name} "
-            f"are {dataset.domain}",
+        ),
+        "domains": (
+            f"model={model.name} reads inputs that are {domains}, those of "
+            f"dataset={dataset.name} are {dataset.domain}",
             that_fit,
-        )
-    if target is not None and model.targets is not None and target not in model.targets:
-        raise IncompatibleError(
-            f"model={model.name} has no likelihood for the {target} labels of dataset={dataset.name}",
+        ),
+        "targets": (
+            f"model={model.name} has no likelihood for the {target} labels of "
+            f"dataset={dataset.name}",
             that_do,
-        )
-    if (
-        (holds := dataset.holds()) is not None
-        and model.values is not None
-        and holds not in model.values
-    ):
-        raise IncompatibleError(
-            f"model={model.name} has no likelihood for the {holds} values of dataset={dataset.name}",
+        ),
+        "values": (
+            f"model={model.name} has no likelihood for the {dataset.holds()} values of "
+            f"dataset={dataset.name}",
             that_do,
-        )
+        ),
+    }
+    if unmet := model.requires.find_unmet(dataset.data_facts()):
+        raise IncompatibleError(*refusals[unmet])
     check_traits(dataset, model, "model")
     if target is not None and (misfit := model.labels_misfit(target)):
         setting, mend = misfit
@@ -191,7 +191,7 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     kind = dataset.poses()
     offered = model.capabilities()
     that_fit = Offer("inference", f"inference that fits model={model.name}")
-    if kind not in inference.kinds:
+    if kind not in inference.requires.kinds:
         raise IncompatibleError(
             f"inference={inference.name} has no use for {kind_with_article(kind)} problem", that_fit
         )
@@ -202,25 +202,14 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
             f"inference.{setting}: needs other labels than the {target} ones of dataset={dataset.name}",
             mends=(SuggestedFix.from_setting("use", "inference", mend),),
         )
-    lacks = inference.needs - offered or inference.required_capabilities(kind, offered) - offered
+    lacks = (
+        inference.requires.capabilities - offered
+        or inference.required_capabilities(kind, offered) - offered
+    )
     if not lacks:
         return
-    where = {
-        capability: model.offers_where[capability]
-        for capability in lacks
-        if capability in model.offers_where
-    }
-    mends: tuple[SuggestedFix, ...] = ()
-    if lacks == where.keys():
-        settings = "; ".join(f"set model.{setting}" for setting in sorted(set(where.values())))
-        # a setting brings everything it is named for, not only the missing capabilities
-        brought = {
-            capability
-            for capability, setting in model.offers_where.items()
-            if setting in where.values()
-        }
-        mends = (SuggestedFix(settings, brings=frozenset({*lacks, *brought})),)
-    suffix = " as configured" if where else ""
+    mends = _settings_that_offer(model, lacks)
+    suffix = " as configured" if lacks & model.offers_where.keys() else ""
     lacked = f"{', '.join(sorted(lacks))}, which model={model.name} lacks{suffix}"
     key_by_need = inference.asked_by_keys()
     if not lacks <= key_by_need.keys():
@@ -237,6 +226,19 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
     raise IncompatibleError(
         f"{subject} need{'s' if len(keys) == 1 else ''} {lacked}", that_can, mends=mends
     )
+
+
+def _settings_that_offer(model: Model, lacks: frozenset[str]) -> tuple[SuggestedFix, ...]:
+    """Settings of a model that would offer all that is lacking; empty if there are none."""
+    if not lacks <= model.offers_where.keys():
+        return ()
+    settings = {model.offers_where[capability] for capability in lacks}
+    # a setting brings everything it is named for, not only the missing capabilities
+    brought = {
+        capability for capability, setting in model.offers_where.items() if setting in settings
+    }
+    text = "; ".join(f"set model.{setting}" for setting in sorted(settings))
+    return (SuggestedFix(text, brings=frozenset({*lacks, *brought})),)
 
 
 def check_scored(dataset: Dataset, model: Model) -> None:
@@ -309,7 +311,7 @@ def check_gradient(gradient: Gradient, where: str, model: Model, inference: Infe
         IncompatibleError: naming what is lacking.
     """
     offered = inference.variational_capabilities() or model.capabilities()
-    if lacking := gradient.needs - offered:
+    if lacking := gradient.requires.capabilities - offered:
         subject = (
             f"the q(θ) of inference={inference.name}"
             if inference.variational_capabilities()

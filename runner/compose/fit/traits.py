@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from components import registry
 from components.contracts.attackers import Injection
+from components.contracts.requirements import TRAITS
 from components.contracts.roles import Dataset, Inference, Model
-from components.contracts.traits import TRAITS
 from components.datasets.own.own_file import OwnFile
 from runner.compose.fit.incompatible import IncompatibleError, Offer, SuggestedFix
 
@@ -31,9 +31,17 @@ def check_traits(
         dataset, OwnFile
     )
     traits = dataset.data_traits()
-    misfits = [(why, TRAITS[trait][0], "") for trait, why in part.avoids.items() if trait in traits]
+    misfits = [
+        (why, TRAITS[trait][0], "")
+        for trait, why in part.requires.refused_traits.items()
+        if trait in traits
+    ]
     if is_described:
-        lacking = [(trait, why) for trait, why in part.wants.items() if trait not in traits]
+        lacking = [
+            (trait, why)
+            for trait, why in part.requires.required_traits.items()
+            if trait not in traits
+        ]
         misfits += [
             (why, TRAITS[trait][1], dataset.traits_where.get(trait, "")) for trait, why in lacking
         ]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,13 @@ from runner.record.checks import tally
 from runner.terminal.printer import WIDE, announce, mean_and_se, note, out
 
 if TYPE_CHECKING:
-    from runner.compose.resolve import SignedConfig
+    from runner.compose.resolve import ResolvedConfig
     from runner.tracking.handover import Handover
 PARTS = 20  # tasks or parameters in the table of results
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("not checked", "dim")}
 
 
-def show_composition(job: SignedConfig) -> None:
+def show_composition(job: ResolvedConfig) -> None:
     """The composed choice as a tree: each component with the keys it was given."""
     settings = job.settings
     tree = Tree(Text.assemble((settings.experiment, "bold"), f"  {settings.description or ''}"))
@@ -72,60 +73,81 @@ def show_facts(values: Mapping[str, str]) -> None:
 
 
 def show_result(
-    job: SignedConfig,
+    job: ResolvedConfig,
     result: Mapping[str, list[float]],
     printed: Mapping[str, str] | None = None,
     reason: str = "",
 ) -> None:
     """Mean and standard error of every headline metric; metrics by task in one row per task."""
-    n = max((len(v) for v in result.values()), default=0)
+    n = max(map(len, result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
-    headline = {k: v for k, v in result.items() if "/" not in k}
-    parts = sorted(
-        {k.split("/", 1)[1] for k in result if "/" in k},
-        key=list(dict.fromkeys(k.split("/", 1)[1] for k in result if "/" in k)).index,
-    )
-    names = list(dict.fromkeys([*headline, *(k.split("/", 1)[0] for k in result)]))
+    headline = [k for k in result if "/" not in k]
+    pairs = [k.split("/", 1) for k in result if "/" in k]
+    parts = list(dict.fromkeys(part for _, part in pairs))
+    names = list(dict.fromkeys([*headline, *(name for name, _ in pairs)]))
     choice_text = f", {job.choice['model']}, {job.choice['inference']} ({repetitions})"
     out.print(Text.assemble("\n", (job.data, "bold"), choice_text))
-
-    def cell(name: str) -> str:
-        values = result.get(name, [])
-        return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
-
-    ours = list[Row]()
-    theirs = list[Row]()
+    scores = partial(_format_scores, result)
+    overall = list[Row]()
     if headline:
-        ours.append((Text("all", "bold"), [Text(cell(name), "bold") for name in names]))
-    for part in parts[:PARTS]:
-        ours.append((part, [cell(f"{name}/{part}") for name in names]))
-    if printed:
-        theirs.append(("published", [printed.get(name, "") for name in names]))
-        for part in parts[:PARTS]:
-            theirs.append(
-                (f"{part}, published", [printed.get(f"{name}/{part}", "") for name in names])
-            )
-        theirs = [row for row in theirs if any(row[1])]
-    rows = [*ours, *theirs]
-    every = range(len(names))
-    overall_only = [k for k in every if not any(f"{names[k]}/{part}" in result for part in parts)]
-    if len(names) <= WIDE:
-        out.print(_beside(rows, names, every, sections=len(ours)))
-    elif len(rows) <= WIDE:  # more metrics than fit side by side
-        out.print(_below(rows, names, every))
-    else:  # and more parts than fit too: metrics without parts get a list of their own
-        overall_rows = [*ours[: bool(headline)], *(row for row in theirs if row[0] == "published")]
-        if overall_only:
-            out.print(_below(overall_rows, names, overall_only))
-        out.print(
-            _beside(rows, names, [k for k in every if k not in overall_only], sections=len(ours))
-        )
+        overall.append((Text("all", "bold"), [Text(scores(name), "bold") for name in names]))
+    by_part = _part_rows(names, parts[:PARTS], scores)
+    published = _published_rows(printed, names, parts[:PARTS]) if printed else []
+    _show_tables(overall, by_part, published, names, {name for name, _ in pairs})
     if len(parts) > PARTS:
         out.print(
             f"{len(parts) - PARTS} more in run.json: {', '.join(parts[PARTS : PARTS + 3])}, …"
         )
     if printed and reason:
         out.print(f"published {reason}", style="yellow")
+
+
+def _format_scores(result: Mapping[str, list[float]], name: str) -> str:
+    values = result.get(name, [])
+    return "" if all(math.isnan(value) for value in values) else mean_and_se(values)
+
+
+def _part_rows(
+    names: list[str], parts: list[str], cell: Callable[[str], str], suffix: str = ""
+) -> list[Row]:
+    return [(part + suffix, [cell(f"{name}/{part}") for name in names]) for part in parts]
+
+
+def _published_rows(printed: Mapping[str, str], names: list[str], parts: list[str]) -> list[Row]:
+    """Published numbers over all parts and of each part, without empty rows."""
+
+    def cell(name: str) -> str:
+        return printed.get(name, "")
+
+    rows = [
+        ("published", [cell(name) for name in names]),
+        *_part_rows(names, parts, cell, ", published"),
+    ]
+    return [row for row in rows if any(row[1])]
+
+
+def _show_tables(
+    overall: list[Row],
+    by_part: list[Row],
+    published: list[Row],
+    names: list[str],
+    with_parts: set[str],
+) -> None:
+    """Show rows of scores in the form that fits; ``with_parts``: metrics that parts have."""
+    ours = [*overall, *by_part]
+    rows = [*ours, *published]
+    every = range(len(names))
+    if len(names) <= WIDE:
+        out.print(_beside(rows, names, every, sections=len(ours)))
+    elif len(rows) <= WIDE:  # more metrics than fit side by side
+        out.print(_below(rows, names, every))
+    else:  # and more parts than fit too: metrics without parts get a list of their own
+        without_parts = [k for k in every if names[k] not in with_parts]
+        if without_parts:
+            overall_rows = [*overall, *(row for row in published if row[0] == "published")]
+            out.print(_below(overall_rows, names, without_parts))
+        by_part_only = [k for k in every if names[k] in with_parts]
+        out.print(_beside(rows, names, by_part_only, sections=len(ours)))
 
 
 Cell = str | Text

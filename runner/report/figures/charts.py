@@ -72,14 +72,18 @@ def _layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
     } | more
     for i, title in enumerate(panels):
         axis = {"gridcolor": "#e6e6e6", "zeroline": False, "automargin": True}
-        layout[f"xaxis{i + 1 if i else ''}"] = axis | {"title": {"text": plain(label)}}
-        layout[f"yaxis{i + 1 if i else ''}"] = axis | {"title": {"text": plain(title)}}
+        layout[f"xaxis{_axis_number(i)}"] = axis | {"title": {"text": plain(label)}}
+        layout[f"yaxis{_axis_number(i)}"] = axis | {"title": {"text": plain(title)}}
     return layout
+
+
+def _axis_number(i: int) -> str:
+    return str(i + 1) if i else ""
 
 
 def _axis_references(i: int, name: str, first: bool) -> Chart:
     """Axes of a trace, and the legend name that switches it."""
-    axis = str(i + 1) if i else ""
+    axis = _axis_number(i)
     return {
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",
@@ -260,36 +264,35 @@ def spread_chart(
     )
     for i, metric in enumerate(metrics):
         rows = table[table["metric"] == metric]
-        axis = layout[f"yaxis{i + 1 if i else ''}"]
+        axis = layout[f"yaxis{_axis_number(i)}"]
         if logarithmic(rows["value"].to_numpy(float), metric in levels):
             axis["type"] = "log"
         for k, method in enumerate(methods):
             method_rows = rows[rows["method"] == method]
+            group_names = method_rows["group"]
             trace: Chart = {
                 "type": kind,
-                "x": [str(g) if grouped else plain(method) for g in method_rows["group"]],
+                "x": [*map(str, group_names)] if grouped else [plain(method)] * len(group_names),
                 "y": numbers(method_rows["value"]),
                 "line": {"color": PALETTE[k % len(PALETTE) if grouped else 0], "width": 1},
             }
-            # the quartiles inside, no tails
-            shape = {"box": {"visible": True}, "points": False, "spanmode": "hard"}
-            data.append(
-                _axis_references(i, method, grouped and i == 0)
-                | trace
-                | (shape if kind == "violin" else {})
-            )
+            if kind == "violin":  # the quartiles inside, no tails
+                trace |= {"box": {"visible": True}, "points": False, "spanmode": "hard"}
+            data.append(_axis_references(i, method, grouped and i == 0) | trace)
         if metric in levels:
-            axis_number = str(i + 1) if i else ""
-            layout.setdefault("shapes", []).append(
-                {
-                    "type": "line",
-                    "xref": f"x{axis_number} domain",
-                    "x0": 0,
-                    "x1": 1,
-                    "yref": f"y{axis_number}",
-                    "y0": levels[metric],
-                    "y1": levels[metric],
-                    "line": {"dash": "dash", "width": 1},
-                }
-            )
+            layout.setdefault("shapes", []).append(_level_line(_axis_number(i), levels[metric]))
     return {"data": data, "layout": layout}
+
+
+def _level_line(axis: str, level: float) -> Chart:
+    """A dashed line across a panel at a level."""
+    return {
+        "type": "line",
+        "xref": f"x{axis} domain",
+        "x0": 0,
+        "x1": 1,
+        "yref": f"y{axis}",
+        "y0": level,
+        "y1": level,
+        "line": {"dash": "dash", "width": 1},
+    }

@@ -4,12 +4,14 @@ under attack."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from runner.report.figures.charts import curve_chart
 from runner.report.figures.picture import Picture
 from runner.report.results import TableLayout
 from runner.study.definition import StudyDefinition
+from runner.study.figure_specs import FigureSpec
 
 
 def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Picture]:
@@ -20,31 +22,8 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
 
     pictures = {}
     for spec in study.figures:
-        rows: list[dict[str, Any]] = []
         names, preset = study.row_labels(spec)
-        for laid in tables:
-            # one run has a whole curve: the columns of a table, which are numbers
-            across = laid.spec.name == spec.x
-            if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
-                continue
-            for row, cells in laid.rows:
-                for cell in cells:
-                    summary = cell.summary
-                    # some of the replicates are no fair point on a curve
-                    if "so far" in cell.reason:
-                        continue
-                    if row.name in names and summary is not None and math.isfinite(summary.mean):
-                        se = math.nan if summary.se is None else summary.se
-                        rows.append(
-                            {
-                                "model": names[row.name],
-                                "n_train": float(cell.column),
-                                "mean": summary.mean,
-                                "se": se,
-                                "metric": spec.metrics[0] if across else laid.spec.metric,
-                                "n": summary.n,
-                            }
-                        )
+        rows = [row for laid in tables for row in _points(spec, laid, names)]
         if rows:
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
             settings = f", settings {preset}" if preset else ""
@@ -58,3 +37,25 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
             chart = curve_chart(table, spec.label, words)
             pictures[spec.name] = Picture(figure, caption, chart)
     return pictures
+
+
+def _points(spec: FigureSpec, laid: TableLayout, names: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Points that a table has on the curves of a figure; ``names``: label of each row."""
+    # one run has a whole curve: the columns of a table, which are numbers
+    across = laid.spec.name == spec.x
+    if not across and (laid.spec.columns != spec.x or laid.spec.metric not in spec.metrics):
+        return
+    for row, cells in laid.rows:
+        for cell in cells if row.name in names else []:
+            summary = cell.summary
+            # some of the replicates are no fair point on a curve
+            if summary is None or not math.isfinite(summary.mean) or "so far" in cell.reason:
+                continue
+            yield {
+                "model": names[row.name],
+                "n_train": float(cell.column),
+                "mean": summary.mean,
+                "se": math.nan if summary.se is None else summary.se,
+                "metric": spec.metrics[0] if across else laid.spec.metric,
+                "n": summary.n,
+            }

@@ -3,13 +3,14 @@ every replicate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from runner.record.lines import Line, by_replicate, readable_lines
 from runner.report.figures.charts import evolution_chart
 from runner.report.figures.picture import Picture
 from runner.study.definition import StudyDefinition
+from runner.study.figure_specs import EvolutionSpec
 from runner.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -43,25 +44,8 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
 
     pictures = {}
     for spec in study.evolutions:
-        lines: list[dict[str, Any]] = []
         names, preset = study.row_labels(spec)
-        row_names = names.keys() | {spec.less}
-        for run in snapshot.runs:
-            facts = None if run.refused or run.row not in row_names else snapshot.facts(run)
-            if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
-                continue
-            for line, seconds in training_seconds(readable_lines(snapshot.folder(run))):
-                if line["phase"] == "train":
-                    continue
-                position = seconds if spec.against == "seconds" else line["step"]
-                for metric in spec.metrics:
-                    for r, value in by_replicate(line, metric):
-                        one = {
-                            "method": run.row,
-                            "replicate": f"{facts['seed']}/{r}",
-                            "step": position,
-                        }
-                        lines.append(one | {"metric": metric, "value": value})
+        lines = list(_points(spec, snapshot, names.keys() | {spec.less}))
         if lines:
             table = pd.DataFrame(lines)
             band = spec.shows == "band"
@@ -83,6 +67,29 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
             chart = evolution_chart(table, spec.exact, label, band, spec.words, spec.known)
             pictures[spec.name] = Picture(figure, caption, chart)
     return pictures
+
+
+def _points(
+    spec: EvolutionSpec, snapshot: Snapshot, rows: Collection[str | None]
+) -> Iterator[dict[str, Any]]:
+    """Values of the metrics of a figure at every evaluation of the runs of its rows."""
+    for run in snapshot.runs:
+        facts = None if run.refused or run.row not in rows else snapshot.facts(run)
+        if facts is None or any(run.cell.get(key) != value for key, value in spec.cell.items()):
+            continue
+        for line, seconds in training_seconds(readable_lines(snapshot.folder(run))):
+            if line["phase"] == "train":
+                continue
+            position = seconds if spec.against == "seconds" else line["step"]
+            for metric in spec.metrics:
+                for r, value in by_replicate(line, metric):
+                    yield {
+                        "method": run.row,
+                        "replicate": f"{facts['seed']}/{r}",
+                        "step": position,
+                        "metric": metric,
+                        "value": value,
+                    }
 
 
 def differences(table: pd.DataFrame, row: str) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from runner.report.figures.picture import Picture
-from runner.report.results import TableLayout
+from runner.report.results import Cell, TableLayout
 from runner.statistics.paired_tests import LEVEL, compare, holm, scores_by_replicate
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import RankSpec
@@ -131,6 +131,17 @@ def ranks(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictur
     return pictures
 
 
+def _blocks_of_cell(spec: RankSpec, laid: TableLayout, cell: Cell) -> dict[object, float]:
+    """Finite scores of one cell by block, turned so that lower is better."""
+    sign = -1.0 if laid.spec.column_direction(cell.column) == "higher" else 1.0
+    scores: dict[object, float] = {}
+    if spec.blocks == "replicates" and cell.column == spec.column:
+        scores.update(cell.values)
+    elif spec.blocks == "columns" and (centre := cell.centre(laid.spec)) is not None:
+        scores[cell.column] = centre[0]
+    return {key: sign * value for key, value in scores.items() if math.isfinite(value)}
+
+
 def _blocks(spec: RankSpec, laid: TableLayout, rows: list[str]) -> dict[str, NDArray[np.float64]]:
     """Scores by row, turned so that lower is better, of the blocks that all rows with any score
     have; rows without one are left out."""
@@ -139,16 +150,8 @@ def _blocks(spec: RankSpec, laid: TableLayout, rows: list[str]) -> dict[str, NDA
         if row.name not in rows:
             continue
         for cell in cells:
-            sign = -1.0 if laid.spec.column_direction(cell.column) == "higher" else 1.0
-            centre = cell.centre(laid.spec) if spec.blocks == "columns" else None
-            if centre is not None and math.isfinite(centre[0]):
-                by_row.setdefault(row.name, {})[cell.column] = sign * centre[0]
-            elif spec.blocks == "replicates" and cell.column == spec.column:
-                finite = {
-                    key: sign * value for key, value in cell.values.items() if math.isfinite(value)
-                }
-                if finite:
-                    by_row.setdefault(row.name, {}).update(finite)
+            if blocks := _blocks_of_cell(spec, laid, cell):
+                by_row.setdefault(row.name, {}).update(blocks)
     shared = [
         key
         for key in next(iter(by_row.values()), {})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from runner.report.figures.charts import spread_chart
 from runner.report.figures.picture import Picture
 from runner.report.results import TableLayout, scores
 from runner.study.definition import StudyDefinition
+from runner.study.figure_specs import SpreadSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
 # the score with the β that a run has chosen: the row run with it is marked
@@ -28,15 +30,7 @@ def spreads(
     pictures = {}
     for spec in study.spreads:
         names, _ = study.row_labels(spec)
-        lines: list[dict[str, Any]] = []
-        for metric in spec.metrics:
-            laid = next(t for t in tables if metric in t.spec.metrics)
-            for row, cells in laid.rows:
-                for cell in cells:
-                    if row.name in names and laid.spec.column_metric(cell.column) == metric:
-                        group = cell.column if laid.spec.metric else ""
-                        one = {"method": names[row.name], "group": group, "metric": metric}
-                        lines += [one | {"value": value} for value in cell.values.values()]
+        lines = list(_points(spec, tables, names))
         if not lines:
             continue
         table = pd.DataFrame(lines)
@@ -59,6 +53,20 @@ def spreads(
             figure, f"{spec.title}; {counted}; data: {data}{missing}", chart
         )
     return pictures
+
+
+def _points(
+    spec: SpreadSpec, tables: list[TableLayout], names: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Scores that a figure shows, replicate by replicate; ``names``: label of each row."""
+    for metric in spec.metrics:
+        laid = next(t for t in tables if metric in t.spec.metrics)
+        for row, cells in laid.rows:
+            for cell in cells:
+                if row.name in names and laid.spec.column_metric(cell.column) == metric:
+                    group = cell.column if laid.spec.metric else ""
+                    one = {"method": names[row.name], "group": group, "metric": metric}
+                    yield from (one | {"value": value} for value in cell.values.values())
 
 
 def _selected_beta_runs(snapshot: Snapshot | None) -> set[tuple[str, str]]:

@@ -202,7 +202,7 @@ def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
     assert torch.equal(got.log_normaliser, exact.log_normaliser)
 
 
-@pytest.mark.filterwarnings("ignore::components.errors.Doubtful")
+@pytest.mark.filterwarnings("ignore::components.errors.QuestionableConfigWarning")
 @pytest.mark.parametrize("proposal", ["transition", "optimal"])
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
 def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal):

@@ -21,7 +21,7 @@ def measured(data: dict, name: str, steps: int = 2, numbers=NUMBERS, **model):
     built = component("model", name, **model).build(problem, rng)
     inference = component("inference", "posterior_concentration", numbers=numbers, simulations=20)
     state = inference.init(built, problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return inference.posterior(state), problem, built
 

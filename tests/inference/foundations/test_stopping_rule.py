@@ -22,7 +22,7 @@ def reported(steps: int = 4, prior=(1.0, 1.0), **settings):
     model = component("model", "beta_bernoulli", a=prior[0], b=prior[1]).build(problem, rng)
     inference = component("inference", "stopping_rule", **{"n_max": 40, "width": 0.4} | settings)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, _ = inference.step(state, batch, rng)
     return inference.posterior(state), problem
 

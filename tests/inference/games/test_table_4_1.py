@@ -8,7 +8,6 @@ from configured import component
 from small_games import play
 
 from components.contracts.roles import Setting
-from components.maths.compiled import loops
 
 
 def played(epsilon, episodes, replicates, **keys):
@@ -37,9 +36,6 @@ def test_an_episode_is_worth_its_last_move():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not loops.available(), reason="numba is not installed: pip install 'bayes-runner[fast]'"
-)
 @pytest.mark.parametrize(
     ("epsilon", "printed", "sd"), [(0.5, 15.95, 47.04), (0.1, 43.06, 23.64), (0.01, 48.41, 7.68)]
 )

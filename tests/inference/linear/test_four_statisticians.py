@@ -52,7 +52,7 @@ def analysed(
     ).build(problem, rng)
     inference = component("inference", name, **settings)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
         assert all(math.isfinite(float(v)) for v in info.values())
     return inference.posterior(state), problem, model
@@ -253,7 +253,7 @@ def test_the_whole_data_are_seen_whatever_the_batch_size(name):
     data, inference = real(n_tasks=1, batch_size=10, missing=0.0), component("inference", name)
     model, rng = component("model", "linear_regression"), Streams(0)
     state = inference.init(model.build(data, rng), data, rng)
-    ((_, batch),) = data.batches(inference.sees, rng, 0, 1)
+    ((_, batch),) = data.batches(inference.requires.batch_kind, rng, 0, 1)
     assert batch is data.train
     inference.posterior(inference.step(state, batch, rng)[0])
 

@@ -168,6 +168,10 @@ def test_bad_conditionals_are_refused():
 
 
 def test_only_models_with_conditionals_fit():
-    assert get("inference", "gibbs").needs <= set(CAPABILITIES)
-    assert not get("inference", "gibbs").needs <= get("model", "target_density").offers
-    assert get("inference", "gibbs").needs <= get("model", "linear_regression").offers
+    assert get("inference", "gibbs").requires.capabilities <= set(CAPABILITIES)
+    assert (
+        not get("inference", "gibbs").requires.capabilities <= get("model", "target_density").offers
+    )
+    assert (
+        get("inference", "gibbs").requires.capabilities <= get("model", "linear_regression").offers
+    )

@@ -100,7 +100,7 @@ def sampled(steps: int, **keys):
     )
     rng = Streams(0)
     state = inference.init(Process(), problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
         assert all(math.isfinite(float(v)) for v in info.values())
     return inference.posterior(state), problem
@@ -166,7 +166,7 @@ def test_held_out_density_is_that_of_a_mixture_by_scikit_learn():
     model = component("model", "dp_mixture").build(problem, rng)
     inference = component("inference", "crp_gibbs", chains=2, burn_in=30)
     state = inference.init(model, problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, 80):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, 80):
         state, _ = inference.step(state, batch, rng)
     ours = problem.score(inference.posterior(state), rng)
     peer = BayesianGaussianMixture(

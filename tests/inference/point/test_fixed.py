@@ -16,7 +16,7 @@ def test_the_network_predicts_as_it_was_built():
     before = network(problem.test.x).detach()
     fixed = component("inference", "fixed")
     state = fixed.init(network, problem, rng)
-    for _, batch in problem.batches(fixed.sees, rng, 0, 3):
+    for _, batch in problem.batches(fixed.requires.batch_kind, rng, 0, 3):
         state, _ = fixed.step(state, batch, rng)
     posterior = fixed.posterior(state)
     assert torch.equal(posterior.predict(problem.test.x, rng.noise).logits[0], before)

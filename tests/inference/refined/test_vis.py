@@ -200,7 +200,7 @@ def test_parameters_that_follow_a_minibatch_and_are_scored_on_it_bound_nothing(
         kernel="sgd", entropy="jacobian", refine_steps=steps, eta=1e-3, n_samples=2, draws=10
     )
     state = inference.init(LOGISTIC.build(problem, rng), problem, rng)
-    (_, batch), *_ = problem.batches(inference.sees, rng, 0, 1)
+    (_, batch), *_ = problem.batches(inference.requires.batch_kind, rng, 0, 1)
     _, info = inference.step(state, batch, rng)
     assert ("elbo" in info, "objective" in info) == (bound, not bound)
 

@@ -28,7 +28,7 @@ def after(inference, module, steps):
     """State and last info of an inference of this module."""
     rng, info = Streams(0), {}
     state = inference.init(module, problem(), rng)
-    for _, batch in problem().batches(inference.sees, rng, 0, steps):
+    for _, batch in problem().batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
     return state, info
 
@@ -114,6 +114,6 @@ def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     of_many, rng = problem(120), Streams(0)
     stub = only(model.build(of_many, rng), CAPABILITIES["class_conditional"])
     state = inference.init(stub, of_many, rng)
-    for _, batch in of_many.batches(inference.sees, rng, 0, 150):
+    for _, batch in of_many.batches(inference.requires.batch_kind, rng, 0, 150):
         state, _ = inference.step(state, batch, rng)
     assert of_many.score(inference.posterior(state), rng)["accuracy"] > 0.75

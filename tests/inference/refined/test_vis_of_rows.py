@@ -21,7 +21,7 @@ def after(inference, problem, module, steps):
     """State and last info of an inference of this module."""
     rng = Streams(0)
     state, info = inference.init(module, problem, rng), {}
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
     return state, info
 

@@ -39,7 +39,9 @@ class Empty:
     replicates: int
     kind: str = "density"
 
-    def batches(self, sees: str, rng: object, start: int, stop: int) -> Iterator[tuple[int, None]]:
+    def batches(
+        self, batch_kind: str, rng: object, start: int, stop: int
+    ) -> Iterator[tuple[int, None]]:
         for step in range(start + 1, stop + 1):
             yield step, None
 

@@ -26,14 +26,15 @@ BLOCKS = [
 def swept():
     """A sweep of a trend with seasons and missing observations: where it began, where it ended, and
     its states."""
-    data, rng = problem(missing=(3, 8)), Streams(0)
+    data = problem(missing=(3, 8))
+    rng = Streams(0)
     built = model(*BLOCKS, of=data, df=4.0)
     gibbs = component("inference", "structural_gibbs", chains=C)
     state = gibbs.init(built, data, rng)
     one = torch.tensor([0.9, 0.5, 0.2, 0.3], dtype=F64)
     place = replace(state.place, sigma=one.expand(C, -1).clone())
     sweeps: Sweep = state.sweeps
-    after, alpha, _ = sweeps.centred_sweep(place, sweeps.columns(place.phi), rng.noise)
+    after, alpha, _ = sweeps.advance(place, sweeps.numbers(1, C, rng.noise, twice=False))
     return built, data, one, after, alpha
 
 
@@ -52,7 +53,8 @@ def test_deviations_are_inverse_gamma_given_the_states(swept, j):
     """(df guess² + Σ r²)/(2 σ²) ~ Gamma((df + count)/2), whatever the states: r the noise of a
     state, or of what is seen."""
     built, data, _, after, alpha = swept
-    structure, design = built.structure, built.design(data.series)
+    structure = built.structure
+    design = built.design(data.series)
     scale = structure.scales[j]
     if j == 0:
         noise = (design.y - (design.F * alpha).sum(2))[:, design.seen]

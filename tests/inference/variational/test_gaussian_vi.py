@@ -15,6 +15,7 @@ from small_problems import real, resumed, tensors, train
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Model, Setting
 from components.errors import ConfigMismatchError, NumericalError
 from components.gradients.pathwise.reparam import Reparam
@@ -363,11 +364,11 @@ def test_a_log_joint_without_a_gradient_is_refused():
 
 
 class OfLayers(Gradient):
-    needs: ClassVar[frozenset[str]] = frozenset({"bernoulli_layers"})
+    requires = Requirements(capabilities=frozenset({"bernoulli_layers"}))
 
 
 class WithThem(Model):
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"log_joint", "theta_predictive", "bernoulli_layers"}
     )

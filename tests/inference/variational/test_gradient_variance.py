@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Beside
 from components.inference.variational.laboratory.evidence import log_evidence, log_joint
@@ -78,7 +79,7 @@ class Vector(nn.Module):
 class Known(Gradient):
     """ĝ/N = mean of the rows + offset + sd · noise; counts how often it learnt."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    requires = Requirements(capabilities=frozenset())
     unbiased: ClassVar[bool] = True
     sd: float
     offset: float

@@ -50,7 +50,7 @@ def rosenbrock(theta):
 def run(module, p=None, steps=300, seed=0, **changes):
     p, inference, rng = p or problem(), component("inference", "lbfgs", **changes), streams(seed)
     state, infos = inference.init(module, p, rng), []
-    for _, batch in p.batches(inference.sees, rng, 0, steps):
+    for _, batch in p.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
         infos.append(info)
         if info["converged"]:
@@ -242,7 +242,7 @@ def test_a_resumed_run_is_bit_identical(tmp_path, name, target, changes):
 
     def go(state, rng, start, stop):
         info = None
-        for _, batch in p.batches(inference.sees, rng, start, stop):
+        for _, batch in p.batches(inference.requires.batch_kind, rng, start, stop):
             state, info = inference.step(state, batch, rng)
         return state, info
 

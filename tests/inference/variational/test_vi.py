@@ -12,6 +12,7 @@ from configured import component
 from unlabelled_problems import log_evidence, real_rows
 
 from components.contracts.problems import Kind, Values
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
 from runner.catalogue.list_and_show import main as catalogue
 from runner.compose.build import build_component, nested_components
@@ -41,7 +42,7 @@ def vi(**changes):
 def trained(inference, problem, model, steps):
     rng = Streams(0)
     state = inference.init(model.build(problem, rng), problem, rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, steps):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, steps):
         state, info = inference.step(state, batch, rng)
     return state, info
 
@@ -120,7 +121,7 @@ class OfCounts(Dataset):
 
 
 class WithoutNoise(Model):
-    kinds: ClassVar[frozenset[str]] = frozenset({"unlabelled"})
+    requires = Requirements(kinds=frozenset({"unlabelled"}))
     offers: ClassVar[frozenset[str]] = frozenset({"log_ratio"})
 
 

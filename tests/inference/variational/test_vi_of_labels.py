@@ -52,7 +52,7 @@ def test_it_learns_a_curve_and_its_bound_rises():
     problem, inference = curve(), vi(lr=0.02, n_samples=2)
     state, rng = started(inference, problem)
     before = problem.score(inference.posterior(state), rng)
-    for _, batch in problem.batches(inference.sees, rng, 0, 400):
+    for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, 400):
         state, info = inference.step(state, batch, rng)
     after = problem.score(inference.posterior(state), rng)
     assert set(info) == {"elbo", "kl", "grad_norm"}

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from components.maths.compiled import loops, terrain
+from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
 
 TAKEOFF = (-7.5e3, 5e3)
@@ -68,7 +68,6 @@ def test_float32_is_good_to_five_centimetres(dem):
     assert (heights.double() - expected(x, dem)[..., 0]).abs().max() < 0.05
 
 
-@pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 @pytest.mark.parametrize("dem", MAPS)
 def test_the_compiled_loop_sees_the_same(dem):
     for dtype, height, distance in ((torch.float64, 1e-6, 1e-9), (torch.float32, 0.05, 0.01)):
@@ -82,7 +81,5 @@ def test_the_compiled_loop_sees_the_same(dem):
 
 
 def test_far_off_the_map_the_compiled_loop_stays_finite():
-    if not loops.available():
-        pytest.skip("numba is not installed")
     x = torch.full((1, 1, 6), 1e6)
     assert terrain.height_and_distance(x, TAKEOFF, "matlab").isfinite().all()

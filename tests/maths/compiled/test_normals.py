@@ -9,11 +9,10 @@ import pytest
 import torch
 from scipy import stats
 
-from components.maths.compiled import functions, loops
+from components.maths.compiled import functions
 from components.maths.compiled.normals import BLOCK, standard_normals, uniforms
 from components.maths.particles.draws import standard_normal
 
-pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 MASK = 2**64 - 1
 
 

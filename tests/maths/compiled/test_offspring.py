@@ -3,10 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.maths.compiled import loops
+from components.maths.compiled.offspring import count_points_below
 from components.maths.particles import resampling
-
-pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 
 
 def sparse_weights(r: int, n: int) -> torch.Tensor:
@@ -20,23 +18,10 @@ def sparse_weights(r: int, n: int) -> torch.Tensor:
     return w
 
 
-@pytest.mark.parametrize("n", [1, 7, 200, 3000])
-def test_counts_and_ancestors_are_those_of_tensors(n, monkeypatch):
-    w, u = sparse_weights(6, n), torch.rand(6, dtype=torch.float64)
-    counts, drawn = resampling.systematic_counts(w, u), {}
-    for fast in (True, False):
-        monkeypatch.setattr(resampling.loops, "serve", lambda x, fast=fast: fast)
-        for scheme in ("systematic", "stratified"):
-            drawn[fast, scheme] = resampling.ancestors(scheme, w, torch.Generator().manual_seed(1))
-    assert torch.equal(counts, resampling.systematic_counts(w, u))
-    for scheme in ("systematic", "stratified"):
-        assert torch.equal(drawn[True, scheme], drawn[False, scheme])
-
-
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
 def test_no_point_is_lost_at_the_ends(u, fast, monkeypatch):
-    monkeypatch.setattr(resampling.loops, "serve", lambda x: fast)
+    monkeypatch.setattr(resampling.loops, "is_on_cpu", lambda x: fast)
     w = sparse_weights(6, 1000)
     counts = resampling.systematic_counts(w, torch.full((6,), u, dtype=torch.float64))
     assert (counts.sum(1) == 1000).all()
@@ -53,3 +38,14 @@ def test_particles_are_repeated_however_they_lie_in_memory(size):
     assert torch.equal(resampling.resample_particles(rows, counts), expected)
     assert torch.equal(resampling.resample_particles(columns, counts), expected)
     assert resampling.resample_particles(columns, counts).stride() == columns.stride()
+
+
+def test_places_are_those_of_a_search():
+    g = torch.Generator().manual_seed(0)
+    points = torch.rand(7, 41, generator=g, dtype=torch.float64).sort(1).values
+    edges = torch.rand(7, 40, generator=g, dtype=torch.float64).sort(1).values
+    edges[:, 3] = edges[:, 4] = points[:, 5]  # an edge on a point, twice
+    edges = edges.sort(1).values
+    edges[0] = 0.0
+    edges[1] = 1.0
+    assert torch.equal(count_points_below(points, edges), torch.searchsorted(points, edges))

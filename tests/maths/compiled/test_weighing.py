@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from components.maths.compiled import loops, weighing
+from components.maths.compiled import weighing
 
-pytestmark = pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 TYPES = [torch.float32, torch.float64]
 
 

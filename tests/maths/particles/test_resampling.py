@@ -46,7 +46,9 @@ def bias_z(counts: torch.Tensor, w: torch.Tensor) -> float:
 @pytest.mark.parametrize("compiled", [True, False])
 def test_counts_are_those_of_the_literal_points(compiled, monkeypatch):
     if not compiled:
-        monkeypatch.setattr("components.maths.particles.resampling.loops.serve", lambda x: False)
+        monkeypatch.setattr(
+            "components.maths.particles.resampling.loops.is_on_cpu", lambda x: False
+        )
     w = weights(5, 13)
     u = torch.rand(5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     fast = systematic_counts(w, u)

@@ -15,7 +15,7 @@ from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import flat
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
-from components.models.deep_gp.layer import GPLayer
+from components.models.deep_gp.layer import GPLayer, InitialKernel
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
@@ -111,7 +111,8 @@ def test_a_layer_is_that_of_the_family_with_its_hyperparameters_fixed():
     data = problem()
     layer = built(data, inner_dim=2).inner
     assert layer.mean_weight is not None
-    family = GPLayer("family", layer.inducing[None], 2, shape="squared_exponential", ard=False, lengthscale=2.0, variance=2.0,
+    kernel = InitialKernel("squared_exponential", ard=False, lengthscale=2.0, variance=2.0)
+    family = GPLayer("family", layer.inducing[None], 2, kernel=kernel,
                      q_mean=layer.q_mean[None], q_scale=1.0, mean_weight=layer.mean_weight[None], jitter=1e-6)  # fmt: skip
     family.q_tril.data.copy_(layer.q_tril[None])
     mean, variance = layer(data.train.x)

@@ -91,3 +91,25 @@ def test_coins_are_learnt_to_be_picked(name):
     inference = component("inference", "q_learning", alpha=0.05, gamma=0.9)
     _, posterior = play(game, inference, model=component("model", name).build(game, Streams(0)))
     assert float(posterior.rewards[:, -50:].mean()) > float(posterior.rewards[:, :30].mean()) + 0.2
+
+
+def test_weights_at_marks_are_the_product_with_the_features():
+    """The same as a dense product, of states with coins and without, before and after a step."""
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 40)
+    problem = component("dataset", "coin_game", size=4, start="random").load(Streams(0), setting)
+    problem.attacker = component("attacker", "fixed_policy", plays="random")
+    environment, generator = problem.environment, torch.Generator().manual_seed(0)
+    values = component("model", "q_linear").build(problem, Streams(0))
+    values.weights.normal_(generator=generator)
+    s = environment.reset(40, generator)
+    s[:20, 2] = s[:10, 3] = environment.size**2
+    phi = environment.features(s)
+    assert phi.sum() == 4 * 40 - 30
+    a, b = torch.arange(40) % 4, torch.arange(40) // 4 % 4
+    dense, cell = values.weights.clone(), a * 4 + b
+    product = (dense @ phi.unsqueeze(2)).view(40, 4, 4)
+    torch.testing.assert_close(values.q(s), product)
+    target, rows = torch.randn(40, dtype=torch.float64, generator=generator), torch.arange(40)
+    dense[rows, cell] += 0.1 * (target - product[rows, a, b]).unsqueeze(1) * phi
+    values.learn(s, a, b, target, 0.1)
+    torch.testing.assert_close(values.weights, dense)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from components import registry
+from components.contracts.requirements import Requirements
 from runner import CONF
 from runner.catalogue.declarations import read_declaration
 from runner.catalogue.list_and_show import (
@@ -151,10 +152,11 @@ def test_types_are_read_in_words(tmp_path):
         "N, M = 7, 9\n"
         "Link = Literal['probit', 'logit']\n"
         "class Base:\n"
-        "    kinds: ClassVar[frozenset[str]] = frozenset({'game'})\n"
+        "    requires: ClassVar = Requirements(kinds=frozenset({'game'}), batch_kind='rows')\n"
         "    width: PositiveInt\n"
         "class Thing(Base):\n"
         "    '''One.'''\n"
+        "    requires = Requirements(batch_kind='episode', capabilities=COMPUTED)\n"
         "    target: ClassVar[str | None] = None\n"
         "    link: Link\n"
         "    rate: Annotated[float, Field(gt=0, le=1)]\n"
@@ -175,8 +177,22 @@ def test_types_are_read_in_words(tmp_path):
         "levels": "list of number, at least 1 of them",
         "share": "number or true or false or null",
     }
-    assert found.facts == {"kinds": {"game"}, "target": None}
+    assert found.facts == {"target": None}
+    assert found.requires == Requirements(kinds=frozenset({"game"}), batch_kind="episode")
     assert found.docstring == "One."
+
+
+def test_old_class_vars_are_read_as_the_new_ones(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from components.contracts.roles import Inference\n"
+        "class Mine(Inference):\n"
+        "    kinds: ClassVar[frozenset[str]] = frozenset({'game'})\n"
+        "    gives: ClassVar[frozenset[str]] = frozenset({'plays'})\n"
+    )
+    found = read_declaration("Mine", path)
+    assert found.kinds == {"game"}
+    assert found.facts["provides"] == {"plays"}
 
 
 @pytest.mark.parametrize(("role", "name"), COMPONENTS)
@@ -184,18 +200,10 @@ def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
     own, cls = describe(role, name)[1], registry.get(role, name)
     assert set(own.fields) == cls.yaml_keys() - {"name"}
     assert own.holds == nested_roles(cls)
-    for fact in (
-        "kind",
-        "target",
-        "kinds",
-        "targets",
-        "needs",
-        "needs_by_kind",
-        "instead_by_kind",
-        "offers",
-        "shares",
-        "action",
-    ):
+    for field, value in own.requirements.items():
+        if value is not None:
+            assert value == getattr(cls.requires, field), field
+    for fact in ("kind", "target", "offers", "inherited_keys", "action"):
         if own.facts.get(fact) is not None:
             assert own.facts[fact] == getattr(cls, fact), fact
 
@@ -308,21 +316,30 @@ def test_partners_are_those_the_runner_accepts(role):
 
 def accepted(dataset=None, model=None, inference=None) -> bool:
     if dataset and model:
-        target = dataset.target is None or model.targets is None or dataset.target in model.targets
-        values = dataset.values is None or model.values is None or dataset.values in model.values
-        reads = dataset.kind != "supervised" or dataset.domain in model.domains
+        target = (
+            dataset.target is None
+            or model.requires.targets is None
+            or dataset.target in model.requires.targets
+        )
+        values = (
+            dataset.values is None
+            or model.requires.values is None
+            or dataset.values in model.requires.values
+        )
+        reads = dataset.kind != "supervised" or dataset.domain in model.requires.domains
         return (
-            dataset.kind in model.kinds
+            dataset.kind in model.requires.kinds
             and target
             and values
             and reads
-            and model.assumes <= dataset.simulates
+            and model.requires.simulated <= dataset.simulates
         )
     offered = model.offers | model.offers_where.keys()
-    shared = model.kinds & inference.kinds
-    ways = [inference.needs_by_kind.get(kind, frozenset()) for kind in shared]
-    ways += [way for kind, way in inference.instead_by_kind.items() if kind in shared]
-    return any(inference.needs | way <= offered for way in ways)
+    shared = model.requires.kinds & inference.requires.kinds
+    requires = inference.requires
+    ways = [requires.capabilities_by_kind.get(kind, frozenset()) for kind in shared]
+    ways += [way for kind, way in requires.alternatives_by_kind.items() if kind in shared]
+    return any(requires.capabilities | way <= offered for way in ways)
 
 
 @pytest.mark.parametrize(

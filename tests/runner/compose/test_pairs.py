@@ -11,6 +11,7 @@ from torch import nn
 from components.contracts.attackers import Contamination
 from components.contracts.capabilities import CAPABILITIES, missing
 from components.contracts.predictive import GaussianMixture
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.problems.supervised import Supervised
 from runner.errors import ConfigError
@@ -37,7 +38,7 @@ class BareModule(nn.Module):
 
 
 class Bare(Model[Supervised, BareModule]):
-    kinds = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers = frozenset({"elbo"})
 
     def build(self, problem, rng):

@@ -17,7 +17,7 @@ def flows(n, k=2):
 
 
 def tensors(monkeypatch):
-    monkeypatch.setattr(loops, "serve", lambda x: False)
+    monkeypatch.setattr(loops, "is_on_cpu", lambda x: False)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 20, 64])
@@ -30,5 +30,4 @@ def test_a_stock_fades_and_grows_as_printed(n, monkeypatch):
     for t in range(n):
         assert torch.allclose(found[:, t], A, rtol=1e-12, atol=1e-13)
         A = kept * A + u[t]
-    if loops.available():
-        assert torch.equal(compiled.accumulate_stock(u, kept), found)
+    assert torch.allclose(compiled.accumulate_stock(u, kept), found, rtol=1e-12, atol=1e-13)

@@ -114,7 +114,8 @@ def test_parts_are_drawn_given_the_best_parameters():
 
     posterior, _ = fitted(built, data, steps=10)
 
-    theta, design = posterior.draws[0], built.design(data.series)
+    theta = posterior.draws[0]
+    design = built.design(data.series)
     mean, covariance = smooth_system(built.system(theta, design), design.y, design.seen.tolist())
     drawn = posterior.contributions[0, :, :, 0].mean(0)
     assert ((drawn - mean[0, :, 0]) / (covariance[0, :, 0, 0] / 400).sqrt()).abs().max() < 4.5

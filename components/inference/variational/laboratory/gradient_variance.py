@@ -14,6 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.posteriors import BoundsLikelihood, Predicts
 from components.contracts.problems import Kind, RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
@@ -93,11 +94,10 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eqs. (4.8), (5.14) and (C.3).
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised", "unlabelled"})
-    needs: ClassVar[frozenset[str]] = frozenset()
-    gives: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
+    requires = Requirements(kinds=frozenset({"supervised", "unlabelled"}), capabilities=frozenset())
+    provides: ClassVar[frozenset[str]] = frozenset({"analyses", "writes_files"})
     # keys that components inside inherit from here
-    shares: ClassVar[frozenset[str]] = frozenset({"n_samples"})
+    inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
 
     train: Inference
     gradients: Annotated[list[Gradient], Field(min_length=1)]
@@ -133,7 +133,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         capabilities = (
             frozenset()
             if self.train.variational_capabilities()
-            else frozenset().union(*(g.needs for g in self.gradients))
+            else frozenset().union(*(g.requires.capabilities for g in self.gradients))
         )
         return (
             super().required_capabilities(kind, offered)
@@ -204,6 +204,39 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         ]
         parameter_mask = frozen.select_parameters()
         new = copy.deepcopy(state.findings)
+        scores = self._measure_spreads(frozen, watched, parameter_mask, new, t)
+        overs = frozen.over(watched, max(4, self.draws // 2), parameter_mask)
+        for one, over in zip(watched, overs, strict=True):
+            values = scores[one.label] | asdict(over)
+            new.scores |= {f"{name}/{one.label}/{t}": value for name, value in values.items()}
+        for order in self.best_orders:
+            best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
+            new.scores |= {
+                f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()
+            }
+        if self.correction_draws is not None:
+            by_name = frozen.corrections(self.batches, self.correction_draws, parameter_mask)
+            _record_corrections(new, by_name, t)
+        if self.evidence_particles is not None:
+            if "log_evidence" not in new.scores:
+                new.scores["log_evidence"] = frozen.log_evidence(self.evidence_particles)
+            new.scores |= {
+                f"{name}/{t}": value
+                for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
+            }
+        return replace(state, findings=new)
+
+    def _measure_spreads(
+        self,
+        frozen: Frozen,
+        watched: list[MeasuredEstimator],
+        parameter_mask: Any,
+        findings: Findings,
+        t: int,
+    ) -> dict[str, dict[str, float]]:
+        """Scores of the estimators, after each number of iterations in which they learn; the curves
+        go into the findings."""
+        scores: dict[str, dict[str, float]] = {}
         unmoved: dict[int, list[Spread]] = {}  # of estimators that learn nothing
         for start, stop in itertools.pairwise([0, *(self.iterations or [0])]):
             frozen.teach(watched, start, stop)
@@ -213,40 +246,20 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
             ]
             unmoved = {k: now[k] for k, one in enumerate(watched) if one.state is None}
             scores = scores_of(watched, now)
-            if self.iterations:
-                new.curves |= {
-                    f"{label}/{t}/{stop}": values["trace_ratio"] for label, values in scores.items()
-                }
-        for one, over in zip(
-            watched, frozen.over(watched, max(4, self.draws // 2), parameter_mask), strict=True
-        ):
-            new.scores |= {
-                f"{name}/{one.label}/{t}": v
-                for name, v in (scores[one.label] | asdict(over)).items()
-            }
-        for order in self.best_orders:
-            best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
-            new.scores |= {
-                f"best_{name}/order {order}/{t}": value for name, value in asdict(best).items()
-            }
-        if self.correction_draws is not None:
-            by_name = frozen.corrections(self.batches, self.correction_draws, parameter_mask)
-            ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
-            new.scores |= {
-                f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()
-            }
-            new.scores |= {
-                f"correction/all/{t}": float(ratios.mean()),
-                f"correction_q95/all/{t}": float(ratios.quantile(0.95)),
-            }
-            new.corrections[str(t)] = ratios.quantile(
-                torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)
-            ).tolist()
-        if self.evidence_particles is not None:
-            if "log_evidence" not in new.scores:
-                new.scores["log_evidence"] = frozen.log_evidence(self.evidence_particles)
-            new.scores |= {
-                f"{name}/{t}": value
-                for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
-            }
-        return replace(state, findings=new)
+            for label, values in scores.items() if self.iterations else ():
+                findings.curves[f"{label}/{t}/{stop}"] = values["trace_ratio"]
+        return scores
+
+
+def _record_corrections(findings: Findings, by_name: dict[str, torch.Tensor], t: int) -> None:
+    """Sizes of the corrections at step t, by name and of all together."""
+    ratios = torch.cat([r.flatten() for r in by_name.values()]).abs()
+    findings.scores |= {
+        f"correction/{name}/{t}": float(r.abs().mean()) for name, r in by_name.items()
+    }
+    findings.scores |= {
+        f"correction/all/{t}": float(ratios.mean()),
+        f"correction_q95/all/{t}": float(ratios.quantile(0.95)),
+    }
+    levels = torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)
+    findings.corrections[str(t)] = ratios.quantile(levels).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.multi_task.two_likelihoods import DropoutNetworkSettings
@@ -23,7 +24,7 @@ class MANN2(DropoutNetworkSettings, Model[Supervised, DenseNetwork]):
     Source: Boustati (2021), section 3.5 and appendix A.1.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {"network", "penalised", "weight_space", "affine_layers"}
     )

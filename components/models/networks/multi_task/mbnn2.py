@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.multi_task.two_likelihoods import NormalPrior
@@ -22,7 +23,7 @@ class MBNN2(NormalPrior, Model[Supervised, DenseNetwork]):
 
     Source: Boustati (2021), section 3.5 and appendix A.1."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({"supervised"})
+    requires = Requirements(kinds=frozenset({"supervised"}))
     offers: ClassVar[frozenset[str]] = frozenset(
         {
             "network",

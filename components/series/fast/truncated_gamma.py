@@ -1,4 +1,5 @@
-"""Variances with an upper limit on the standard deviation: truncated gamma draws, exact."""
+"""Variances whose standard deviation has an upper limit: gamma numbers given that they are at least
+c, drawn exactly."""
 
 from __future__ import annotations
 
@@ -6,10 +7,8 @@ import math
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from components.maths.compiled.normals import GOLDEN, S11, STEP, mixed
-from components.series.conditionals.exact_root import root
 
 
 def counter_uniform(seed: Any, k: int) -> float:
@@ -43,14 +42,11 @@ def sample_gamma(a: float, seed: Any, k: int) -> tuple[float, int]:
 
 
 def sample_gamma_above(a: float, c: float, seed: Any) -> float:
-    """Gamma(a, 1) number given that it is at least c, by rejection.
+    """A number of Gamma(a, 1) given that it is at least c, by rejection: of gamma numbers where c
+    is not far above their mean, otherwise of exponential ones from c on, whose rate is the slope at
+    c of the logarithm of a density that is log-concave.
 
-    Proposals are gamma numbers if c is not far above their mean, otherwise exponential
-    numbers from c on, with rate equal to the slope at c of the logarithm of a density that
-    is log-concave.
-
-    Source: Dagpunar (1978); Philippe (1997).
-    """
+    Source: Dagpunar (1978); Philippe (1997)."""
     k = 0
     if c <= a + math.sqrt(a):
         while True:
@@ -76,18 +72,3 @@ def variance_from_gamma(g: float, a: float, half: float, upper: float) -> float:
 
 
 compilable = (mixed, counter_uniform, sample_gamma, sample_gamma_above, variance_from_gamma)
-
-
-def deviations(g: Tensor, a: float, half: Tensor, upper: float) -> Tensor:
-    """σ with σ² ~ InvGamma(a, half), given σ ≤ upper, from numbers g of Gamma(a, 1), of one
-    shape."""
-    variances = half / g
-    beyond = g < half / (upper * upper)
-    if beyond.any():
-        with np.errstate(over="ignore"):  # a hash is meant to
-            for place in beyond.nonzero().tolist():
-                index = tuple(place)
-                variances[index] = variance_from_gamma(
-                    float(g[index]), a, float(half[index]), upper
-                )
-    return root(variances)

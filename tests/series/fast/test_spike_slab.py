@@ -5,16 +5,51 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
 from scipy import special
 
-from components.series.conditionals import spike_slab
-from components.series.conditionals.spike_slab import SpikeSlab
+from components.maths.compiled.loops import compile_loop
+from components.series.fast import spike_slab
+from components.series.fast.spike_slab import Slab, SlabRandomNumbers, draw_regression, slab_work
 
-DF, SQUARES, N = 5.0, 4.0, 25
+DF = 5.0
+SQUARES = 4.0
+N = 25
+
+
+@dataclass(frozen=True)
+class SpikeSlab:
+    """The prior of p coefficients and of the variance."""
+
+    inclusion: torch.Tensor
+    precision: torch.Tensor
+    df: float
+    squares: float
+    upper: float
+
+    @property
+    def slab(self):
+        logit = self.inclusion.log() - (-self.inclusion).log1p()
+        return Slab(
+            self.precision.numpy(), logit.numpy(), self.squares, (self.df + N) / 2, self.upper
+        )
+
+
+def _draw_all(slab, moments, drawn, g, chains, work):
+    A, b, c = moments
+    gamma, sigma, beta = chains
+    for i in range(len(sigma)):
+        work.A[:] = A
+        work.b[:] = b
+        numbers = SlabRandomNumbers(drawn.u[i], drawn.z[i])
+        sigma[i] = draw_regression(slab, c, numbers, g[i], gamma[i], beta[i], work)
+
+
+draw_all = compile_loop(_draw_all, spike_slab.compilable)
 
 
 def data(p, seed=0, n=N):
@@ -43,7 +78,8 @@ def log_marginal(model, prior, A, b, c):
     log_prior = sum(math.log(q if inside else 1 - q) for q, inside in zip(pi, model, strict=True))
     omega, lam = (M.numpy()[np.ix_(on, on)] for M in (prior.precision, A + prior.precision))
     quad = b.numpy()[on] @ np.linalg.solve(lam, b.numpy()[on]) if on else 0.0
-    S, a = prior.squares + float(c) - quad, (prior.df + N) / 2
+    S = prior.squares + float(c) - quad
+    a = (prior.df + N) / 2
     tail = math.log(special.gammaincc(a, S / 2 / prior.upper**2))
     return (
         log_prior
@@ -67,13 +103,16 @@ def enumerated(prior, A, b, c):
     fixed = bool(((prior.inclusion == 0) | (prior.inclusion == 1)).any())
     logs = np.array([log_marginal(m, free if fixed else prior, A, b, c) for m in models])
     weights = np.exp(logs - special.logsumexp(logs))
-    means, seconds, variances = [], [], []
+    means = []
+    seconds = []
+    variances = []
     for model in models:
         on = [i for i, inside in enumerate(model) if inside]
         V = np.linalg.inv((A + prior.precision).numpy()[np.ix_(on, on)])
         beta = np.zeros(len(b))
         beta[on] = V @ b.numpy()[on]
-        S, a = prior.squares + float(c) - b.numpy()[on] @ beta[on], (prior.df + N) / 2
+        S = prior.squares + float(c) - b.numpy()[on] @ beta[on]
+        a = (prior.df + N) / 2
         cut = S / 2 / prior.upper**2
         sigma2 = S / 2 / (a - 1) * special.gammaincc(a - 1, cut) / special.gammaincc(a, cut)
         second = beta**2
@@ -82,59 +121,55 @@ def enumerated(prior, A, b, c):
     return models, weights, np.array(means), np.array(seconds), np.array(variances)
 
 
+def swept(M, gamma):
+    """M swept by γ, with a new copy."""
+    M = M.copy()
+    for j in np.flatnonzero(gamma):
+        spike_slab.pivot(M, j, False, np.empty(len(M)))
+    return M
+
+
 def test_odds_of_every_flip_are_those_of_the_enumerated_models():
     p = 10
-    known, (A, b, c) = prior(p), data(p)
-    logit = known.inclusion.logit()
-    rows = [m for m in itertools.product([False, True], repeat=p) if sum(m) % 3 == 1][::7]
-    C, worst = len(rows), 0.0
-    for k in range(p):
-        M = torch.cat(
-            [
-                torch.cat([A + known.precision, b[:, None]], 1),
-                torch.cat([b, c[None] + SQUARES])[None],
-            ]
-        )
-        M, E = M.expand(C, -1, -1), known.precision.expand(C, -1, -1)
-        gamma, nowhere = torch.tensor(rows), torch.zeros(C, dtype=torch.bool)
-        for j in range(p):
-            at = torch.full((C,), j)
-            M, E = (
-                spike_slab.swept(M, at, nowhere, gamma[:, j]),
-                spike_slab.swept(E, at, nowhere, gamma[:, j]),
-            )
-        found = spike_slab.log_odds(M, E, torch.full((C,), k), gamma[:, k], logit, known.shape(N))
-        for row, odds in zip(rows, found.tolist(), strict=True):
+    known = prior(p)
+    (A, b, c) = data(p)
+    slab = known.slab
+    whole = np.block(
+        [[(A + known.precision).numpy(), b[:, None].numpy()], [b.numpy(), c.numpy() + SQUARES]]
+    )
+    rows = [m for m in itertools.product([False, True], repeat=p) if sum(m) % 3 == 1][::17]
+    for row in rows:
+        M = swept(whole, row)
+        E = swept(slab.omega, row)
+        for k in range(p):
+            found = spike_slab.log_odds(M, E, k, row[k], slab, 0.0)
             on, off = ((*row[:k], inside, *row[k + 1 :]) for inside in (True, False))
             exact = log_marginal(on, known, A, b, c) - log_marginal(off, known, A, b, c)
-            worst = max(worst, abs(odds - exact) / max(1, abs(exact)))
-    assert worst < 1e-9
+            assert found == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
-def test_a_sweep_undone_is_none():
-    A = data(5)[0][None]
-    k, yes, no = (
-        torch.tensor([3]),
-        torch.ones(1, dtype=torch.bool),
-        torch.zeros(1, dtype=torch.bool),
-    )
-    inside = spike_slab.swept(A, k, no, yes)
-    assert torch.allclose(spike_slab.swept(inside, k, yes, yes), A, rtol=0, atol=1e-12)
-    assert torch.equal(spike_slab.swept(A, k, no, no), A)
+def test_a_pivot_undone_is_none():
+    A = data(5)[0].numpy()
+    M = swept(A, [False, False, False, True, False])
+    spike_slab.pivot(M, 3, True, np.empty(5))
+    assert np.allclose(M, A, rtol=0, atol=1e-12)
 
 
 def chains(known, A, b, c, C, scans, seed=1, burn_in=20):
     p = len(b)
-    generator = torch.Generator().manual_seed(seed)
-    gamma = known.inclusion.expand(C, p) > 0.5
-    A, b, c = A.expand(C, p, p), b.expand(C, p), c.expand(C)
+    rng = np.random.default_rng(seed)
+    slab = known.slab
+    work = slab_work(p)
+    gamma = np.tile(known.inclusion.numpy() > 0.5, (C, 1))
+    sigma = np.empty(C)
+    beta = np.empty((C, p))
     kept = []
     for t in range(scans):
-        gamma, sigma, beta = spike_slab.draw(
-            known, A, b, c, N, gamma, spike_slab.numbers(known, N, C, generator)
-        )
+        drawn = SlabRandomNumbers(rng.random((C, p + 1)), rng.standard_normal((C, p)))
+        g = rng.standard_gamma(slab.shape, (C, 2))
+        draw_all(slab, (A.numpy(), b.numpy(), float(c)), drawn, g, (gamma, sigma, beta), work)
         if t >= burn_in:
-            kept.append((gamma, sigma, beta))
+            kept.append([torch.from_numpy(x.copy()) for x in (gamma, sigma, beta)])
     return [torch.stack(rows, 1) for rows in zip(*kept, strict=True)]  # [C, scans, …]
 
 
@@ -148,7 +183,8 @@ def z_scores(values, exact):
 @pytest.mark.parametrize("upper", [math.inf, 1.05])
 def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
     """Without a limit and with one that cuts much of σ away."""
-    known, (A, b, c) = prior(4, upper=upper), data(4)
+    known = prior(4, upper=upper)
+    (A, b, c) = data(4)
     models, weights, means, seconds, variances = enumerated(known, A, b, c)
     gamma, sigma, beta = chains(known, A, b, c, 400, 50, burn_in=30)
     inside = np.array(models, dtype=float)
@@ -168,7 +204,8 @@ def test_chains_have_the_moments_of_the_enumerated_mixture(upper):
 
 
 def test_certain_coefficients_are_in_and_impossible_ones_out():
-    known, (A, b, c) = prior(4, [1.0, 0.0, 0.3, 1.0]), data(4)
+    known = prior(4, [1.0, 0.0, 0.3, 1.0])
+    (A, b, c) = data(4)
     gamma, _, beta = chains(known, A, b, c, 400, 40)
     assert bool(gamma[..., 0].all())
     assert bool(gamma[..., 3].all())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import torch
 from scipy import special, stats
 
-from components.series.structural.columns_first import ColumnsFirst, whiten_columns
+from components.maths.compiled.loops import compile_loop
+from components.series.fast import whitening
+from components.series.fast.simulation_smoother import SystemMotion, kept_values
+from components.series.fast.spike_slab import SlabRandomNumbers, slab_work
+from components.series.fast.whitening import draw_columns, white_work, whiten
 from runner.execution.rng import Streams
 from tests.configured import component
 from tests.structural_series import F64, block, joint, model, problem
@@ -19,76 +22,95 @@ from tests.structural_series import F64, block, joint, model, problem
 THETA = (1.2, 0.5, 0.8, 0.6)
 
 
-def setup(chains):
-    """Sweeps of a level, goodwill of two channels and two regressors, missing weeks among them, and
-    where chains are."""
+def setup():
+    """Sweeps of a level, goodwill of two channels and two regressors, missing weeks among them;
+    whitened columns."""
     data = problem(missing=(3, 8))
     choice = {"expected_size": 1.0, "information": 3.0}
     built = model(
         "local_level", block("nerlove_arrow", **choice), block("regression", **choice), of=data
     )
-    state = component("inference", "structural_gibbs", chains=chains).init(built, data, Streams(0))
-    theta = torch.tensor([*THETA, *[0.0] * 4], dtype=F64).expand(chains, -1)
-    design = built.design(data.series)
-    place = replace(state.place, sigma=theta[:, :3].clone(), phi=theta[:, 3:4].clone())
-    system, X = built.system(theta[:1], design), built.columns(theta, design)
-    return state.sweeps, place, system, X
-
-
-def given(sweeps, place):
-    return (
-        sweeps.structure.transition(place.phi),
-        place.sigma[:, sweeps.owner],
-        sweeps._noise(place),
+    sweeps = (
+        component("inference", "structural_gibbs", chains=1).init(built, data, Streams(0)).sweeps
     )
+    theta = torch.tensor([[*THETA, *[0.0] * 4]], dtype=F64)
+    design = built.design(data.series)
+    system = built.system(theta, design)
+    X = built.columns(theta, design)
+    known = sweeps.model.system
+    y = sweeps.design.y
+    scale = np.array(THETA)[sweeps.model.scales.owner]
+    values = kept_values(known, sweeps.structure.transition(theta[:, 3:4]))[0]
+    work = white_work(known, 5)
+    Y = torch.cat([X[0], y.view(-1, 1)], 1).numpy()
+    whiten(Y, known, SystemMotion(values, scale, np.full(len(y), THETA[0])), work)
+    return sweeps, work, system, X
 
 
 def test_what_the_filter_leaves_has_the_likelihood_of_the_dense_gaussian():
-    sweeps, place, system, X = setup(1)
+    sweeps, work, system, X = setup()
     y = sweeps.design.y
-    left = whiten_columns(
-        sweeps.layout, torch.cat([X, y.view(1, -1, 1)], 2), *given(sweeps, place)
-    )[0]
+    left = torch.from_numpy(work.white)
     seen = sweeps.design.seen
     law, _, _ = joint(system, 0)
     some = torch.randn(5, 4, generator=torch.Generator().manual_seed(1), dtype=F64)
     own = -0.5 * (left[:, 4] - some @ left[:, :4].T).square().sum(1)
-    mean, cov = law.mean[seen], law.covariance_matrix[seen][:, seen]
+    mean = law.mean[seen]
+    cov = law.covariance_matrix[seen][:, seen]
     dense = torch.distributions.MultivariateNormal(mean, cov).log_prob(
         y[seen] - some @ X[0, seen].T
     )
     assert torch.allclose(own - own[0], dense - dense[0], rtol=1e-9, atol=1e-9)
 
 
+def _draw_all(white, slab, drawn, gamma, beta, work):
+    for c in range(len(gamma)):
+        for s in range(len(drawn.u)):
+            numbers = SlabRandomNumbers(drawn.u[s, c], drawn.z[s, c])
+            draw_columns(white, slab, 1.2, numbers, gamma[c], beta[c], work)
+
+
 def test_chains_have_the_law_of_the_enumerated_models():
     """γ and β of given standard deviations after 30 scans, and β's two first moments."""
     C = 3000
-    sweeps, place, system, X = setup(C)
-    seen, sigma = sweeps.design.seen.numpy(), THETA[0]
+    sweeps, work, system, X = setup()
+    seen = sweeps.design.seen.numpy()
+    sigma = THETA[0]
     law, _, _ = joint(system, 0)
-    x, y, mean = X[0].numpy()[seen], sweeps.design.y.numpy()[seen], law.mean.numpy()[seen]
-    cov, omega = law.covariance_matrix.numpy()[np.ix_(seen, seen)], sweeps.slab.precision.numpy()
-    models, logs, means, seconds = list(itertools.product([0, 1], repeat=4)), [], [], []
+    x = X[0].numpy()[seen]
+    y = sweeps.design.y.numpy()[seen]
+    mean = law.mean.numpy()[seen]
+    cov = law.covariance_matrix.numpy()[np.ix_(seen, seen)]
+    omega = sweeps.model.slab.omega
+    models = list(itertools.product([0, 1], repeat=4))
+    logs = []
+    means = []
+    seconds = []
     for chosen in models:
         on = [j for j in range(4) if chosen[j]]
         prior = sigma**2 * np.linalg.inv(omega[np.ix_(on, on)]) if on else np.zeros((0, 0))
         whole = cov + x[:, on] @ prior @ x[:, on].T
-        pi = sweeps.slab.inclusion.tolist()
+        pi = sweeps.structure.inclusion.tolist()
         log_prior = sum(
             math.log(q if inside else 1 - q) for q, inside in zip(pi, chosen, strict=True)
         )
         logs.append(log_prior + stats.multivariate_normal(mean, whole).logpdf(y))
         gain = prior @ x[:, on].T @ np.linalg.inv(whole)
-        first, second = np.zeros(4), np.zeros(4)
+        first = np.zeros(4)
+        second = np.zeros(4)
         first[on] = gain @ (y - mean)
         second[on] = first[on] ** 2 + np.diag(prior - gain @ x[:, on] @ prior)
         means.append(first), seconds.append(second)
     weights = np.exp(np.array(logs) - special.logsumexp(logs))
-    gamma, g = place.gamma, torch.Generator().manual_seed(2)
-    for _ in range(30):
-        first = ColumnsFirst(sweeps.slab, sweeps.layout)
-        known = (sweeps.design.y, X, *given(sweeps, place), place.sigma[:, 0])
-        gamma, beta = first.draw(*known, gamma, first.numbers(C, g))
+    g = np.random.default_rng(2)
+    drawn = SlabRandomNumbers(g.random((30, C, 5)), g.standard_normal((30, C, 4)))
+    gamma = g.random((C, 4)) < 0.5
+    beta = np.empty((C, 4))
+    compile_loop(_draw_all, whitening.compilable)(
+        work, sweeps.model.slab, drawn, gamma, beta, slab_work(4)
+    )
+    gamma = torch.from_numpy(gamma)
+    beta = torch.from_numpy(beta)
     pairs = (gamma.unsqueeze(2) & gamma.unsqueeze(1)).double().flatten(1)
     inside = np.array(models, dtype=float)
     exact = np.einsum("m,mi,mj->ij", weights, inside, inside).ravel()

@@ -1,0 +1,116 @@
+"""Requirements of a component on the other components of a run, and the words for traits of data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from components.old_names import adopt_old_class_vars
+
+if TYPE_CHECKING:
+    from components.contracts.problems import BatchKind, Domain
+
+# word -> description of a dataset with it, and of one without it
+TRAITS: dict[str, tuple[str, str]] = {
+    "several_tasks": ("several tasks", "one task"),
+    "several_numbers": ("several numbers at a time", "one number at a time"),
+    "single_values": ("one value a row", "several values a row"),
+    "class_series": ("a series of classes", "a series of numbers"),
+    "images": ("images", "no images"),
+    "known_function": ("a function that is known", "no function that is known"),
+    "unknown_states": ("states that nobody knows", "states that are known"),
+    "binary_inputs": ("inputs 0 or 1", "inputs that are not 0 or 1"),
+}
+
+
+class DataFacts(NamedTuple):
+    """Facts of a dataset, as it is configured or as its class declares them."""
+
+    kind: str
+    target: str | None  # None: no labels, or not known before the data are loaded
+    values: str | None
+    domain: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirements:
+    """Requirements of a component, declared once in its class: ``requires = Requirements(...)``.
+
+    A class inherits the fields that it does not give from its base classes.
+    """
+
+    # kinds of problems that it is for
+    kinds: frozenset[str] = frozenset()
+    # supervised problems: kinds of labels; None: all of them
+    targets: frozenset[str] | None = None
+    # unlabelled problems: kinds of rows that it has a likelihood for; None: all of them
+    values: frozenset[str] | None = None
+    # supervised problems: inputs that it can read
+    domains: frozenset[Domain] = frozenset({"continuous", "binary"})
+    # entries of the dataset's ``simulates``, in the default configuration
+    simulated: frozenset[str] = frozenset()
+    # traits of a dataset that it cannot take, and why: "has one output"
+    refused_traits: dict[str, str] = field(default_factory=dict)
+    # traits of a dataset that it cannot do without, and why
+    required_traits: dict[str, str] = field(default_factory=dict)
+    # view of the data for a step
+    batch_kind: BatchKind = "minibatch"
+    # capabilities of the model (of the module, for a gradient), for every configuration
+    capabilities: frozenset[str] = frozenset()
+    # and those that one kind of problem requires in addition
+    capabilities_by_kind: dict[str, frozenset[str]] = field(default_factory=dict)
+    # or these instead, for a model that has them
+    alternatives_by_kind: dict[str, frozenset[str]] = field(default_factory=dict)
+    # True: a defence, which calls ``problem.attacker`` inside ``step``
+    attacker: bool = False
+    # capabilities of the attacker, if there is one
+    attacker_capabilities: frozenset[str] = frozenset()
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, **given: Any) -> Requirements:
+            self = super().__new__(cls)
+            object.__setattr__(self, "given", frozenset(given))
+            return self
+
+    def find_unmet(self, data: DataFacts) -> str:
+        """The first field that a dataset does not meet; "" if it meets all of them."""
+        if data.kind not in self.kinds:
+            return "kinds"
+        if data.kind == "supervised" and data.domain not in self.domains:
+            return "domains"
+        if self.targets is not None and data.target not in {None, *self.targets}:
+            return "targets"
+        if self.values is not None and data.values not in {None, *self.values}:
+            return "values"
+        return ""
+
+    def capabilities_for(self, kind: str, offered: frozenset[str]) -> frozenset[str]:
+        """Capabilities for a problem of a kind, of a model that offers these."""
+        instead = self.alternatives_by_kind.get(kind)
+        if instead is not None and self.capabilities | instead <= offered:
+            return self.capabilities | instead
+        return self.capabilities | self.capabilities_by_kind.get(kind, frozenset())
+
+
+def inherit_requirements(cls: type) -> Requirements:
+    """Requirements of a class: each field from the first class of its MRO that gives it.
+
+    ``given`` of the result names the fields that the class itself gives.
+    """
+    adopted = adopt_old_class_vars(cls)
+    values: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if declared := vars(base).get("requires"):
+            values |= {name: getattr(declared, name) for name in declared.given}
+    own = vars(cls)["requires"].given if "requires" in vars(cls) else frozenset()
+    requires = Requirements(**values | adopted)
+    object.__setattr__(requires, "given", own | adopted.keys())
+    return requires
+
+
+def gives_requirement(cls: type, name: str) -> bool:
+    """True if a class or one of its bases gives a field of its requirements."""
+    return any(
+        name in vars(base)["requires"].given for base in cls.__mro__ if "requires" in vars(base)
+    )

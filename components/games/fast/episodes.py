@@ -1,0 +1,177 @@
+"""An episode against an opponent, compiled: all moves of a replicate, then the next one's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from components.contracts.attackers import Opponent
+from components.games.fast import rules as game_rules
+from components.games.fast import streams, thinkers
+from components.games.fast.rules import Rules, find_marks, take_step
+from components.games.fast.streams import draw_index, draw_uniform, init_stream
+from components.games.fast.thinkers import Mind, PlayedRound, Scratch, choose_action, learn, turn
+from components.games.opponents.exponential_smoother import ExponentialSmoother
+from components.games.opponents.fixed_policy import FixedPolicy
+from components.games.opponents.tit_for_tat import TitForTat
+from components.maths.compiled.loops import Array, compile_loop
+
+SMOOTHER, FIXED, TIT_FOR_TAT, LEARNER = range(4)
+
+
+class CompiledOpponent(NamedTuple):
+    """An opponent's kind, memory (shared with its tensor) and keys."""
+
+    kind: int
+    p: Array  # [R, B] estimates of a smoother, or probabilities of a fixed policy
+    means: Array  # [R] what tit for tat means to do
+    beta: float
+    takes_first: bool  # of equal estimates
+    forgives: float
+    errs: float
+    mind: Mind  # of a learner; else the agent's, which is not read
+
+
+def build_adversary(opponent: Opponent[Any], memory: object, mind: Mind) -> CompiledOpponent:
+    """An opponent that remembers ``memory``; ``mind`` is a learner's."""
+    adversary = CompiledOpponent(
+        LEARNER, np.zeros((1, 1)), np.zeros(1, np.int64), 0.0, False, 0.0, 0.0, mind
+    )
+    if not isinstance(memory, Tensor):
+        return adversary
+    if isinstance(opponent, TitForTat):
+        return adversary._replace(
+            kind=TIT_FOR_TAT, means=memory.numpy(), forgives=opponent.forgives, errs=opponent.errs
+        )
+    adversary = adversary._replace(kind=FIXED, p=memory.numpy())
+    if isinstance(opponent, ExponentialSmoother):
+        return adversary._replace(
+            kind=SMOOTHER, beta=opponent.beta, takes_first=opponent.ties == "first"
+        )
+    assert isinstance(opponent, FixedPolicy), "``check_game`` refuses others"
+    return adversary
+
+
+def choose_target(p: Array, takes_first: bool, u: float) -> int:
+    """argmin p, the first of equal ones or one of them at random."""
+    least = p[0]
+    for b in range(1, len(p)):
+        least = min(least, p[b])
+    equals = 0
+    for b in range(len(p)):
+        equals += p[b] == least
+    rank = 0 if takes_first else int(u * equals)
+    target = 0
+    for b in range(len(p)):  # without a branch, as in ``set_greedy``
+        target = b if (p[b] == least) & (rank == 0) else target
+        rank -= p[b] == least
+    return target
+
+
+def choose_threat(adversary: CompiledOpponent, i: int, scratch: Scratch) -> int:
+    """The opponent's action in the state with marks ``scratch.before``."""
+    if adversary.kind == LEARNER:
+        return choose_action(adversary.mind, i, scratch.before, scratch)
+    u = draw_uniform(scratch.stream)
+    if adversary.kind == SMOOTHER:
+        return choose_target(adversary.p[i], adversary.takes_first, u)
+    if adversary.kind == FIXED:
+        return draw_index(adversary.p[i], adversary.p.shape[1], u)
+    meant = 0 if u < adversary.forgives else adversary.means[i]
+    return 1 - meant if draw_uniform(scratch.stream) < adversary.errs else meant
+
+
+def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: int, a: int) -> None:
+    """Takes the agent's action in; ``row`` is s·A + a."""
+    if adversary.kind == TIT_FOR_TAT:
+        adversary.means[i] = a
+    if adversary.kind == SMOOTHER and rules.seen[row]:
+        for b in range(adversary.p.shape[1]):
+            adversary.p[i, b] = (
+                adversary.beta * adversary.p[i, b] + (1 - adversary.beta) * rules.shown[row, b]
+            )
+
+
+class Tally(NamedTuple):
+    """What comes of an episode, of each replicate."""
+
+    s: Array  # [R, n] where it stands
+    total: Array  # [3, R] rewards of the agent and the opponent, and welfare
+    firsts: Array  # [2, R] share of moves in which the agent's action was 0, and the opponent's
+    moves: Array  # [R]
+
+
+def play_replicate(
+    agent: Mind, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
+) -> None:
+    """All moves of replicate i, as ``Episode.play`` and ``Game.move`` have them."""
+    kept = 0.0 if rules.last_alone else 1.0  # share of earlier moves in what an episode is worth
+    r_a = 0.0
+    r_b = 0.0
+    welfare = 0.0
+    first_a = 0
+    first_b = 0
+    moves = 0
+    find_marks(rules, tally.s, i, scratch.before)
+    for at in range(rules.horizon):
+        a = choose_action(agent, i, scratch.before, scratch)
+        b = choose_threat(adversary, i, scratch)
+        row = tally.s[i, 0] * rules.actions + a if rules.size == 0 else a
+        done = take_step(rules, tally.s, i, a, b, scratch)
+        observe_action(adversary, rules, i, row, a)
+        move = PlayedRound(a, b, scratch.gains[0], scratch.gains[1])
+        cut = rules.cut and at == rules.horizon - 1
+        if adversary.kind == LEARNER:
+            learn(adversary.mind, i, turn(move), done, cut, scratch)
+        if done or not rules.ends_alone:
+            learn(agent, i, move, done, cut, scratch)
+        else:
+            agent.foreseen[i, 0] = math.nan
+        r_a = kept * r_a + scratch.gains[0]
+        r_b = kept * r_b + scratch.gains[1]
+        welfare = kept * welfare + scratch.gains[2]
+        first_a += a == 0
+        first_b += b == 0
+        moves += 1
+        for m in range(len(scratch.before)):
+            scratch.before[m] = scratch.after[m]
+        if done:
+            break
+    tally.total[0, i] = r_a
+    tally.total[1, i] = r_b
+    tally.total[2, i] = welfare
+    tally.firsts[0, i] = first_a / moves
+    tally.firsts[1, i] = first_b / moves
+    tally.moves[i] = moves
+
+
+def play_episode(
+    agent: Mind,
+    adversary: CompiledOpponent,
+    rules: Rules,
+    seed: Array,
+    tally: Tally,
+    scratch: Scratch,
+) -> None:
+    """An episode of all replicates."""
+    for i in range(len(tally.s)):
+        init_stream(seed, i, scratch.stream)
+        play_replicate(agent, adversary, rules, tally, i, scratch)
+
+
+@cache
+def compile_episode() -> Callable[[Mind, CompiledOpponent, Rules, Array, Tally, Scratch], None]:
+    """``play_episode``, compiled."""
+    own: tuple[Callable[..., Any], ...] = (
+        choose_target,
+        choose_threat,
+        observe_action,
+        play_replicate,
+    )
+    parts: list[Callable[..., Any]] = [*streams.parts, *thinkers.parts, *game_rules.parts, *own]
+    return compile_loop(play_episode, parts, inline=True)

@@ -1,1 +1,0 @@
-"""Exact conditional draws of Gibbs samplers."""

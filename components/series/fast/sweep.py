@@ -1,0 +1,433 @@
+"""Gibbs sweeps of a structural time series, compiled as a whole.
+
+Every function works on one chain, in place; ``run_sweeps`` takes all chains through several sweeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from components.maths.compiled.loops import Array, compile_loop
+from components.maths.structural import dynamics_natural_parameters
+from components.maths.structural.dynamics_natural_parameters import (
+    OwnRow,
+    RowWork,
+    draw_several,
+    row_work,
+    weigh_row,
+)
+from components.series.fast import (
+    heavy_tails,
+    interweaving,
+    simulation_smoother,
+    spike_slab,
+    stocks,
+    whitening,
+)
+from components.series.fast.heavy_tails import Tails, draw_precisions, slice_freedom
+from components.series.fast.interweaving import (
+    DriveWork,
+    Rest,
+    ScaledStates,
+    ScaleNumbers,
+    ScalePriors,
+    interweave,
+)
+from components.series.fast.memory import clear, clear_rows, copy, copy_rows
+from components.series.fast.simulation_smoother import (
+    StateRandomNumbers,
+    StateWork,
+    System,
+    SystemMotion,
+    read_state,
+    simulate,
+    state_work,
+)
+from components.series.fast.spike_slab import (
+    Slab,
+    SlabRandomNumbers,
+    SlabWork,
+    draw_regression,
+    slab_work,
+)
+from components.series.fast.stocks import (
+    FadingRegression,
+    FadingWork,
+    NormalPart,
+    accumulate,
+    fading_work,
+    slice_coefficient,
+)
+from components.series.fast.truncated_gamma import variance_from_gamma
+from components.series.fast.whitening import WhiteWork, draw_columns, white_work, whiten
+
+
+class SweepSeries(NamedTuple):
+    """One series: n times, p columns, Q coefficients φ of rows of G."""
+
+    y: Array  # [n]
+    flow: Array  # columns; of a stock what flows in [p, n]
+    fades: Array  # which φ a column fades with, −1: it is no stock [p]
+    has_stocks: bool
+    gram: Array  # XᵀX of times that are seen [p, p]
+    values: Array  # numbers of G without φ [nnz]
+    changes: Array  # what a unit of each φ adds to them [Q, nnz]
+
+
+class SweepRows(NamedTuple):
+    """Rows of G with unknown coefficients, m of them; row i has φ[first[i]:first[i + 1]]."""
+
+    row: Array  # [m]
+    scale: Array  # whose noise it has [m]
+    first: Array  # [m + 1]
+    base: Array  # the row without φ [m, d]
+    terms: Array  # [Q, d]
+    prior: Array  # precision and mean of φ [m, 2]
+    is_bounded: Array  # [m] bool; False: several coefficients are to be stationary
+    bounds: Array  # [m, 2]
+
+
+class SweepModel(NamedTuple):
+    """What no sweep changes."""
+
+    series: SweepSeries
+    system: System
+    slab: Slab
+    scales: ScalePriors
+    rows: SweepRows
+    tails: Tails
+
+
+class SweepRandomNumbers(NamedTuple):
+    """Random numbers of K sweeps of C chains, [K, C, …]; of one sweep of one chain without
+    these."""
+
+    # of the columns with the states summed out; [K, C, 0]: these are not drawn
+    columns: SlabRandomNumbers
+    states: StateRandomNumbers
+    slab: SlabRandomNumbers
+    g: Array  # Gamma(shape_j, 1) of S scales, the first twice [S + 1]
+    scales: ScaleNumbers  # of the second draw of σ; [K, C, 0]: there is none
+    seeds: Array  # of each row with unknown coefficients, of ν and of λ
+
+
+class SweepChain(NamedTuple):
+    """Where C chains are, [C, …], or one."""
+
+    sigma: Array  # [S]
+    phi: Array  # [Q]
+    gamma: Array  # columns that are in [p] bool
+    beta: Array  # [p]
+    nu: Array  # [1]
+    precisions: Array  # λ [n]; [0]: all are 1
+    alpha: Array  # [n, d]
+
+
+class SweepWork(NamedTuple):
+    """Memory of one chain."""
+
+    motion: SystemMotion
+    Xy: Array  # columns as they have grown, and last y [n, p + 1]
+    rows: Array  # Xᵀ [p, n]
+    rest: Array  # what is left of y [n]
+    z: Array  # errors in units of σ [n]
+    weights: Array  # λ, 0 at times that are not seen [n]
+    total: Array  # sums of squares [S]
+    states: StateWork
+    white: WhiteWork
+    slab: SlabWork
+    fading: FadingWork
+    row: RowWork
+    drive: DriveWork
+
+
+def sweep_work(model: SweepModel) -> SweepWork:
+    """New memory."""
+    n, d = model.system.F.shape
+    p = len(model.series.flow)
+    q = len(model.series.changes)
+    nnz = len(model.series.values)
+    k = len(model.system.noisy)
+    y = model.series.y[:, None]
+    return SweepWork(
+        motion=SystemMotion(np.empty(nnz), np.empty(k), np.empty(n)),
+        Xy=np.ascontiguousarray(np.concatenate([model.series.flow.T, y], 1)),
+        rows=model.series.flow.copy(),
+        rest=np.empty(n),
+        z=np.empty(n),
+        weights=np.empty(n),
+        total=np.empty(len(model.scales.df)),
+        states=state_work(model.system),
+        white=white_work(model.system, p + 1),
+        slab=slab_work(p),
+        fading=fading_work(n, p),
+        row=row_work(q),
+        drive=DriveWork(np.empty((n, d)), np.empty(d)),
+    )
+
+
+def set_motion(model: SweepModel, chain: SweepChain, motion: SystemMotion) -> None:
+    """G, and the standard deviations of noise, at the chain's φ, σ and λ."""
+    series = model.series
+    owner = model.scales.owner
+    copy(series.values, motion.values)
+    for q in range(len(chain.phi)):
+        for i in range(len(motion.values)):
+            motion.values[i] += chain.phi[q] * series.changes[q, i]
+    for k in range(len(owner)):
+        motion.scale[k] = chain.sigma[owner[k]]
+    for t in range(len(motion.noise)):
+        motion.noise[t] = chain.sigma[0]
+    for t in range(len(chain.precisions)):
+        motion.noise[t] = chain.sigma[0] / math.sqrt(chain.precisions[t])
+
+
+def grow_stocks(series: SweepSeries, phi: Array, work: SweepWork) -> None:
+    """Columns that are stocks at the chain's φ."""
+    for j in range(len(series.flow)):
+        if series.fades[j] >= 0:
+            accumulate(series.flow[j], phi[series.fades[j]], work.rows[j])
+            for t in range(len(series.y)):
+                work.Xy[t, j] = work.rows[j, t]
+
+
+def subtract_columns(y: Array, rows: Array, beta: Array, rest: Array) -> None:
+    """y − Xβ; a coefficient that is 0 adds nothing."""
+    clear(rest)
+    for j in range(len(beta)):
+        if beta[j] != 0.0:
+            row = rows[j]
+            for t in range(len(y)):
+                rest[t] += row[t] * beta[j]
+    for t in range(len(y)):
+        rest[t] = y[t] - rest[t]
+
+
+def subtract_states(model: SweepModel, alpha: Array, rest: Array) -> None:
+    """y − Fα, 0 at times that are not seen."""
+    system = model.system
+    for t in range(len(rest)):
+        rest[t] = 0.0
+        if system.seen[t]:
+            rest[t] = model.series.y[t] - read_state(system, t, alpha[t])
+
+
+def set_weights(seen: Array, precisions: Array, weights: Array) -> None:
+    """λ where y is seen, 0 elsewhere."""
+    for t in range(len(weights)):
+        weights[t] = 1.0 if seen[t] else 0.0
+    for t in range(len(precisions)):
+        weights[t] *= precisions[t]
+
+
+def draw_scales(priors: ScalePriors, eta: Array, g: Array, sigma: Array, total: Array) -> None:
+    """σ_j | the noise η [n − 1, k] of its states, j ≥ 1."""
+    owner = priors.owner
+    clear(total)
+    for t in range(len(eta)):
+        for k in range(len(owner)):
+            total[owner[k]] += eta[t, k] * eta[t, k]
+    for j in range(1, len(sigma)):
+        half = 0.5 * (priors.squares[j] + total[j])
+        sigma[j] = math.sqrt(variance_from_gamma(g[j], priors.shape[j], half, priors.upper[j]))
+
+
+def draw_one(
+    model: SweepModel, row: OwnRow, q: int, chain: SweepChain, seed: int, work: SweepWork
+) -> None:
+    """φ_q, the one coefficient of a row, by what its states and the columns that fade with it
+    say."""
+    series = model.series
+    is_told = False
+    for j in range(len(series.fades)):
+        is_told = is_told or series.fades[j] == q
+    fading = FadingRegression(
+        columns=work.rows,
+        flow=series.flow,
+        fades=series.fades,
+        q=q,
+        is_told=is_told,
+        omega=model.slab.omega,
+        gamma=chain.gamma,
+        left=work.rest,
+        weights=work.weights,
+    )
+    part = NormalPart(work.row.A[0, 0], work.row.b[0], row.low, row.high)
+    chain.phi[q] = slice_coefficient(fading, chain.sigma[0], part, chain.phi[q], seed, work.fading)
+    if is_told:
+        grow_stocks(series, chain.phi, work)
+
+
+def draw_dynamics(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
+    """φ | α, y with β summed out, row after row."""
+    rows = model.rows
+    for m in range(len(rows.row)):
+        first = rows.first[m]
+        last = rows.first[m + 1]
+        row = OwnRow(
+            row=rows.row[m],
+            base=rows.base[m],
+            terms=rows.terms[first:last],
+            precision=rows.prior[m, 0],
+            mean=rows.prior[m, 1],
+            is_bounded=rows.is_bounded[m],
+            low=rows.bounds[m, 0],
+            high=rows.bounds[m, 1],
+        )
+        weigh_row(row, chain.alpha, chain.sigma[rows.scale[m]], work.row)
+        if last - first == 1:
+            draw_one(model, row, first, chain, seeds[m], work)
+        else:
+            draw_several(row, seeds[m], chain.phi[first:last], work.row)
+
+
+def weigh_columns(model: SweepModel, is_weighed: bool, work: SweepWork) -> float:
+    """XᵀΛX and XᵀΛe in the memory of the slab, and eᵀΛe, of what the states leave of y."""
+    A = work.slab.A
+    b = work.slab.b
+    X = work.Xy
+    weights = work.weights
+    p = len(b)
+    c = 0.0
+    clear(b)
+    for t in range(len(weights)):
+        weighed = weights[t] * work.rest[t]
+        c += work.rest[t] * weighed
+        for j in range(p):
+            b[j] += X[t, j] * weighed
+    if not is_weighed:
+        copy_rows(model.series.gram, A)
+        return c
+    clear_rows(A)
+    for t in range(len(weights)):
+        for i in range(p):
+            for j in range(i + 1):
+                A[i, j] += weights[t] * X[t, i] * X[t, j]
+    for i in range(p):
+        for j in range(i):
+            A[j, i] = A[i, j]
+    return c
+
+
+def draw_tails(model: SweepModel, chain: SweepChain, seeds: Array, work: SweepWork) -> None:
+    """ν with the precisions summed out, then the precisions."""
+    seen = model.system.seen
+    z = work.z
+    subtract_columns(work.rest, work.rows, chain.beta, z)
+    for t in range(len(z)):
+        z[t] /= chain.sigma[0]
+    if model.tails.is_nu_sampled:
+        chain.nu[0] = slice_freedom(model.tails, z, seen, chain.nu[0], seeds[-2])
+    draw_precisions(z, seen, chain.nu[0], seeds[-1], chain.precisions)
+    set_weights(seen, chain.precisions, work.weights)
+
+
+def draw_scales_again(
+    model: SweepModel, chain: SweepChain, drawn: ScaleNumbers, work: SweepWork
+) -> None:
+    """σ_j and α once more, given the noise of states in units of σ_j."""
+    subtract_columns(model.series.y, work.rows, chain.beta, work.rest)
+    for t in range(len(work.rest)):
+        if not model.system.seen[t]:
+            work.rest[t] = 0.0
+        work.weights[t] /= chain.sigma[0] * chain.sigma[0]
+    rest = Rest(work.rest, work.weights)
+    place = ScaledStates(chain.sigma, chain.alpha)
+    interweave(model.system, work.motion.values, model.scales, rest, drawn, place, work.drive)
+
+
+def sweep(model: SweepModel, drawn: SweepRandomNumbers, chain: SweepChain, work: SweepWork) -> None:
+    """One sweep of one chain."""
+    series = model.series
+    slab = model.slab
+    tails = model.tails
+    set_motion(model, chain, work.motion)
+    if len(drawn.columns.u) > 0:
+        whiten(work.Xy, model.system, work.motion, work.white)
+        draw_columns(
+            work.white, slab, chain.sigma[0], drawn.columns, chain.gamma, chain.beta, work.slab
+        )
+    subtract_columns(series.y, work.rows, chain.beta, work.rest)
+    simulate(work.rest, model.system, work.motion, drawn.states, work.states, chain.alpha)
+    draw_scales(model.scales, work.states.eta, drawn.g, chain.sigma, work.total)
+    subtract_states(model, chain.alpha, work.rest)
+    set_weights(model.system.seen, chain.precisions, work.weights)
+    if len(chain.phi) > 0:
+        draw_dynamics(model, chain, drawn.seeds, work)
+        set_motion(model, chain, work.motion)
+    c = weigh_columns(model, series.has_stocks or tails.is_student, work)
+    g = drawn.g[:: len(chain.sigma)]
+    chain.sigma[0] = draw_regression(slab, c, drawn.slab, g, chain.gamma, chain.beta, work.slab)
+    if tails.is_student:
+        draw_tails(model, chain, drawn.seeds, work)
+    if len(drawn.scales.z) > 0:
+        draw_scales_again(model, chain, drawn.scales, work)
+
+
+def run_sweeps(
+    model: SweepModel, numbers: SweepRandomNumbers, chains: SweepChain, kept: Array, work: SweepWork
+) -> None:
+    """All sweeps of all chains; (σ, β) of each are left in ``kept`` [K, C, S + p]."""
+    S = chains.sigma.shape[1]
+    for i in range(len(chains.sigma)):
+        chain = SweepChain(
+            chains.sigma[i],
+            chains.phi[i],
+            chains.gamma[i],
+            chains.beta[i],
+            chains.nu[i : i + 1],
+            chains.precisions[i],
+            chains.alpha[i],
+        )
+        if model.series.has_stocks:
+            grow_stocks(model.series, chain.phi, work)
+        for s in range(len(kept)):
+            states = numbers.states
+            scales = numbers.scales
+            drawn = SweepRandomNumbers(
+                SlabRandomNumbers(numbers.columns.u[s, i], numbers.columns.z[s, i]),
+                StateRandomNumbers(states.first[s, i], states.shocks[s, i], states.errors[s, i]),
+                SlabRandomNumbers(numbers.slab.u[s, i], numbers.slab.z[s, i]),
+                numbers.g[s, i],
+                ScaleNumbers(scales.z[s, i], scales.u[s, i]),
+                numbers.seeds[s, i],
+            )
+            sweep(model, drawn, chain, work)
+            copy(chain.sigma, kept[s, i, :S])
+            copy(chain.beta, kept[s, i, S:])
+
+
+compilable = (
+    *simulation_smoother.compilable,
+    *spike_slab.compilable,
+    *whitening.compilable,
+    *interweaving.compilable,
+    *stocks.compilable,
+    *dynamics_natural_parameters.compilable,
+    *heavy_tails.compilable,
+    set_motion,
+    grow_stocks,
+    subtract_columns,
+    subtract_states,
+    set_weights,
+    draw_scales,
+    draw_one,
+    draw_dynamics,
+    weigh_columns,
+    draw_tails,
+    draw_scales_again,
+    sweep,
+)
+
+
+@cache
+def compiled_sweeps() -> Callable[
+    [SweepModel, SweepRandomNumbers, SweepChain, Array, SweepWork], None
+]:
+    """``run_sweeps``, compiled."""
+    return compile_loop(run_sweeps, tuple(dict.fromkeys(compilable)), allocates=False)

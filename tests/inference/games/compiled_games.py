@@ -1,0 +1,144 @@
+"""Games of both engines for tests: the same players and tables, and how far apart the engines
+are."""
+
+from pathlib import Path
+
+import torch
+from configured import component
+from small_games import stepped
+
+from components.contracts.roles import Setting
+from runner.execution.checkpoint import pack, unpack
+from runner.execution.rng import Streams
+
+GAMES = {
+    "friend_or_foe": ("friend_or_foe", {"targets": 2}),
+    "three targets": ("friend_or_foe", {"targets": 3}),
+    "six targets": ("friend_or_foe", {"targets": 6}),
+    "grid": ("friend_or_foe_grid", {"horizon": 20}),
+    "ends of the room": (
+        "friend_or_foe_grid",
+        {"horizon": 20, "counts": "last_move", "learns_from": "ends"},
+    ),
+    "matrix with memory": ("iterated_matrix", {"memory": 1}),
+    "chicken": (
+        "iterated_matrix",
+        {"payoffs": "chicken", "T": 2.0, "R": 1.0, "S": -1.0, "P": -5.0},
+    ),
+    "sharing": ("data_sharing", {"memory": 1, "incentive": 1.5, "incentive_until": 15}),
+    "coins": ("coin_game", {"size": 3, "start": "fixed"}),
+    "hers": ("coin_game", {"size": 2, "start": "random", "shared": "hers", "moves": 5}),
+    "his": ("coin_game", {"size": 3, "start": "random", "shared": "his"}),
+}
+OPPONENTS = {
+    "smoother": ("exponential_smoother", {}),
+    "first": ("exponential_smoother", {"ties": "first"}),
+    "defects": ("fixed_policy", {"plays": "defect"}),
+    "mixed": ("fixed_policy", {"plays": "random"}),
+    "tit for tat": ("tit_for_tat", {"forgives": 0.0, "errs": 0.0}),
+    "forgives": ("tit_for_tat", {"forgives": 0.1, "errs": 0.05}),
+}
+SOFT = {"policy": "softmax", "temperature": 0.5}
+PLAYERS = {
+    "q": ("q_learning", {}),
+    "q softmax": ("q_learning", SOFT | {"bootstrap_at_horizon": False}),
+    "fpq": ("fpq_learning", {"forget": 0.8, "alpha": 0.7}),
+    "fpq decays": ("fpq_learning", {"epsilon": {"start": 0.5, "factor": 0.9, "every": 7}}),
+    "level 1 last": ("level_k", {"level": 1, "ties": "last", "forecast_at": "current"}),
+    "level 2": ("level_k", {}),
+    "level 2 softmax": ("level_k", SOFT | {"policy_opponent": "softmax", "bootstrap_at_end": True}),
+    "level 2 draws": ("level_k", {"forecast": "sampled", "ties": "first"}),
+    "level 2 draws softly": ("level_k", SOFT | {"forecast": "sampled", "forecast_at": "current"}),
+    "level 3": ("level_k", {"level": 3, "alpha_opponent": 0.6, "forget": 0.9, "epsilon_opponent": {"mean": 0.1, "rise": 0.2}}),
+    "level 3 first": ("level_k", {"level": 3, "ties": "first", "forecast_at": "current", "policy_opponent": "softmax"}),
+    "level 4": ("level_k", {"level": 4, "alpha": 1.0, "temperature_opponent": 0.7, "policy_opponent": "softmax"}),
+    "level 2 decays": ("level_k", {"epsilon_opponent": {"start": 0.9, "factor": 0.5, "every": 4}}),
+}  # fmt: skip
+# with action values that differ: nothing is drawn
+GREEDY = {"policy": "epsilon_greedy", "epsilon": 0.0}
+
+
+def player(name, **keys):
+    method, its = PLAYERS[name]
+    return component("inference", method, **(its | keys))
+
+
+def game(name, opponent, replicates, episodes, **keys):
+    """``opponent`` is one of OPPONENTS, or of PLAYERS, who learns then with ``keys``."""
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, replicates)
+    dataset, its = GAMES[name]
+    made = component("dataset", dataset, **({"episodes": episodes} | its)).load(Streams(0), setting)
+    if opponent in PLAYERS:
+        made.attacker = component("attacker", "learner", agent=player(opponent, **keys))
+    else:
+        attacker, its = OPPONENTS[opponent]
+        made.attacker = component("attacker", attacker, **its)
+    return made
+
+
+def opened(problem, inference, seed=3, alike=False):
+    """A state before the first episode, with standard normal action values, of all replicates the
+    same ones if ``alike``."""
+    rng = Streams(seed)
+    model = "q_linear" if problem.name == "coin_game" else "q_table"
+    state = inference.init(component("model", model).build(problem, rng), problem, rng)
+    generator = torch.Generator().manual_seed(7)
+    values = inference.tables(state.mind)
+    if hasattr(state.standing.adversary, "mind"):
+        values = values + problem.attacker.agent.tables(state.standing.adversary.mind)
+    for q in values:
+        held = next(iter(q.buffers()))
+        held.copy_(torch.randn(held.shape[alike:], generator=generator, dtype=held.dtype))
+    return rng, state
+
+
+def played(problem, inference, **keys):
+    rng, state = opened(problem, inference, **keys)
+    return stepped(inference, problem, rng, state, 0, problem.episodes)
+
+
+def tensors_of(state):
+    """What a checkpoint keeps of a state, by name."""
+    tensors = {}
+    skeleton = pack(state, tensors)
+    return skeleton, {
+        name: value.rows.clone() if hasattr(value, "rows") else value
+        for name, value in tensors.items()
+    }
+
+
+def difference(one, other):
+    """The largest difference of two states' numbers, relative where numbers are large; NaN counts
+    as infinite."""
+    first, second = tensors_of(one)[1], tensors_of(other)[1]
+    assert first.keys() == second.keys()
+    pairs = [(first[name].double(), second[name].double()) for name in first if first[name].numel()]
+    gaps = [((x - y).abs() / (1 + x.abs())).max() for x, y in pairs]
+    return float(torch.stack(gaps).nan_to_num(torch.inf).max())
+
+
+def restored(state, fresh):
+    return unpack(*tensors_of(state), fresh)
+
+
+def replicates_first(name, rows, replicates):
+    """Rows of traces [t, R] or [t, ·, R] averaged over the later half of episodes, others as they
+    are: [R, ·]."""
+    if ".rewards" in name or ".beside" in name or ".firsts" in name:
+        return rows[len(rows) // 2 :].mean(0).view(-1, replicates).T
+    return rows.double().reshape(replicates, -1)
+
+
+def largest_z(one, other, replicates):
+    """The largest difference of means over replicates of two states' numbers, in standard
+    errors."""
+    first, second = tensors_of(one)[1], tensors_of(other)[1]
+    largest = 0.0
+    for name in first:
+        if not first[name].numel() or first[name].numel() % replicates:
+            continue
+        x, y = (replicates_first(name, held[name], replicates) for held in (first, second))
+        se = ((x.var(0) + y.var(0)) / replicates).sqrt()
+        gap = (x.mean(0) - y.mean(0)).abs()
+        largest = max(largest, float((gap / se.clamp_min(1e-6 + 1e-6 * y.mean(0).abs())).max()))
+    return largest

@@ -1,0 +1,280 @@
+"""A Gibbs sweep of one chain, with dense matrices and from the same random numbers as the compiled
+one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from components.series.fast.truncated_gamma import (
+    counter_uniform,
+    sample_gamma,
+    variance_from_gamma,
+)
+
+
+def slice_sample(log_density, x, low, high, seed):
+    """Neal (2003), figure 5, from hashed uniforms."""
+    level = log_density(x) + math.log(counter_uniform(seed, 0))
+    k = 0
+    left = low
+    right = high
+    while True:
+        k += 1
+        point = left + (right - left) * counter_uniform(seed, k)
+        if log_density(point) >= level:
+            return point
+        left, right = (point, right) if point < x else (left, point)
+
+
+class Reference:
+    def __init__(self, structure, design, place):
+        self.s = structure
+        self.n = len(design.y)
+        self.y, self.seen, self.F, self.flow = (x.numpy() for x in design)
+        keys = ("sigma", "phi", "gamma", "beta", "nu", "precisions")
+        self.sigma, self.phi, self.gamma, self.beta, self.nu, self.precisions = (
+            getattr(place, key).numpy().copy() for key in keys
+        )
+        self.omega = structure.precision.numpy()
+        self.owner = [j for j, scale in enumerate(structure.scales) for _ in scale.states]
+        self.noisy = [i for scale in structure.scales for i in scale.states]
+
+    # ---- the model at a chain's parameters -----------------------------------------------------
+    def G(self):
+        G = self.s.G.numpy().copy()
+        q = 0
+        for moves in self.s.transitions:
+            G[moves.row] += self.phi[q : q + moves.count] @ moves.terms.numpy()
+            q += moves.count
+        return G
+
+    def X(self, q=None, kept=0.0):
+        """Columns [n, p]; those that fade with φ_q at ``kept``."""
+        X = self.flow.copy()
+        for j, f in enumerate(self.s.fades.tolist()):
+            if f >= 0:
+                phi = kept if f == q else self.phi[f]
+                X[0, j] = 0
+                for t in range(1, self.n):
+                    X[t, j] = phi * X[t - 1, j] + self.flow[t - 1, j]
+        return X
+
+    def weights(self):
+        return self.seen * (self.precisions if self.s.errors.student else 1.0)
+
+    def noise(self):
+        return self.sigma[0] / np.sqrt(
+            self.precisions if self.s.errors.student else np.ones(self.n)
+        )
+
+    def paths(self, first, shocks):
+        """States without their mean, of normal numbers [..., d] and [..., n − 1, k]."""
+        G = self.G()
+        out = [self.s.sd.numpy() * first]
+        for t in range(self.n - 1):
+            state = out[-1] @ G.T
+            state[..., self.noisy] += self.sigma[self.owner] * shocks[..., t, :]
+            out.append(state)
+        return np.stack(out, -2)
+
+    def law(self):
+        """Mean [n, d] of states, and B [n, d, m] with Cov(α) = BBᵀ."""
+        d = self.F.shape[1]
+        k = len(self.noisy)
+        unit = np.eye(d + (self.n - 1) * k)
+        B = self.paths(unit[:, :d], unit[:, d:].reshape(len(unit), self.n - 1, k))
+        mean = [self.s.mean.numpy()]
+        for _ in range(self.n - 1):
+            mean.append(self.G() @ mean[-1])
+        return np.array(mean), np.moveaxis(B, 0, -1)
+
+    def observed(self):
+        """Mean and covariance of what is seen of y without columns, and Cov(α, y) [n, d, ·]."""
+        mean, B = self.law()
+        FB = np.einsum("ti,tim->tm", self.F, B)[self.seen]
+        cov = FB @ FB.T + np.diag(self.noise()[self.seen] ** 2)
+        return mean, (self.F * mean).sum(1)[self.seen], cov, B @ FB.T
+
+    # ---- columns -------------------------------------------------------------------------------
+    def log_marginal(self, gamma, A, b, fit):
+        """log p(γ | y); ``fit`` of bᵀVb."""
+        on = np.flatnonzero(gamma)
+        pi = self.s.inclusion.numpy()
+        with np.errstate(divide="ignore"):
+            prior = np.where(gamma, np.log(pi), np.log(1 - pi)).sum()
+        omega = self.omega[np.ix_(on, on)]
+        lam = (A + self.omega)[np.ix_(on, on)]
+        quadratic = b[on] @ np.linalg.solve(lam, b[on]) if len(on) else 0.0
+        return (
+            prior + 0.5 * (np.linalg.slogdet(omega)[1] - np.linalg.slogdet(lam)[1]) + fit(quadratic)
+        )
+
+    def scan(self, A, b, fit, u):
+        p = len(b)
+        for k in range(p) if u[p] < 0.5 else reversed(range(p)):
+            both = []
+            for inside in (False, True):
+                self.gamma[k] = inside
+                both.append(self.log_marginal(self.gamma, A, b, fit))
+            self.gamma[k] = u[k] < 1 / (1 + np.exp(both[0] - both[1]))
+
+    def draw_beta(self, A, b, z):
+        on = np.flatnonzero(self.gamma)
+        V = np.linalg.inv((A + self.omega)[np.ix_(on, on)])
+        self.beta = np.zeros(len(b))
+        self.beta[on] = (
+            V @ b[on] + self.sigma[0] * np.linalg.cholesky(V) @ z[on] if len(on) else 0.0
+        )
+
+    def draw_columns(self, drawn):
+        """States summed out."""
+        _, mean, cov, _ = self.observed()
+        X = self.X()[self.seen]
+        unit = self.sigma[0] ** 2
+        A = unit * X.T @ np.linalg.solve(cov, X)
+        b = unit * X.T @ np.linalg.solve(cov, self.y[self.seen] - mean)
+        self.scan(A, b, lambda q: q / (2 * unit), drawn.u)
+        self.draw_beta(A, b, drawn.z)
+
+    def draw_regression(self, drawn, g):
+        """σ summed out, then σ and β."""
+        scale = self.s.scales[0]
+        X = self.X()
+        w = self.weights()
+        A = X.T @ (w[:, None] * X)
+        b = X.T @ (w * self.left)
+        a = (scale.df + self.seen.sum()) / 2
+        S = scale.df * scale.guess**2 + (w * self.left**2).sum()
+        before = self.gamma.copy()
+        self.scan(A, b, lambda q: -a * math.log(S - q), drawn.u)
+
+        def rest():
+            on = self.gamma
+            return S - b[on] @ np.linalg.solve((A + self.omega)[np.ix_(on, on)], b[on])
+
+        if rest() / 2 / g[-1] > scale.upper**2:
+            self.gamma = before
+        self.sigma[0] = math.sqrt(variance_from_gamma(g[0], a, rest() / 2, scale.upper))
+        self.draw_beta(A, b, drawn.z)
+
+    # ---- states, their scales and dynamics -----------------------------------------------------
+    def draw_states(self, drawn):
+        plus = self.paths(drawn.first, drawn.shocks)
+        y_plus = (self.F * plus).sum(1) + self.noise() * drawn.errors
+        mean, y_mean, cov, cross = self.observed()
+        y = (self.y - self.X() @ self.beta - y_plus)[self.seen] - y_mean
+        self.alpha = mean + plus + cross @ np.linalg.solve(cov, y)
+
+    def draw_scales(self, g):
+        moves = self.alpha[1:] - self.alpha[:-1] @ self.G().T
+        for j, scale in enumerate(self.s.scales[1:], 1):
+            eta = moves[:, list(scale.states)]
+            half = (scale.df * scale.guess**2 + (eta**2).sum()) / 2
+            self.sigma[j] = math.sqrt(
+                variance_from_gamma(g[j], (scale.df + eta.size) / 2, half, scale.upper)
+            )
+
+    def log_evidence(self, q, kept):
+        """log N(e | 0, σ²(Λ⁻¹ + XΩ⁻¹Xᵀ)), β summed out."""
+        on = self.gamma
+        w = self.weights()[self.seen]
+        X = self.X(q, kept)[self.seen][:, on]
+        spread = np.diag(1 / w) + X @ np.linalg.solve(self.omega[np.ix_(on, on)], X.T)
+        zero = np.zeros(len(w))
+        return stats.multivariate_normal(zero, self.sigma[0] ** 2 * spread).logpdf(
+            self.left[self.seen]
+        )
+
+    def draw_dynamics(self, seeds):
+        q = 0
+        for moves, seed in zip(self.s.transitions, seeds, strict=False):
+            (scale,) = (self.owner[k] for k, i in enumerate(self.noisy) if i == moves.row)
+            D = self.alpha[:-1] @ moves.terms.numpy().T
+            target = self.alpha[1:, moves.row] - self.alpha[:-1] @ self.s.G[moves.row].numpy()
+            weight = 1 / self.sigma[scale] ** 2
+            k = moves.count
+            A = weight * D.T @ D + moves.precision * np.eye(k)
+            b = weight * D.T @ target + moves.precision * moves.mean
+            if k == 1:
+                fades = bool((self.s.fades == q).any())
+
+                def log_density(x, A=A[0, 0], b=b[0], q=q, fades=fades):
+                    return (b - A * x / 2) * x + (self.log_evidence(q, x) if fades else 0.0)
+
+                self.phi[q] = slice_sample(log_density, self.phi[q], *moves.interval, seed)
+            else:
+                self.phi[q : q + k] = self.draw_stationary(
+                    np.linalg.cholesky(A), b, seed, self.phi[q : q + k]
+                )
+            q += k
+
+    def draw_stationary(self, L, b, seed, phi):
+        k = len(b)
+        for attempt in range(30):
+            u = [counter_uniform(seed, 2 * attempt * k + i) for i in range(2 * k)]
+            z = np.sqrt(-2 * np.log(u[::2])) * np.cos(2 * np.pi * np.array(u[1::2]))
+            tried = np.linalg.solve(L.T, np.linalg.solve(L, b) + z)
+            if np.abs(np.roots([1, *-tried])).max() < 1:
+                return tried
+        return phi
+
+    def draw_scales_again(self, drawn):
+        left = self.y - self.X() @ self.beta
+        w = self.weights() / self.sigma[0] ** 2
+        for j, scale in enumerate(self.s.scales[1:], 1):
+            own = list(scale.states)
+            now = self.sigma[j]
+            eta = (self.alpha[1:] - self.alpha[:-1] @ self.G().T)[:, own]
+            D = np.zeros_like(self.alpha)
+            for t in range(self.n - 1):
+                D[t + 1] = self.G() @ D[t]
+                D[t + 1, own] += eta[t] / now
+            rest = self.alpha - now * D
+            h = (self.F * D).sum(1)
+            e = left - (self.F * rest).sum(1)
+            a = (w * h * h).sum()
+            b = (w * h * np.where(self.seen, e, 0)).sum()
+            s = b / a + drawn.z[j] / math.sqrt(a)
+            law = stats.invgamma(scale.df / 2, scale=scale.df * scale.guess**2 / 2)
+            odds = law.logpdf(s * s) + math.log(abs(s)) - law.logpdf(now * now) - math.log(now)
+            if abs(s) <= scale.upper and math.log(1 - drawn.u[j]) < odds:
+                self.sigma[j] = abs(s)
+                self.alpha = rest + s * D
+
+    # ---- errors, and all of it -----------------------------------------------------------------
+    def draw_tails(self, seeds):
+        errors = self.s.errors
+        z = (self.left - self.X() @ self.beta) / self.sigma[0]
+        if errors.nu is None:
+            unit = errors.shape / errors.rate
+            prior = stats.gamma(errors.shape, scale=1 / errors.rate)
+
+            def log_density(w):
+                x = unit * w / (1 - w)
+                t = stats.t(2 + x).logpdf(z[self.seen]).sum()
+                return prior.logpdf(x) - 2 * math.log(1 - w) + t
+
+            x = (self.nu - 2) / unit
+            w = slice_sample(log_density, x / (1 + x), 0.0, 1.0, seeds[-2])
+            self.nu = 2 + unit * w / (1 - w)
+        k = 0
+        for t in range(self.n):
+            g, k = sample_gamma((self.nu + self.seen[t]) / 2, seeds[-1], k)
+            self.precisions[t] = g / ((self.nu + self.seen[t] * z[t] ** 2) / 2)
+
+    def sweep(self, drawn):
+        with np.errstate(over="ignore"):
+            if len(drawn.columns.u):
+                self.draw_columns(drawn.columns)
+            self.draw_states(drawn.states)
+            self.draw_scales(drawn.g)
+            self.left = np.where(self.seen, self.y - (self.F * self.alpha).sum(1), 0.0)
+            self.draw_dynamics(drawn.seeds)
+            self.draw_regression(drawn.slab, drawn.g)
+            if self.s.errors.student:
+                self.draw_tails(drawn.seeds)
+            if len(drawn.scales.z):
+                self.draw_scales_again(drawn.scales)

@@ -1,0 +1,210 @@
+"""Coordinate ascent of topics: the bound and every update literally, rising when warm, where it
+ends."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from small_corpora import TINY, assignments, corpus, documents, lda, log_urns, small_bars, words_of
+from small_problems import resumed, tensors
+from torch.distributions import Dirichlet
+
+from components.errors import NumericalError
+from components.maths.compiled.functions import exp_digamma
+from components.topics.lda_cavi import check_bound_increase
+from components.topics.maths import document_factors
+from components.topics.maths.document_factors import fit_documents
+from components.topics.starts import evenly, log_weights, topic_elbo
+from runner.execution.rng import Streams
+
+K, V = 2, 3
+
+
+@pytest.fixture
+def factors():
+    """γ [D, K] and λ [V, K], anywhere."""
+    g = torch.Generator().manual_seed(3)
+    return 0.3 + 3 * torch.rand(len(TINY), K, generator=g).double(), 0.3 + 3 * torch.rand(
+        V, K, generator=g
+    ).double()
+
+
+def mean_logs(gamma, lam):
+    """E log π [D, K] and E log B [V, K]."""
+    return gamma.digamma() - gamma.sum(1, keepdim=True).digamma(), lam.digamma() - lam.sum(
+        0
+    ).digamma()
+
+
+def test_the_exponential_of_digamma():
+    x = torch.logspace(-1.3, 6, 300, dtype=torch.float64)
+    found = torch.tensor([exp_digamma(float(v)) for v in x], dtype=torch.float64)
+    torch.testing.assert_close(found, x.digamma().exp(), rtol=1e-11, atol=0)
+
+
+def test_the_bound_is_the_literal_one(factors):
+    """Σ_z q(z) over all K^n assignments of every term of (5.6), and the entropies of q."""
+    problem, (gamma, lam) = corpus(), factors
+    model = lda(problem, K)
+    alpha, eta = model.alpha, model.eta
+    log_pi, log_b = mean_logs(gamma, lam)
+    words, docs = words_of(TINY)
+    phi = (log_pi[docs] + log_b[words]).softmax(1)  # the best q(z) at these
+    # log of the normaliser of either prior, from its density at the centre.
+    prior = Dirichlet(alpha).log_prob(torch.full_like(alpha, 1 / K)) - (alpha - 1).sum() * math.log(
+        1 / K
+    )
+    of_topics = Dirichlet(eta).log_prob(torch.full_like(eta, 1 / V)) - (eta - 1).sum() * math.log(
+        1 / V
+    )
+    expected = (
+        len(TINY) * prior
+        + ((alpha - 1) * log_pi).sum()
+        + K * of_topics
+        + ((eta[:, None] - 1) * log_b).sum()
+    )
+    for z in assignments(len(words), K):
+        which = torch.tensor(z)
+        q = phi.gather(1, which[:, None]).prod()
+        joint = log_pi[docs, which].sum() + log_b[words, which].sum()
+        expected = expected + q * (joint - q.log())
+    expected = expected + sum(Dirichlet(row).entropy() for row in [*gamma, *lam.T])
+    at_rest = fit_documents(problem.train.pairs, log_weights(lam).exp(), alpha, gamma, 0, 1e-3)
+    # The empty document has γ = α by itself: its own part is 0, which literally is what γ there gives.
+    gone = Dirichlet(gamma[1]).entropy() + prior + ((alpha - 1) * log_pi[1]).sum()
+    found = topic_elbo(model, problem.train, at_rest, lam)
+    assert float(found) == pytest.approx(float(expected - gone), rel=1e-10)
+
+
+def test_the_bound_is_below_the_evidence():
+    problem = corpus()
+    model = lda(problem, K)
+    words, docs = words_of(TINY)
+    evidence = torch.tensor(
+        [
+            log_urns(words.tolist(), docs.tolist(), z, model.alpha, model.eta)
+            for z in assignments(len(words), K)
+        ],
+        dtype=torch.float64,
+    ).logsumexp(0)
+    state = run(problem, model, 30, starts=3, fresh_passes=0)
+    bounds = state.bounds.rows
+    assert float(bounds.max()) < float(evidence)
+    assert float(evidence - bounds[-1].max()) < 3.0
+
+
+def run(problem, model, steps, seed=0, **changes):
+    inference, rng = component("inference", "lda_cavi", **changes), Streams(seed)
+    state = inference.init(model, problem, rng)
+    for _, batch in problem.batches("whole", rng, 0, steps):
+        state, _ = inference.step(state, batch, rng)
+    return state
+
+
+@pytest.mark.parametrize("updates", [1, 3])
+def test_updates_are_literal_and_both_engines_agree(factors, updates):
+    train, (gamma, lam) = documents(TINY), factors
+    model = lda(corpus(), K)
+    words, docs = words_of(TINY)
+    _, log_b = mean_logs(gamma, lam)
+    expected = gamma.clone()
+    for _ in range(updates):
+        log_pi, _ = mean_logs(expected, lam)
+        phi = (log_pi[docs] + log_b[words]).softmax(1)
+        expected = model.alpha + torch.zeros_like(gamma).index_add_(0, docs, phi)
+    log_pi, _ = mean_logs(expected, lam)
+    phi = (log_pi[docs] + log_b[words]).softmax(1)
+    stats = torch.zeros_like(lam).index_add_(0, words, phi)
+    for engine in (fit_documents, document_factors.tensors):
+        found = engine(train.pairs, log_b.exp(), model.alpha, gamma, updates, 1e-12)
+        torch.testing.assert_close(found.gamma, expected, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(found.stats, stats, rtol=1e-9, atol=1e-12)
+    state = run(corpus(), model, 1, starts=1, fresh_passes=0, updates=updates)
+    begun = component("inference", "lda_cavi", starts=1).init(model, corpus(), Streams(0)).lam[0]
+    found = fit_documents(
+        train.pairs, log_weights(begun).exp(), model.alpha, evenly(model, train), updates, 1e-3
+    )
+    torch.testing.assert_close(state.lam[0], model.eta[:, None] + found.stats)
+    assert state.gamma[0, 1].tolist() == model.alpha.tolist(), (
+        "an empty document is left with its prior"
+    )
+
+
+def test_documents_come_to_rest_alike_in_both_engines():
+    problem = small_bars()
+    model = lda(problem, 6)
+    weights = torch.rand(9, 6, generator=torch.Generator().manual_seed(0)).double()
+    one, other = (engine(problem.train.pairs, weights, model.alpha, evenly(model, problem.train), 100, 1e-3)
+                  for engine in (fit_documents, document_factors.tensors))  # fmt: skip
+    assert torch.equal(one.passes, other.passes)
+    assert one.passes.double().mean() > 3
+    for key in ("gamma", "fit", "stats"):
+        torch.testing.assert_close(vars(one)[key], vars(other)[key], rtol=1e-8, atol=1e-8)
+
+
+def test_the_bound_rises_in_warm_passes_and_a_fall_is_told():
+    problem = small_bars()
+    bounds = run(problem, lda(problem, 6, 0.1, 0.1), 25, fresh_passes=5, starts=2).bounds.rows
+    assert bool((bounds[5:] >= bounds[4:-1] - 1e-9).all())
+    with pytest.raises(
+        NumericalError,
+        match=r"start 2 fell from -4\.0+ to -5\.0+ in a warm pass; take dtype=float64",
+    ):
+        check_bound_increase(
+            torch.tensor([-4.0, -4.0]).double(), torch.tensor([-3.0, -5.0]).double()
+        )
+
+
+def test_where_factors_of_documents_begin():
+    """One update from α + L/K in a fresh pass, from where they were in a warm one."""
+    problem = small_bars()
+    model = lda(problem, 6)
+    for fresh in (1, 2):
+        before, after = (
+            run(problem, model, t, starts=1, fresh_passes=fresh, updates=1) for t in (1, 2)
+        )
+        begin = evenly(model, problem.train) if fresh == 2 else before.gamma[0]
+        found = fit_documents(
+            problem.train.pairs, log_weights(before.lam[0]).exp(), model.alpha, begin, 1, 1e-3
+        )
+        torch.testing.assert_close(after.gamma[0], found.gamma)
+
+
+def test_one_topic_is_a_smoothed_urn():
+    problem = corpus()
+    model = lda(problem, 1)
+    posterior = component("inference", "lda_cavi", starts=2).posterior(
+        run(problem, model, 3, starts=2)
+    )
+    expected = (torch.tensor([2.0, 2, 3]).double() + 0.7) / (7 + 3 * 0.7)
+    torch.testing.assert_close(posterior.topics[0, 0], expected)
+
+
+def test_a_stopped_run_goes_on_bit_by_bit(tmp_path):
+    problem, inference = small_bars(), component("inference", "lda_cavi", fresh_passes=3, starts=2)
+    model = component("model", "lda", n_topics=6)
+    rng = Streams(0)
+    state = inference.init(model.build(problem, rng), problem, rng)
+    for _, batch in problem.batches("whole", rng, 0, 6):
+        state, _ = inference.step(state, batch, rng)
+    again, _ = resumed(inference, model, problem, 6, 2, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(state), tensors(again), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_bars_are_found_where_warm_starts_stick(seed):
+    problem, rng = load("bars", seed)
+    model = lda(problem, 10, 0.1, 0.1)
+    found = {}
+    for name, keys in {"fresh": {}, "warm": {"fresh_passes": 0, "starts": 1}}.items():
+        state = run(problem, model, 50, seed, **keys)
+        found[name] = problem.score(
+            component("inference", "lda_cavi", **keys).posterior(state), rng
+        )
+    assert found["fresh"]["perplexity"] < found["fresh"]["perplexity_truth"] + 0.037
+    assert found["fresh"]["topic_distance"] < 0.02
+    assert found["warm"]["perplexity"] > found["warm"]["perplexity_truth"] + 0.3

@@ -1,0 +1,44 @@
+"""A user's own folders named conf and components next to a script do not reach runner."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from runner import ROOT
+
+
+def run_python(folder, code):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-c", code]  # the folder comes first on the path
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("is_package", [True, False])
+def test_folders_of_users_are_left_alone(tmp_path, is_package):
+    for name in ("conf", "components"):
+        (tmp_path / name).mkdir()
+        if is_package:
+            (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported')\n")
+    code = (
+        "import sys; sys.argv = ['runner', 'list', 'gradient', '--json']\n"
+        "import runner; from runner.commands.cli import main; main()"
+    )
+
+    result = run_python(tmp_path, code)
+
+    assert result.returncode == 0, result.stderr
+    assert '"name": "reparam"' in result.stdout
+
+
+def test_another_package_that_is_already_imported_is_named(tmp_path):
+    (tmp_path / "components").mkdir()
+    (tmp_path / "components" / "__init__.py").touch()
+
+    result = run_python(tmp_path, "import components, runner")
+
+    assert result.returncode == 1
+    assert "import runner before it, or rename it" in result.stderr.splitlines()[-1]
