@@ -81,9 +81,7 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMRState:
         state = init_scattered(model, problem, self.sees, self.chains, rng, self.bandwidth)
         theta = state.theta
-        momentum = torch.randn(
-            theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype
-        )
+        momentum = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         return SGDMRState(**vars(state), momentum=momentum)
 
     def step(self, state: SGDMRState, batch: ModelBatch, rng: Rng) -> tuple[SGDMRState, Info]:

@@ -109,8 +109,11 @@ class Sweep:
             .expand(sweeps, chains, S + 1)
         )
         g = torch._standard_gamma(shape.contiguous(), generator=generator)
-        first, states, observations, columns = normals
-        return SweepRandomNumbers(first, states, observations, columns, uniforms, g)
+        device = self.shape.device
+        first, states, observations, columns = (x.to(device) for x in normals)
+        return SweepRandomNumbers(
+            first, states, observations, columns, uniforms.to(device), g.to(device)
+        )
 
     # ---- one sweep, or several -------------------------------------------------------------------------------------
     def together(self, place: Place, drawn: SweepRandomNumbers) -> tuple[Place, Tensor, Tensor]:
