@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.posteriors import FilteredStates
 from components.contracts.roles import Inference
 from components.contracts.streams import Beside, Rng
@@ -153,7 +154,7 @@ def _detach(state: Any) -> Any:
 
 
 @runtime_checkable
-class HasNoise(Protocol):
+class HasNoise(Protocol, metaclass=ModuleProtocol):
     """A model, or a system, that says the covariance of the observation noise."""
 
     @property

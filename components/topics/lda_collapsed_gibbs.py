@@ -82,7 +82,9 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, LdaCollapsedGibbsS
             z = z[self._best(state)][None]
         if 2 * state.t < self.burn_in:
             alpha = alpha * self.heat ** (1 - 2 * state.t / self.burn_in)
-        u = torch.rand(z.shape, generator=rng.noise, dtype=torch.float64)
+        u = torch.rand(
+            z.shape, generator=rng.noise, dtype=torch.float64, device=rng.noise.device
+        ).cpu()
         z = torch.stack(
             [sweep(state.words, state.totals, *one, alpha, eta) for one in zip(z, u, strict=True)]
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
@@ -68,7 +69,7 @@ class BatchNormalised(Protocol):
 
 
 @runtime_checkable
-class WeightSpace(Protocol):
+class WeightSpace(Protocol, metaclass=ModuleProtocol):
     """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian
     priors."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.sequences import Series
 from components.contracts.structural import Design, Structure
@@ -72,7 +73,7 @@ class BoundedObservation(Protocol):
 
 
 @runtime_checkable
-class GaussianNoise(Protocol):
+class GaussianNoise(Protocol, metaclass=ModuleProtocol):
     """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the
     same scale can replace."""
 
@@ -83,7 +84,7 @@ class GaussianNoise(Protocol):
     def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
 
 
-class GaussianInitialState(Protocol):
+class GaussianInitialState(Protocol, metaclass=ModuleProtocol):
     """x_0 ~ N(m_0, P_0), and noises N(0, Q) and N(0, Σ): what a Gaussian filter can start from."""
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
 
@@ -259,7 +260,7 @@ class LatentVariable(LogRatio[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class ClassConditional(LatentVariable[Batch], Protocol):
+class ClassConditional(LatentVariable[Batch], Protocol, metaclass=ModuleProtocol):
     """A generative model p(y) p(z) p(x|z, y) of rows and the one class y of each, which guide and
     densities are given."""
 

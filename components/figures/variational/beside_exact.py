@@ -113,8 +113,8 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     return {"beside_exact": figure}
 
 
-def get_log_density(posterior: object) -> Density | None:
-    """log q where it is known."""
+def get_log_density(posterior: object, theta: Tensor) -> Density | None:
+    """log q where it is known, for numbers such as its draws θ."""
     if not isinstance(posterior, DensityPosterior):
         return None
     q = posterior
@@ -124,7 +124,7 @@ def get_log_density(posterior: object) -> Density | None:
         assert value is not None
         return value
 
-    return None if q.log_density(torch.zeros(1, 2, dtype=torch.float64)) is None else own
+    return None if q.log_density(theta.new_zeros(1, 2)) is None else own
 
 
 def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
@@ -144,7 +144,9 @@ def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dic
     def exact(theta: Tensor) -> Tensor:
         return model.log_prior(theta) + model.log_likelihood(theta, train).sum(1)
 
-    return contours(posterior.flat, exact, get_log_density(posterior), "exact posterior")
+    return contours(
+        posterior.flat, exact, get_log_density(posterior, posterior.flat), "exact posterior"
+    )
 
 
 def target_contours(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure]:
@@ -152,7 +154,7 @@ def target_contours(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure
 
     Nothing is drawn for a q with only draws.
     """
-    q_density = get_log_density(draws) if draws.draws.shape[-1] == 2 else None
+    q_density = get_log_density(draws, draws.flat) if draws.draws.shape[-1] == 2 else None
     return (
         {}
         if q_density is None or draws.n_draws < 2

@@ -122,7 +122,7 @@ class OpponentShaping(Player[OpponentShapingState]):
         if seat.number is not None:  # the opponent sees it from the other side
             game = Repeated(game.other.mT, game.own.mT, game.onward.mT, game.start)
         shape = (seat.replicates, *game.own.shape[:2])
-        draws = torch.randn(shape, generator=rng.init, device=seat.device, dtype=seat.dtype)
+        draws = torch.randn(shape, generator=rng.init, dtype=seat.dtype).to(seat.device)
         counts = prior_counts(seat, game.own.shape[2], self.prior)
         return OpponentShapingState(
             self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat

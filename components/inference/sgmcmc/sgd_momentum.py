@@ -79,7 +79,7 @@ class SGDMomentum(
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMomentumState:
         state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
         theta = state.theta
-        m = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
+        m = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         return SGDMomentumState(
             **vars(state), m=m, control=self.init_reference(model, theta, problem)
         )

@@ -86,9 +86,7 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
             model, problem, self.requires.batch_kind, self.chains, rng, self.bandwidth
         )
         theta = state.theta
-        momentum = torch.randn(
-            theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype
-        )
+        momentum = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         return SGDMRState(**vars(state), momentum=momentum)
 
     def step(self, state: SGDMRState, batch: ModelBatch, rng: Rng) -> tuple[SGDMRState, Info]:

@@ -99,7 +99,7 @@ class SGHMC(
             )
         state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
         theta = state.theta
-        r = torch.randn(theta.shape, generator=rng.init, device=theta.device, dtype=theta.dtype)
+        r = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         control = self.init_reference(model, theta, problem)
         return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), control=control)
 

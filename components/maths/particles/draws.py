@@ -25,8 +25,10 @@ def standard_normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
     return standard_normal((*x.shape[:-2], x.shape[-1], x.shape[-2]), generator, x).mT
 
 
-def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Independent numbers in [0, 1) where the generator lies, in float64."""
+def uniform(shape: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Tensor:
+    """Independent numbers in [0, 1) where ``like`` lies, in float64."""
     if generator.device.type == "cpu":
-        return uniforms(shape, generator)
-    return torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
+        return uniforms(shape, generator).to(like.device)
+    return torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64).to(
+        like.device
+    )

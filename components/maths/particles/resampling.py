@@ -60,16 +60,16 @@ def offspring(scheme: Scheme, weights: Tensor, generator: torch.Generator) -> Te
     r, n = weights.shape
     match scheme:
         case "systematic":
-            return systematic_counts(weights, uniform((r,), generator))
+            return systematic_counts(weights, uniform((r,), generator, weights))
         case "stratified":
-            return stratified_counts(weights, uniform((r, n), generator))
+            return stratified_counts(weights, uniform((r, n), generator, weights))
         case "multinomial":
             points = torch.full((r,), n, device=weights.device)
-            return multinomial_counts(weights, points, uniform((r, n + 1), generator))
+            return multinomial_counts(weights, points, uniform((r, n + 1), generator, weights))
         case "residual":
-            return residual_counts(weights, uniform((r, n + 1), generator))
+            return residual_counts(weights, uniform((r, n + 1), generator, weights))
         case "ssp":
-            return ssp_counts(weights, uniform((r, n), generator))
+            return ssp_counts(weights, uniform((r, n), generator, weights))
 
 
 def _cumulative_weights(weights: Tensor) -> Tensor:

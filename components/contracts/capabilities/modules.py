@@ -1,0 +1,29 @@
+"""Protocols with members that a module holds as parameters or buffers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from torch import nn
+from typing_extensions import get_protocol_members
+
+if TYPE_CHECKING:
+    from abc import ABCMeta as ProtocolMeta
+else:
+    ProtocolMeta = type(Protocol)
+
+
+class ModuleProtocol(ProtocolMeta):
+    """Type of protocols that ask modules for parameters or buffers.
+
+    From Python 3.12 on, ``isinstance`` of a protocol does not call ``__getattr__``, with which
+    modules find them; here it does so on every version."""
+
+    def __instancecheck__(cls, thing: object) -> bool:
+        if super().__instancecheck__(thing):
+            return True
+        return (
+            isinstance(thing, nn.Module)
+            and vars(cls).get("_is_protocol", False)
+            and all(getattr(thing, name, None) is not None for name in get_protocol_members(cls))
+        )
