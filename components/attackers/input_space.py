@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,50 +20,6 @@ from components.attackers.words.changes import random_changes
 from components.contracts.victim import Measure, NormName
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
 from components.problems.supervised import Supervised
-
-
-class InputSpace(Protocol):
-    """The space of admissible inputs, for rows x, x' [B, D]."""
-
-    # a gradient can be followed by small steps, and the simplest black box is noise
-    smooth: ClassVar[bool]
-
-    def clip(self, x: Tensor) -> Tensor:
-        """x moved to where inputs are."""
-        ...
-
-    def size(self, x: Tensor, moved: Tensor, measure: Measure) -> Tensor:
-        """How large the perturbation from x to x' is, [B]."""
-        ...
-
-    def perturb_at_random(
-        self, x: Tensor, y: Tensor, size: float, measure: Measure, generator: torch.Generator
-    ) -> Tensor:
-        """The control: x' as far from x as an attack of that size may go, labels y [B, T], but at
-        random."""
-        ...
-
-    def largest(self, measure: Measure) -> float:
-        """The size that leads from any input to any other."""
-        ...
-
-    def check_sizes(self, sizes: Sequence[float], measure: Measure, name: str) -> None:
-        """Sizes of an evaluation are in the units of the inputs of the problem of that name.
-
-        Raises:
-            Misfit: the largest moves any input to any other, as grey levels do where inputs lie in [0, 1].
-        """
-        ...
-
-    def check_training_size(self, size: float, measure: Measure, name: str) -> None:
-        """The size that a defence trains at is in the units of the inputs of the problem of that
-        name.
-
-        Raises:
-            Misfit: it is not.
-        """
-        ...
-
 
 # share of the largest size below which sizes of inputs in grey levels look as if meant for [0, 1]
 GREY_LEVEL_SIZE_SHARE = 1e-3

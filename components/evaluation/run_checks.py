@@ -21,7 +21,6 @@ from components.contracts.posteriors import (
     FilteredStates,
     HoldsDraws,
     SeriesDraws,
-    WeighsObservations,
     WeighsParticles,
 )
 from components.contracts.roles import Inference, Problem, variant_info_names
@@ -37,6 +36,7 @@ from components.metrics import diagnostics, undefined
 from components.metrics.diagnostics import FEWEST_DRAWS
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
+from components.series.posteriors.filtered import Filtered
 from components.series.sequence import Sequence
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
@@ -331,7 +331,7 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
     weights for any observation have an effective sample size that never changes.
     """
     ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
-    weight = posterior.weight if isinstance(posterior, WeighsObservations) else None
+    weight = posterior.weight if isinstance(posterior, Filtered) else None
     if ess is not None:
         # the number of particles where some time has equal weights: a whole number
         most = ess.amax(1, keepdim=True)

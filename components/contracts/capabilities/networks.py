@@ -68,7 +68,7 @@ class BatchNormalised(Protocol):
 
 
 @runtime_checkable
-class WeightSpace(Protocol):
+class WeightSpace(Network, Protocol):
     """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian
     priors."""
 

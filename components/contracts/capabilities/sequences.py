@@ -4,6 +4,7 @@ observation(x_t)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
@@ -35,7 +36,7 @@ class StateSpace(Protocol):
 
 
 @runtime_checkable
-class TransitionDensity(Protocol):
+class TransitionDensity(StateSpace, Protocol):
     """A transition that can be evaluated, as smoothers and guided proposals ask."""
 
     # log f_t(x | x_prev) [R, N]
@@ -43,7 +44,7 @@ class TransitionDensity(Protocol):
 
 
 @runtime_checkable
-class TransitionMean(Protocol):
+class TransitionMean(StateSpace, Protocol):
     """A transition with a known mean, at which an auxiliary filter looks ahead."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[x_t | x_{t−1} = x] [R, N, dx]
@@ -72,19 +73,19 @@ class BoundedObservation(Protocol):
 
 
 @runtime_checkable
-class GaussianNoise(Protocol):
-    """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the
+class GaussianNoise(StateSpace, Protocol):
+    """y_t = h(x_t) + N(0, Σ), h ``observation_mean``: an observation noise that a heavy-tailed or a weighted one of the
     same scale can replace."""
 
     @property
     # [dy, dy], or [R, dy, dy] where each replicate has its own parameters
     def Sigma(self) -> Tensor: ...
 
-    def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
 
-
-class GaussianInitialState(Protocol):
-    """x_0 ~ N(m_0, P_0), and noises N(0, Q) and N(0, Σ): what a Gaussian filter can start from."""
+@runtime_checkable
+class AdditiveGaussian(Protocol):
+    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
+    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
 
     @property
     def m0(self) -> Tensor: ...  # [dx]
@@ -98,12 +99,6 @@ class GaussianInitialState(Protocol):
 
     @property
     def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
-
-
-@runtime_checkable
-class AdditiveGaussian(GaussianInitialState, Protocol):
-    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
-    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # f_t(x) [R, N, dx]
 
@@ -159,7 +154,7 @@ class KnownParameters(Protocol):
 
 
 @runtime_checkable
-class PowerIntegral(Protocol):
+class PowerIntegral(StateSpace, Protocol):
     """An observation density with a known integral of its power over y.
 
     The β-divergence needs it.
@@ -170,9 +165,22 @@ class PowerIntegral(Protocol):
 
 
 @runtime_checkable
-class LinearGaussian(GaussianInitialState, Protocol):
+class LinearGaussian(Protocol):
     """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter
     needs."""
+
+    @property
+    def m0(self) -> Tensor: ...  # [dx]
+
+    @property
+    def P0(self) -> Tensor: ...  # [dx, dx]
+
+    @property
+    # [dx, dx], or [R, dx, dx] where each replicate has its own parameters
+    def Q(self) -> Tensor: ...
+
+    @property
+    def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
 
     @property
     def A(self) -> Tensor: ...  # [dx, dx]
@@ -193,46 +201,28 @@ class SplitNormal(LinearGaussian, Protocol):
     def above(self) -> float: ...  # s_+
 
 
-@runtime_checkable
-class TerrainAided(Protocol):
+@dataclass(frozen=True)
+class TerrainAided:
     """x_t = A x_{t−1} + N(0, Q) with x = (east, north, height, their velocities), y_t = (height
     above ground, distance from the point of take-off) + N(0, s² I), x_0 ~ N(m_0, P_0); Q and P_0
     are diagonal."""
 
-    @property
-    def delta(self) -> float: ...  # Δτ, time between observations
-
-    @property
-    def dem(self) -> ElevationMapVersion: ...  # which elevation map
-
-    @property
-    def takeoff(self) -> tuple[float, float]: ...  # east, north
-
-    @property
-    def motion_sd(self) -> Tensor: ...  # √diag Q [6]
-
-    @property
-    def noise_sd(self) -> float: ...  # s
-
-    @property
-    def m0(self) -> Tensor: ...  # [6]
-
-    @property
-    def prior_sd(self) -> Tensor: ...  # √diag P_0 [6]
+    delta: float  # Δτ, time between observations
+    dem: ElevationMapVersion  # which elevation map
+    takeoff: tuple[float, float]  # east, north
+    motion_sd: Tensor  # √diag Q [6]
+    noise_sd: float  # s
+    m0: Tensor  # [6]
+    prior_sd: Tensor  # √diag P_0 [6]
 
 
-@runtime_checkable
-class AutoregressiveVolatility(Protocol):
+@dataclass(frozen=True)
+class AutoregressiveVolatility:
     """x_t = μ + φ(x_{t−1} − μ) + N(0, σ²), y_t = exp(x_t / 2) N(0, 1), x_0 ~ N(μ, σ²/(1 − φ²))."""
 
-    @property
-    def mu(self) -> float: ...
-
-    @property
-    def phi(self) -> float: ...
-
-    @property
-    def sigma(self) -> float: ...
+    mu: float
+    phi: float
+    sigma: float
 
 
 @runtime_checkable

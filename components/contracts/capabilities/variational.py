@@ -159,21 +159,17 @@ class GlobalLatent(LocationScale[Shown], Protocol[Shown]):
     def n_data(self) -> int: ...  # N; 0 where there are no rows
 
 
-class Contextual(Protocol[Shown]):
-    """Context that distinguishes rows: their inputs, and their labels if there are any.
+@runtime_checkable
+class RowContext(NormalNoise[Shown], Protocol[Shown]):
+    """Normal noise, and a context of each row that its coefficient can be learnt from.
 
-    Networks next to the model may read it.
+    The context distinguishes rows: their inputs, and their labels if there are any.
     """
 
     @property
     def context_dim(self) -> int: ...  # C; 0 where there are no rows
 
     def context(self, batch: Shown) -> Tensor: ...  # of each row, no gradient [B, C]
-
-
-@runtime_checkable
-class RowContext(NormalNoise[Shown], Contextual[Shown], Protocol[Shown]):
-    """Normal noise, and rows that a coefficient of each can be learnt from."""
 
 
 @runtime_checkable
@@ -241,11 +237,16 @@ class DrawsWithDerivative(LogRatio[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class RowGuide(LogRatio[Shown], Contextual[Shown], Protocol[Shown]):
-    """A guide q(z_b|x_b) that reads the context of the rows.
+class RowGuide(LogRatio[Shown], Protocol[Shown]):
+    """A guide q(z_b|x_b) of rows with a context, which networks next to the model may read.
 
     Each row has latent variables of its own.
     """
+
+    @property
+    def context_dim(self) -> int: ...  # C; 0 where there are no rows
+
+    def context(self, batch: Shown) -> Tensor: ...  # of each row, no gradient [B, C]
 
 
 @runtime_checkable

@@ -36,7 +36,6 @@ from components.contracts.posteriors.series import (
     Signal,
     SmoothedSignal,
     SmoothedStates,
-    WeighsObservations,
     WeighsParticles,
 )
 from components.old_names import resolve_old_name
@@ -95,7 +94,6 @@ __all__ = [
     "Signal",
     "SmoothedSignal",
     "SmoothedStates",
-    "WeighsObservations",
     "WeighsParticles",
     "WritesFiles",
 ]

@@ -79,16 +79,6 @@ class WeighsParticles(Protocol):
 
 
 @runtime_checkable
-class WeighsObservations(Protocol):
-    """A filter's posterior that knows how far it followed each observation: 1 as a Kalman filter
-    does, 0 not at all."""
-
-    @property
-    # [R, T]; None: it follows each of them, or weighs particles
-    def weight(self) -> Tensor | None: ...
-
-
-@runtime_checkable
 class SeriesDraws(SmoothedStates, Protocol):
     """States that were drawn together with the parameters of a model of the whole series."""
 

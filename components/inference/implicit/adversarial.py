@@ -22,7 +22,7 @@ from components.inference.implicit.contrast import (
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
+from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightSpace
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
 from components.models.latent.perceptron import Perceptron
@@ -40,7 +40,7 @@ class AdversarialState:
     t: int = 0
 
 
-class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState]):
+class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     """Keys and steps of adversarial posteriors; the power of the likelihood is what the methods
     differ in."""
 
@@ -80,7 +80,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         """Several in its place, all above 0, of a posterior each; []: one."""
         return []
 
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> AdversarialState:
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> AdversarialState:
         q = Generator(
             model,
             self.noise_dim,

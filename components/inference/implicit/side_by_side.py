@@ -18,7 +18,7 @@ from components.inference.implicit.contrast import discrimination_loss
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
+from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightSpace
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.problems.replicates.side_by_side import Batches, SupervisedReplicates
@@ -106,7 +106,7 @@ class ParallelAdversarialState:
 
 
 class ParallelAdversarial(
-    Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, ParallelAdversarialState]
+    Inference[Sequence[WeightSpace], SupervisedReplicates, Batches, ParallelAdversarialState]
 ):
     """Joint steps of L = R V generators and their discriminators, one per replicate and power.
 
@@ -125,7 +125,7 @@ class ParallelAdversarial(
     one: Adversarial  # the method applied to each
 
     def init(
-        self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng
+        self, model: Sequence[WeightSpace], problem: SupervisedReplicates, rng: Rng
     ) -> ParallelAdversarialState:
         one = self.one
         V = self.n_variants

@@ -20,7 +20,7 @@ from components.inference.variational.ascent import ascend_term
 from components.inference.variational.mean_field_vi import (
     MeanField,
     MeanFieldPosterior,
-    WeightNetwork,
+    WeightSpace,
 )
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
@@ -66,7 +66,7 @@ class MeasuredPosterior(MeanFieldPosterior):
 
 
 @register("inference", "bayes_by_backprop")
-class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]):
+class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
     """Bayes by backprop: factorised Gaussian network weights by reparameterised draws (Adam).
 
         L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)]
@@ -116,7 +116,7 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
             )
         return self
 
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> BackpropState:
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> BackpropState:
         q = MeanField(model, self.initial_std)
         return BackpropState(q, Adam(q.parameters(), self.lr), problem.train)
 
