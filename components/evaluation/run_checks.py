@@ -21,7 +21,6 @@ from components.contracts.posteriors import (
     FilteredStates,
     HoldsDraws,
     SeriesDraws,
-    WeighsParticles,
 )
 from components.contracts.roles import Inference, Problem, variant_info_names
 from components.contracts.streams import Rng
@@ -37,6 +36,7 @@ from components.metrics.diagnostics import FEWEST_DRAWS
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.series.posteriors.filtered import Filtered
+from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
@@ -105,7 +105,7 @@ def run_checks(
     elif mixing and isinstance(posterior, HoldsDraws):
         checks += draws_checks(posterior, scores)
     if isinstance(posterior, FilteredStates) or (
-        isinstance(posterior, WeighsParticles) and posterior.ess is not None
+        isinstance(posterior, Filtered | SmoothedSeries) and posterior.ess is not None
     ):
         checks += particle_checks(trace, posterior)
         checks += observation_checks(posterior, problem)
@@ -302,7 +302,7 @@ def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
     For a posterior without it, as from an early record, only recorded times are checked.
     An exact filter has no such check.
     """
-    ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
+    ess = posterior.ess if isinstance(posterior, Filtered | SmoothedSeries) else None
     if ess is not None:
         values = ess.double().cpu().numpy().T
         times = list(range(1, ess.shape[1] + 1))
@@ -330,7 +330,7 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
     A robust loss saturates where all observations are far off.  Particles with equal
     weights for any observation have an effective sample size that never changes.
     """
-    ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
+    ess = posterior.ess if isinstance(posterior, Filtered | SmoothedSeries) else None
     weight = posterior.weight if isinstance(posterior, Filtered) else None
     if ess is not None:
         # the number of particles where some time has equal weights: a whole number

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive
-from components.contracts.sequences import Series
+from components.contracts.sequences import LinearGaussianSystem, Series
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import ElevationMapVersion
 from components.maths.time_varying import TimeVaryingSystem
@@ -189,16 +189,13 @@ class LinearGaussian(Protocol):
     def H(self) -> Tensor: ...  # [dy, dx]
 
 
-@runtime_checkable
-class SplitNormal(LinearGaussian, Protocol):
+@dataclass(frozen=True)
+class SplitNormal(LinearGaussianSystem):
     """Linear Gaussian dynamics, y_t = H x_t + ε_t, each ε_tj with density 1{ε ≤ 0} N(0, s_−²) + 1{ε
     > 0} N(0, s_+²); Σ = I."""
 
-    @property
-    def below(self) -> float: ...  # s_−
-
-    @property
-    def above(self) -> float: ...  # s_+
+    below: float  # s_−
+    above: float  # s_+
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
+from components.old_names import resolve_old_name
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
 
@@ -216,19 +217,16 @@ class FactoredGuide(Trainable, Protocol[Shown]):
 
 @runtime_checkable
 class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
-    """A guide that says log q of its draws as it makes them: in one pass through its networks what
-    asks for two otherwise."""
+    """A guide that knows both densities at its own draws, and their derivative.
+
+    log q takes one pass through its networks instead of two, and nothing has to be recorded
+    for the derivative.
+    """
 
     # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
     def sample_with_log_q(
         self, batch: Shown, n_samples: int, generator: torch.Generator
     ) -> tuple[Any, Tensor]: ...
-
-
-@runtime_checkable
-class DrawsWithDerivative(LogRatio[Shown], Protocol[Shown]):
-    """A model that knows the derivative of both densities at draws of its own guide: nothing has to
-    be recorded for it."""
 
     # at the draws of ``sample``: their ``log_q`` and ``log_joint`` [S, B], no gradient, and the derivative of both
     def draw_with_derivative(
@@ -299,3 +297,9 @@ class Decoder(Protocol):
 
     # E[x|z], z [..., D] -> [..., …] of the shape of a row
     def decode(self, z: Tensor) -> Tensor: ...
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

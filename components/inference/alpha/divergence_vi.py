@@ -11,6 +11,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
@@ -20,7 +21,6 @@ from components.inference.variational.mean_field_vi import (
     MeanField,
     MeanFieldPosterior,
     MeanFieldState,
-    WeightSpace,
 )
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Batch
-from components.inference.variational.mean_field_vi import WeightSpace
 from components.posteriors.draws import hold
 
 if TYPE_CHECKING:

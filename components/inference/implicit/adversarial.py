@@ -10,6 +10,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
@@ -22,7 +23,7 @@ from components.inference.implicit.contrast import (
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightSpace
+from components.inference.variational.mean_field_vi import MeanFieldPosterior
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
 from components.models.latent.perceptron import Perceptron

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.streams import Rng
-from components.inference.variational.mean_field_vi import WeightSpace
 from components.models.latent.perceptron import Perceptron
 
 

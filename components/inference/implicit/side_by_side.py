@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
@@ -18,7 +19,7 @@ from components.inference.implicit.contrast import discrimination_loss
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightSpace
+from components.inference.variational.mean_field_vi import MeanFieldPosterior
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.problems.replicates.side_by_side import Batches, SupervisedReplicates

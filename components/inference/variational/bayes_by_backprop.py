@@ -11,17 +11,14 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term
-from components.inference.variational.mean_field_vi import (
-    MeanField,
-    MeanFieldPosterior,
-    WeightSpace,
-)
+from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 from components.registry import register

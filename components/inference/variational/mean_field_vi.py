@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -18,21 +18,13 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.maths.optimizers import Adam
 from components.posteriors.draws import hold
 from components.problems.supervised import Supervised
 from components.registry import register
-
-
-class NetworkLaw(Protocol):
-    """A distribution over the weights of a network, which can be drawn from."""
-
-    @property
-    def network(self) -> WeightSpace: ...
-
-    def draw(self, n: int, generator: torch.Generator) -> Tensor: ...  # θ [n, P]
 
 
 class MeanField(nn.Module):
@@ -94,7 +86,7 @@ class MeanFieldState:
 class MeanFieldPosterior:
     """q(θ), from which every prediction draws anew."""
 
-    q: NetworkLaw
+    q: MeanField | Generator
     n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
