@@ -21,7 +21,7 @@ from typing_extensions import TypeVar
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.problems import Domain
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Component, Inference, Model, Problem
+from components.contracts.roles import Component, Problem
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.contracts.victim import (
@@ -177,17 +177,6 @@ class Evasion(Component):
         raise TypeError(f"{type(self).__name__} has no perturb")
 
 
-@runtime_checkable
-class TrainsSurrogate(Protocol):
-    """An attacker that trains its own model, on which the attacks inside it are computed."""
-
-    @property
-    def surrogate(self) -> Model: ...
-
-    @property
-    def inference(self) -> Inference: ...
-
-
 class Contamination(Component):
     """An attacker that corrupts the observations of a sequence, once, before any inference.
 
@@ -231,13 +220,6 @@ class Contamination(Component):
                 known.
         """
         raise TypeError(f"{type(self).__name__} has no corrupt")
-
-
-@runtime_checkable
-class CorruptibleProblem(Problem[Q], Protocol[Q]):
-    """A problem with observations that an attacker can corrupt once, before any inference."""
-
-    def attack(self, attacker: Contamination, rng: Rng) -> Problem: ...
 
 
 class Injection(Component):

@@ -15,6 +15,9 @@ from torch import Tensor
 from components.errors import ConfigMismatchError
 from components.old_names import resolve_old_name
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 S = TypeVar("S", contravariant=True)  # the state of an inference method
 
 FINITE = "scores are finite"  # the check that a run has to pass, or it has diverged
@@ -57,14 +60,7 @@ class GradientResponsiveMethod(Protocol[S]):
     def response(self, state: S) -> Response: ...  # of the largest step since draws are kept
 
 
-class HasShape(Protocol):
-    """A tensor or an array."""
-
-    @property
-    def shape(self) -> Sequence[int]: ...
-
-
-def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
+def check_shape(what: str, given: Tensor | NDArray[Any], *expected: int | None) -> None:
     """Compare the shape of predictions, draws or estimates with the truth before scoring.
 
     Args:
@@ -89,7 +85,7 @@ def check_shape(what: str, given: HasShape, *expected: int | None) -> None:
         )
 
 
-def check_same_shape(what: str, given: HasShape, truth: HasShape) -> None:
+def check_same_shape(what: str, given: Tensor | NDArray[Any], truth: Tensor | NDArray[Any]) -> None:
     """Apply ``check_shape`` against another array.
 
     The first size of that array may be 1: one truth for all replicates.

@@ -95,14 +95,6 @@ class NumberedStates(Protocol):
 
 
 @runtime_checkable
-class SparseFeatureEnvironment(Protocol):
-    """An environment with features that are ones at a few places and zeros elsewhere."""
-
-    # index of each one-valued entry among the F features [R, n] long; F: none
-    def marks(self, s: Tensor) -> Tensor: ...
-
-
-@runtime_checkable
 class TabularGame(NumberedStates, Protocol):
     """A game with its rewards and transitions in tables, which can be solved."""
 
@@ -125,13 +117,6 @@ class TaxedEnvironment(Protocol):
 
     # outcome of a [R], b [R, M], with rewards after a rate of tax [R]
     def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome: ...
-
-
-@runtime_checkable
-class EarlyEndEnvironment(Protocol):
-    """An environment with episodes that may be over before the first move."""
-
-    def is_over(self, s: Tensor) -> Tensor: ...  # [R] bool: no player moves from s
 
 
 @runtime_checkable
@@ -221,19 +206,6 @@ class Agent(Protocol):
 
     # policy known before a move: s [R, …] -> probabilities of the other's actions [R, other]
     def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...
-
-
-class PlottableGame(Protocol):
-    """Attributes of a game that figures need."""
-
-    @property
-    def environment(self) -> Environment: ...
-
-    @property
-    def window(self) -> int: ...  # episodes in a moving average
-
-    @property
-    def replicates(self) -> int: ...
 
 
 if not TYPE_CHECKING:

@@ -216,6 +216,7 @@ class UnlabelledProblem(Protocol):
     train: Rows | Words
     test: Rows | Words
     test_classes: Tensor | None  # [B]
+    image_shape: tuple[int, ...] | None  # of a row, where it is an image
 
 
 if not TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from torch import Tensor
@@ -56,6 +58,26 @@ class Clean(NamedTuple):
     y: Tensor  # [R, T, dy]; a missing one holds NaN
     mean: Tensor | None = None  # E[y_t | x_t] [R or 1, T, dy]: y less the noise
     states: Tensor | None = None  # [R or 1, T, dx]
+
+
+@dataclass(frozen=True)
+class LinearGaussianSystem:
+    """x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ).
+
+    Source: Boustati (2021), eqs. (6.16), (6.17)."""
+
+    A: Tensor  # [dx, dx]
+    Q: Tensor  # [dx, dx]
+    H: Tensor  # [dy, dx]
+    Sigma: Tensor  # [dy, dy]
+    m0: Tensor  # [dx]
+    P0: Tensor  # [dx, dx]
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Scales of the noises: (tr Σ/dy)^½ and (tr Q/dx)^½."""
+        scales = {"observation_sd": self.Sigma, "state_sd": self.Q}
+        return {name: math.sqrt(float(matrix.diagonal().mean())) for name, matrix in scales.items()}
 
 
 class Trajectories(Protocol):

@@ -4,7 +4,7 @@ what it observes."""
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security_checks import (
+    SpoofingResult,
     budget_checks,
     double_error_budget,
     reference_checks,
@@ -36,18 +37,6 @@ from components.series.sequence import Sequence
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class SpoofingResult:
-    """A filter under shifts of one budget: errors of each replicate [R]."""
-
-    eps: float
-    u: Tensor  # shifts in units of the noise [R, T, dy]
-    rmse: Tensor
-    nmse: Tensor
-    error: Tensor  # of the two errors, the one that the attacker raises
-    random: Tensor  # and the same error under random signs of the same size, at the same times
 
 
 def doubling_budget(sizes: list[float], errors: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,17 +28,16 @@ ALONE = 0.05
 LEAST_GRADIENT = 0.05  # largest share of the attacked times without any gradient
 
 
-class BudgetedAttackResult(Protocol):
-    """A filter under shifts of one budget; errors are [R]."""
+@dataclass(frozen=True)
+class SpoofingResult:
+    """A filter under shifts of one budget: errors of each replicate [R]."""
 
-    @property
-    def eps(self) -> float: ...
-    @property
-    def u(self) -> Tensor: ...  # [R, T, dy]
-    @property
-    def error(self) -> Tensor: ...
-    @property
-    def random(self) -> Tensor: ...
+    eps: float
+    u: Tensor  # shifts in units of the noise [R, T, dy]
+    rmse: Tensor
+    nmse: Tensor
+    error: Tensor  # of the two errors, the one that the attacker raises
+    random: Tensor  # and the same error under random signs of the same size, at the same times
 
 
 def check_not_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Check:
@@ -55,7 +54,7 @@ def check_not_weaker(name: str, strong: Tensor, weak: Tensor, where: str) -> Che
 
 def budget_checks(
     attacker: Injection,
-    rows: Sequence[BudgetedAttackResult],
+    rows: Sequence[SpoofingResult],
     struck: Tensor,
     run: ReplayedFilterVictim,
     posterior: FilteredStates,
@@ -120,7 +119,7 @@ def check_same_filter(again: Tensor, own: Tensor) -> Check:
     return Check(name, abs(float(difference.mean())) <= slack + 1e-9, detail)
 
 
-def double_error_budget(rows: Sequence[BudgetedAttackResult]) -> BudgetedAttackResult | None:
+def double_error_budget(rows: Sequence[SpoofingResult]) -> SpoofingResult | None:
     """The budget > 0 with the error nearest to twice the unattacked one; None if none exists.
 
     Attacks differ most there.
@@ -132,7 +131,7 @@ def double_error_budget(rows: Sequence[BudgetedAttackResult]) -> BudgetedAttackR
 
 def reference_checks(
     attacker: Injection,
-    telling: BudgetedAttackResult,
+    telling: SpoofingResult,
     judges: Mapping[str, Tensor],
     simulated: FilterVictim,
     struck: Tensor,

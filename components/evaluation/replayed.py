@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.modules import ModuleProtocol
+from components.contracts.capabilities import AdditiveGaussian, GaussianNoise, LinearGaussian
 from components.contracts.posteriors import FilteredStates
 from components.contracts.roles import Inference
 from components.contracts.streams import Beside, Rng
@@ -153,14 +153,6 @@ def _detach(state: Any) -> Any:
     )
 
 
-@runtime_checkable
-class HasNoise(Protocol, metaclass=ModuleProtocol):
-    """A model, or a system, that says the covariance of the observation noise."""
-
-    @property
-    def Sigma(self) -> Tensor: ...
-
-
 def budget_unit(
     made_by: PosteriorProvenance, problem: Sequence, sd: float | None, attacker: str
 ) -> Tensor:
@@ -175,7 +167,7 @@ def budget_unit(
         y = problem.observations
         return sd * torch.eye(y.shape[2], device=y.device, dtype=y.dtype)
     for thing in (problem.system, made_by.model):
-        if isinstance(thing, HasNoise):
+        if isinstance(thing, GaussianNoise | AdditiveGaussian | LinearGaussian):
             return factor(thing.Sigma, "Σ")
     raise ConfigMismatchError(
         f"attacker={attacker}: neither dataset={problem.name} nor the model says how large the observation noise is; give "

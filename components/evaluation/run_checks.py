@@ -21,8 +21,6 @@ from components.contracts.posteriors import (
     FilteredStates,
     HoldsDraws,
     SeriesDraws,
-    WeighsObservations,
-    WeighsParticles,
 )
 from components.contracts.roles import Inference, Problem, variant_info_names
 from components.contracts.streams import Rng
@@ -37,6 +35,8 @@ from components.metrics import diagnostics, undefined
 from components.metrics.diagnostics import FEWEST_DRAWS
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
+from components.series.posteriors.filtered import Filtered
+from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
 
 Scores = Mapping[str, Any]  # name -> number, or a list where replicates are a dimension
@@ -97,7 +97,7 @@ def run_checks(
         checks += inner_filter_checks(posterior.parameters)
     if mixing:
         checks += mixing_checks(posterior, scores)
-    weighted = isinstance(posterior, WeighsParticles) and posterior.ess is not None
+    weighted = isinstance(posterior, Filtered | SmoothedSeries) and posterior.ess is not None
     if isinstance(posterior, FilteredStates) or weighted:
         checks += particle_checks(trace, posterior)
         checks += observation_checks(posterior, problem)
@@ -309,7 +309,7 @@ def particle_checks(trace: Trace, posterior: object = None) -> list[Check]:
     For a posterior without it, as from an early record, only recorded times are checked.
     An exact filter has no such check.
     """
-    ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
+    ess = posterior.ess if isinstance(posterior, Filtered | SmoothedSeries) else None
     if ess is not None:
         values = ess.double().cpu().numpy().T
         times = list(range(1, ess.shape[1] + 1))
@@ -337,8 +337,8 @@ def observation_checks(posterior: object, problem: Problem) -> list[Check]:
     A robust loss saturates where all observations are far off.  Particles with equal
     weights for any observation have an effective sample size that never changes.
     """
-    ess = posterior.ess if isinstance(posterior, WeighsParticles) else None
-    weight = posterior.weight if isinstance(posterior, WeighsObservations) else None
+    ess = posterior.ess if isinstance(posterior, Filtered | SmoothedSeries) else None
+    weight = posterior.weight if isinstance(posterior, Filtered) else None
     if ess is not None:
         # the number of particles where some time has equal weights: a whole number
         most = ess.amax(1, keepdim=True)

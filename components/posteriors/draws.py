@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import Clustered, ForecastsSeries, LogJoint, ThetaPredictive
-from components.contracts.capabilities.densities import ConstrainingMap
+from components.contracts.capabilities import (
+    Clustered,
+    Conjugate,
+    ForecastsSeries,
+    LogJoint,
+    Parameterised,
+    ThetaPredictive,
+)
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
@@ -37,7 +43,9 @@ class Draws:
     start: Tensor  # [C, P] where the chains began
     # of the P' parameters; empty where they have none
     names: list[str] = field(default_factory=list)
-    model: ConstrainingMap | None = None  # model of the draws: it constrains θ and predicts
+    model: LogJoint | Parameterised | Conjugate | None = (
+        None  # model of the draws: it constrains θ and predicts
+    )
     stats: dict[str, Tensor] = field(default_factory=dict)  # [C, N] each
     # [C, P] current positions of the chains; they predict while no draw is kept yet
     current: Tensor | None = None
@@ -91,7 +99,7 @@ class Draws:
 
         Raises TypeError when they were drawn for a density, which predicts nothing.
         """
-        if not isinstance(self.model, ThetaPredictive):
+        if not isinstance(self.model, ThetaPredictive | Conjugate):
             raise TypeError(
                 f"{type(self.model).__name__} predicts nothing: it has no predictive(theta, x)"
             )

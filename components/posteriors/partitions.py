@@ -7,6 +7,7 @@ cost = expected.cost(best)    # E[L(best, z)], the posterior expected loss
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,10 +48,8 @@ class ExpectedLoss(Protocol):
     def improve(self, a: Array) -> Array: ...
 
 
-class PartitionLoss(Protocol):
-    """L(a, z) of a partition a when z is the case."""
-
-    def over(self, z: Array) -> ExpectedLoss: ...  # z [S, N]
+# draws z [S, N] of a partition -> expected L(a, z) of a partition a
+PartitionLoss = Callable[[Array], ExpectedLoss]
 
 
 def least(expected: ExpectedLoss, z: Array) -> Array:

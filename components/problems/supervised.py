@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -48,10 +48,8 @@ def _predict_by_chain(
     return f.flatten(1).unflatten(0, posterior.draws.shape[:2])
 
 
-class SupervisedFigure(Protocol):
-    """A figure of the predictions of a posterior; nothing is drawn if it has nothing to show."""
-
-    def __call__(self, problem: Supervised, posterior: Predicts, rng: Rng) -> dict[str, Figure]: ...
+# figures of the predictions of a posterior; none if there is nothing to show
+SupervisedFigure = Callable[["Supervised", Predicts, Rng], dict[str, "Figure"]]
 
 
 @dataclass

@@ -12,12 +12,11 @@ from torch import Tensor
 from components.contracts.capabilities import KnownResponse
 from components.contracts.posteriors import (
     AffineInInputs,
-    Decomposes,
     Forecasts,
-    ForecastsEach,
     HoldsDraws,
     Selects,
     SmoothedStates,
+    StructuralPosterior,
 )
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
 from components.contracts.sequences import FutureCovariates, Series
@@ -135,7 +134,7 @@ class Forecasting(Sequence):
         series = self.series
         if self.origin == "end":
             return posterior.forecast(series, horizon, rng.at("evaluation", 0))
-        if isinstance(posterior, ForecastsEach):
+        if isinstance(posterior, StructuralPosterior):
             return posterior.one_ahead(self.whole, horizon, rng.at("evaluation", 0))
         parts = []
         for h in range(horizon):
@@ -155,7 +154,7 @@ class Forecasting(Sequence):
         if not isinstance(posterior, Forecasts):
             return out
         y = self.future[0]
-        if isinstance(posterior, ForecastsEach) and self.intervention:
+        if isinstance(posterior, StructuralPosterior) and self.intervention:
             paths = posterior.paths(self.series, len(y), rng.at("evaluation", 0))
             return out | score_intervention(paths, y[:, 0])
         # or all of the future is still to come, and nothing can be scored
@@ -174,7 +173,7 @@ class Forecasting(Sequence):
         if isinstance(predictive, Categorical):
             return score_class_forecasts(predictive, y)
         out = of_numbers(predictive, y)
-        if not isinstance(posterior, ForecastsEach):
+        if not isinstance(posterior, StructuralPosterior):
             return out
         assert isinstance(predictive, GaussianMixture)
         out |= score_sales_forecast(predictive, y[:, 0], dates)
@@ -199,11 +198,11 @@ class Forecasting(Sequence):
         figures = super().draw(posterior, rng)
         if not isinstance(posterior, Forecasts):
             return figures
-        if isinstance(posterior, ForecastsEach) and self.intervention:
+        if isinstance(posterior, StructuralPosterior) and self.intervention:
             figures |= attempt("figure effect", self._draw_effect, posterior, rng)
         else:
             figures |= attempt("figure forecast", self._draw_forecast, posterior, rng)
-        if isinstance(posterior, Decomposes):
+        if isinstance(posterior, StructuralPosterior):
             figures |= draw_each((components, residuals), posterior)
             if isinstance(posterior, HoldsDraws):
                 figures |= draw_each((trace,), None, posterior)
@@ -212,7 +211,7 @@ class Forecasting(Sequence):
             figures |= attempt("figure coefficients", self._draw_coefficients, posterior)
         return figures | attempt("figure budget", self._draw_budget, posterior, rng)
 
-    def _draw_effect(self, posterior: ForecastsEach, rng: Rng) -> dict[str, Figure]:
+    def _draw_effect(self, posterior: StructuralPosterior, rng: Rng) -> dict[str, Figure]:
         future = self.future[0, :, 0]
         paths = posterior.paths(self.series, len(future), rng.at("evaluation", 0))
         return effect(self.observations[0, :, 0], future, paths, self.dates)

@@ -5,7 +5,6 @@ All replicates are processed together.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from components.contracts.posteriors import (
 )
 from components.contracts.problems import BatchKind, Kind
 from components.contracts.sequences import Clean, Observation, Series
+from components.contracts.sequences import LinearGaussianSystem as LinearGaussianSystem
 from components.contracts.streams import Beside, Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
@@ -56,26 +56,6 @@ def _select_named_states(posterior: SmoothedStates, names: int) -> SmoothedState
         moments = {name: vars(posterior)[name] for name in ("mean", "variance", "lower", "upper")}
         return replace(posterior, **{name: value[..., :names] for name, value in moments.items()})
     return posterior
-
-
-@dataclass(frozen=True)
-class LinearGaussianSystem:
-    """x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ).
-
-    Source: Boustati (2021), eqs. (6.16), (6.17)."""
-
-    A: Tensor  # [dx, dx]
-    Q: Tensor  # [dx, dx]
-    H: Tensor  # [dy, dx]
-    Sigma: Tensor  # [dy, dy]
-    m0: Tensor  # [dx]
-    P0: Tensor  # [dx, dx]
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """Scales of the noises: (tr Σ/dy)^½ and (tr Q/dx)^½."""
-        scales = {"observation_sd": self.Sigma, "state_sd": self.Q}
-        return {name: math.sqrt(float(matrix.diagonal().mean())) for name, matrix in scales.items()}
 
 
 @dataclass

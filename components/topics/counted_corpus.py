@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -47,29 +47,16 @@ def to_word_counts(documents: Documents, vocabulary: Sequence[str]) -> Counts:
     return Counts(words, counts, torch.tensor([len(row) for row in rows]), 1.0)
 
 
-class CountingKeys(Protocol):
+class CountingKeys(NamedTuple):
     """Keys of a data set with texts as word counts."""
 
-    @property
-    def n_words(self) -> int | None: ...
-
-    @property
-    def min_documents(self) -> int: ...
-
-    @property
-    def max_share(self) -> float: ...
-
-    @property
-    def stop_words(self) -> StopWords: ...
-
-    @property
-    def test_share(self) -> float: ...
-
-    @property
-    def n_train(self) -> int | None: ...
-
-    @property
-    def batch_size(self) -> int | None: ...
+    n_words: int | None
+    min_documents: int
+    max_share: float
+    stop_words: StopWords
+    test_share: float
+    n_train: int | None
+    batch_size: int | None
 
 
 def build_corpus(

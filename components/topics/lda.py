@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
-from torch import Tensor
 
+from components.contracts.capabilities import TopicModel
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
@@ -16,16 +15,8 @@ from components.registry import register
 from components.topics.corpus import Corpus
 
 
-@dataclass(frozen=True)
-class DirichletAllocation:
-    """The concentrations of both priors."""
-
-    alpha: Tensor  # [K]
-    eta: Tensor  # [V]
-
-
 @register("model", "lda")
-class LDA(Model[Corpus, DirichletAllocation]):
+class LDA(Model[Corpus, TopicModel]):
     """Latent Dirichlet allocation: documents mix topics, a topic is a distribution of words.
 
         B_k ~ Dir(η 1_V),   π_i ~ Dir(α 1_K),
@@ -48,10 +39,10 @@ class LDA(Model[Corpus, DirichletAllocation]):
     alpha: PositiveFloat
     eta: PositiveFloat
 
-    def build(self, problem: Corpus, rng: Rng) -> DirichletAllocation:
+    def build(self, problem: Corpus, rng: Rng) -> TopicModel:
         like = problem.like
         full = [
             torch.full((n,), value, dtype=like.dtype, device=like.device)
             for n, value in ((self.n_topics, self.alpha), (problem.n_words, self.eta))
         ]
-        return DirichletAllocation(*full)
+        return TopicModel(*full)

@@ -15,7 +15,7 @@ from components.datasets.text.sms_spam import words_of
 from components.errors import ConfigMismatchError
 from components.registry import register
 from components.topics.corpus import Corpus
-from components.topics.counted_corpus import StopWords, build_corpus
+from components.topics.counted_corpus import CountingKeys, StopWords, build_corpus
 
 
 @register("dataset", "texts")
@@ -62,6 +62,15 @@ class Texts(OwnFile[Corpus]):
                 f"dataset.path={self.path}: {len(documents)} documents with a word, at least 2 are needed; name a folder of "
                 f"texts or a file with a document in each line (the {unit} were read as dataset.document={self.document})"
             )
+        keys = CountingKeys(
+            n_words=self.n_words,
+            min_documents=self.min_documents,
+            max_share=self.max_share,
+            stop_words=self.stop_words,
+            test_share=self.test_share,
+            n_train=self.n_train,
+            batch_size=self.batch_size,
+        )
         return build_corpus(
-            documents, self, self.identity(setting.data_dir, setting.offline), rng, setting
+            documents, keys, self.identity(setting.data_dir, setting.offline), rng, setting
         )

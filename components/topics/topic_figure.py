@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsTopics
-from components.contracts.problems import Counts
 from components.contracts.streams import Rng
 from components.figures.latent.latent_images import mosaic, show
 from components.figures.style import PALETTE, new_figure
+from components.topics.corpus import Corpus
 from components.topics.topic_scores import align_topics, coherence, match_topics, top_words
 
 if TYPE_CHECKING:
@@ -24,16 +24,7 @@ SHOWN = 20
 WORDS = 8  # of images and of lists of words; topics shown; words of each
 
 
-class Documents(Protocol):
-    """Attributes of a problem that these figures use."""
-
-    train: Counts
-    vocabulary: Sequence[str]
-    image_shape: tuple[int, int] | None
-    truth: HoldsTopics | None
-
-
-def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+def topic_images(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
     """Each topic as an image, next to the matched true topics where they are known.
 
     Black to white is 0 to the largest probability of the topic.
@@ -63,7 +54,7 @@ def topic_images(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[s
     return {"topics": figure}
 
 
-def topic_words(problem: Documents, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
+def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str, Figure]:
     """The eight most probable words of each topic, the twenty most coherent topics in the order of
     that."""
     if problem.image_shape is not None:

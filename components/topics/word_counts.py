@@ -15,7 +15,7 @@ from components.datasets.text.review_files import REVIEWS, reviews
 from components.datasets.text.sms_spam import SmsSpam, message_texts, words_of
 from components.registry import register
 from components.topics.corpus import Corpus
-from components.topics.counted_corpus import Documents, StopWords, build_corpus
+from components.topics.counted_corpus import CountingKeys, Documents, StopWords, build_corpus
 
 
 @register("dataset", "word_counts")
@@ -75,4 +75,13 @@ class WordCounts(Dataset[Corpus]):
             documents: Documents = message_texts(path)[0]
         else:
             documents = [words_of(" ".join(text)) for text in reviews(path).words]
-        return build_corpus(documents, self, name, rng, setting)
+        keys = CountingKeys(
+            n_words=self.n_words,
+            min_documents=self.min_documents,
+            max_share=self.max_share,
+            stop_words=self.stop_words,
+            test_share=self.test_share,
+            n_train=self.n_train,
+            batch_size=self.batch_size,
+        )
+        return build_corpus(documents, keys, name, rng, setting)

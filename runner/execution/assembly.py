@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from components import registry
-from components.contracts.attackers import Attackable, Contamination, CorruptibleProblem, Evasion
+from components.contracts.attackers import Attackable, Contamination, Evasion
 from components.contracts.roles import HoldOutProblem, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
@@ -17,6 +17,7 @@ from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.series.dimensions import check_sizes
+from components.series.sequence import Sequence
 from runner.compose.config import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution.rng import Streams
@@ -84,7 +85,7 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
         )
     if job.attacker is not None:
         if isinstance(job.attacker, Contamination):
-            if not isinstance(problem, CorruptibleProblem):
+            if not isinstance(problem, Sequence):
                 raise ConfigMismatchError(
                     f"attacker={job.attacker.name}: dataset={job.dataset.name} has no observations to corrupt"
                 )

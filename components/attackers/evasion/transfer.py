@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from torch import Tensor
 
-from components.contracts.attackers import Evasion, Knowledge, TrainsSurrogate
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Domain
 from components.contracts.roles import Inference, Model, Problem
@@ -53,7 +53,7 @@ class Transfer(Evasion):
 
     @model_validator(mode="after")
     def _check_single_surrogate(self) -> Transfer:
-        if any(isinstance(part, TrainsSurrogate) for part in _iterate_attacks(self.attack)):
+        if any(isinstance(part, Transfer) for part in _iterate_attacks(self.attack)):
             raise ValueError(
                 "attack: trains a surrogate of its own, and this one trains one; take an attack that needs none"
             )

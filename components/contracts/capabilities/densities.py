@@ -13,12 +13,6 @@ from components.contracts.sequences import Series
 from components.old_names import resolve_old_name
 
 
-class ConstrainingMap(Protocol):
-    """Map from flat, unconstrained parameters to the parameters they represent."""
-
-    def constrain(self, theta: Tensor) -> Tensor: ...  # [K, P] -> [K, P']
-
-
 @runtime_checkable
 class LogJoint(Protocol):
     """A target log-density over flat, unconstrained parameters θ [K, P].
@@ -47,7 +41,7 @@ class LogJoint(Protocol):
 
 
 @runtime_checkable
-class ThetaPredictive(Protocol):
+class ThetaPredictive(LogJoint, Protocol):
     """Predictive of K parameters, required of every log joint of a supervised problem."""
 
     # θ [K, P], x [B, D]; a mixture of K
@@ -122,9 +116,11 @@ class OwnInputs(Protocol):
 
 
 @runtime_checkable
-class Conditionals(Protocol):
-    """Full conditionals of blocks of the parameters, which a Gibbs sampler draws in turn; θ [K, P]
-    as in LogJoint."""
+class Conditionals(LogJoint, Protocol):
+    """A log joint with full conditionals of blocks of the parameters.
+
+    A Gibbs sampler draws the blocks in turn.
+    """
 
     @property
     def blocks(self) -> list[str]: ...

@@ -10,6 +10,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities.densities import LogJoint
+
 Shown = TypeVar("Shown", contravariant=True)  # the rows that a model reads: Batch, Rows
 
 # Parameters of the factors of q by name, each [S, …]: S independent starts
@@ -41,15 +43,15 @@ class ClosedFormAscent(Protocol[Shown]):
 
 
 @runtime_checkable
-class CoordinateAscent(Protocol[Shown]):
-    """A model with a mean-field family that coordinate ascent (``cavi``) fits."""
+class CoordinateAscent(LogJoint, Protocol[Shown]):
+    """A log joint with a mean-field family that coordinate ascent (``cavi``) fits."""
 
     def mean_field(self) -> ClosedFormAscent[Shown]: ...
 
 
 @runtime_checkable
-class PointMasses(Protocol[Shown]):
-    """A model with expectation maximisation for θ.
+class PointMasses(LogJoint, Protocol[Shown]):
+    """A log joint with expectation maximisation for θ.
 
     This is coordinate ascent where every q_i(θ_i) is a point mass.
     """

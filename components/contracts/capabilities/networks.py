@@ -69,7 +69,7 @@ class BatchNormalised(Protocol):
 
 
 @runtime_checkable
-class WeightSpace(Protocol, metaclass=ModuleProtocol):
+class WeightSpace(Network, Protocol, metaclass=ModuleProtocol):
     """A network seen through its flat weights θ [P], which have independent zero-mean Gaussian
     priors."""
 

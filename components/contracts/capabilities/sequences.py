@@ -4,6 +4,7 @@ observation(x_t)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
-from components.contracts.sequences import Series
+from components.contracts.sequences import LinearGaussianSystem, Series
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import ElevationMapVersion
 from components.maths.time_varying import TimeVaryingSystem
@@ -36,7 +37,7 @@ class StateSpace(Protocol):
 
 
 @runtime_checkable
-class TransitionDensity(Protocol):
+class TransitionDensity(StateSpace, Protocol):
     """A transition that can be evaluated, as smoothers and guided proposals ask."""
 
     # log f_t(x | x_prev) [R, N]
@@ -44,7 +45,7 @@ class TransitionDensity(Protocol):
 
 
 @runtime_checkable
-class TransitionMean(Protocol):
+class TransitionMean(StateSpace, Protocol):
     """A transition with a known mean, at which an auxiliary filter looks ahead."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # E[x_t | x_{t−1} = x] [R, N, dx]
@@ -73,19 +74,20 @@ class BoundedObservation(Protocol):
 
 
 @runtime_checkable
-class GaussianNoise(Protocol, metaclass=ModuleProtocol):
-    """y_t = h(x_t) + N(0, Σ): an observation noise that a heavy-tailed or a weighted one of the
+class GaussianNoise(StateSpace, Protocol, metaclass=ModuleProtocol):
+    """y_t = h(x_t) + N(0, Σ), h ``observation_mean``: an observation noise that a heavy-tailed or a
+    weighted one of the
     same scale can replace."""
 
     @property
     # [dy, dy], or [R, dy, dy] where each replicate has its own parameters
     def Sigma(self) -> Tensor: ...
 
-    def observation_mean(self, x: Tensor, t: int) -> Tensor: ...  # h_t(x) [R, N, dy]
 
-
-class GaussianInitialState(Protocol, metaclass=ModuleProtocol):
-    """x_0 ~ N(m_0, P_0), and noises N(0, Q) and N(0, Σ): what a Gaussian filter can start from."""
+@runtime_checkable
+class AdditiveGaussian(Protocol, metaclass=ModuleProtocol):
+    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
+    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
 
     @property
     def m0(self) -> Tensor: ...  # [dx]
@@ -99,12 +101,6 @@ class GaussianInitialState(Protocol, metaclass=ModuleProtocol):
 
     @property
     def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
-
-
-@runtime_checkable
-class AdditiveGaussian(GaussianInitialState, Protocol):
-    """x_t = f_t(x_{t−1}) + N(0, Q), y_t = h_t(x_t) + N(0, Σ), x_0 ~ N(m_0, P_0), f and h
-    differentiable in x: what Gaussian filters linearise, or send sigma points through."""
 
     def transition_mean(self, x: Tensor, t: int) -> Tensor: ...  # f_t(x) [R, N, dx]
 
@@ -160,7 +156,7 @@ class KnownParameters(Protocol):
 
 
 @runtime_checkable
-class PowerIntegral(Protocol):
+class PowerIntegral(StateSpace, Protocol):
     """An observation density with a known integral of its power over y.
 
     The β-divergence needs it.
@@ -171,9 +167,22 @@ class PowerIntegral(Protocol):
 
 
 @runtime_checkable
-class LinearGaussian(GaussianInitialState, Protocol):
+class LinearGaussian(Protocol):
     """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter
     needs."""
+
+    @property
+    def m0(self) -> Tensor: ...  # [dx]
+
+    @property
+    def P0(self) -> Tensor: ...  # [dx, dx]
+
+    @property
+    # [dx, dx], or [R, dx, dx] where each replicate has its own parameters
+    def Q(self) -> Tensor: ...
+
+    @property
+    def Sigma(self) -> Tensor: ...  # [dy, dy], or [R, dy, dy]
 
     @property
     def A(self) -> Tensor: ...  # [dx, dx]
@@ -182,58 +191,37 @@ class LinearGaussian(GaussianInitialState, Protocol):
     def H(self) -> Tensor: ...  # [dy, dx]
 
 
-@runtime_checkable
-class SplitNormal(LinearGaussian, Protocol):
+@dataclass(frozen=True)
+class SplitNormal(LinearGaussianSystem):
     """Linear Gaussian dynamics, y_t = H x_t + ε_t, each ε_tj with density 1{ε ≤ 0} N(0, s_−²) + 1{ε
     > 0} N(0, s_+²); Σ = I."""
 
-    @property
-    def below(self) -> float: ...  # s_−
-
-    @property
-    def above(self) -> float: ...  # s_+
+    below: float  # s_−
+    above: float  # s_+
 
 
-@runtime_checkable
-class TerrainAided(Protocol):
+@dataclass(frozen=True)
+class TerrainAided:
     """x_t = A x_{t−1} + N(0, Q) with x = (east, north, height, their velocities), y_t = (height
     above ground, distance from the point of take-off) + N(0, s² I), x_0 ~ N(m_0, P_0); Q and P_0
     are diagonal."""
 
-    @property
-    def delta(self) -> float: ...  # Δτ, time between observations
-
-    @property
-    def dem(self) -> ElevationMapVersion: ...  # which elevation map
-
-    @property
-    def takeoff(self) -> tuple[float, float]: ...  # east, north
-
-    @property
-    def motion_sd(self) -> Tensor: ...  # √diag Q [6]
-
-    @property
-    def noise_sd(self) -> float: ...  # s
-
-    @property
-    def m0(self) -> Tensor: ...  # [6]
-
-    @property
-    def prior_sd(self) -> Tensor: ...  # √diag P_0 [6]
+    delta: float  # Δτ, time between observations
+    dem: ElevationMapVersion  # which elevation map
+    takeoff: tuple[float, float]  # east, north
+    motion_sd: Tensor  # √diag Q [6]
+    noise_sd: float  # s
+    m0: Tensor  # [6]
+    prior_sd: Tensor  # √diag P_0 [6]
 
 
-@runtime_checkable
-class AutoregressiveVolatility(Protocol):
+@dataclass(frozen=True)
+class AutoregressiveVolatility:
     """x_t = μ + φ(x_{t−1} − μ) + N(0, σ²), y_t = exp(x_t / 2) N(0, 1), x_0 ~ N(μ, σ²/(1 − φ²))."""
 
-    @property
-    def mu(self) -> float: ...
-
-    @property
-    def phi(self) -> float: ...
-
-    @property
-    def sigma(self) -> float: ...
+    mu: float
+    phi: float
+    sigma: float
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
+from components.old_names import resolve_old_name
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
 
@@ -160,21 +161,17 @@ class GlobalLatent(LocationScale[Shown], Protocol[Shown]):
     def n_data(self) -> int: ...  # N; 0 where there are no rows
 
 
-class Contextual(Protocol[Shown]):
-    """Context that distinguishes rows: their inputs, and their labels if there are any.
+@runtime_checkable
+class RowContext(NormalNoise[Shown], Protocol[Shown]):
+    """Normal noise, and a context of each row that its coefficient can be learnt from.
 
-    Networks next to the model may read it.
+    The context distinguishes rows: their inputs, and their labels if there are any.
     """
 
     @property
     def context_dim(self) -> int: ...  # C; 0 where there are no rows
 
     def context(self, batch: Shown) -> Tensor: ...  # of each row, no gradient [B, C]
-
-
-@runtime_checkable
-class RowContext(NormalNoise[Shown], Contextual[Shown], Protocol[Shown]):
-    """Normal noise, and rows that a coefficient of each can be learnt from."""
 
 
 @runtime_checkable
@@ -221,19 +218,16 @@ class FactoredGuide(Trainable, Protocol[Shown]):
 
 @runtime_checkable
 class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
-    """A guide that says log q of its draws as it makes them: in one pass through its networks what
-    asks for two otherwise."""
+    """A guide that knows both densities at its own draws, and their derivative.
+
+    log q takes one pass through its networks instead of two, and nothing has to be recorded
+    for the derivative.
+    """
 
     # the draws of ``sample``, no gradient, and their ``log_q`` [S, B]
     def sample_with_log_q(
         self, batch: Shown, n_samples: int, generator: torch.Generator
     ) -> tuple[Any, Tensor]: ...
-
-
-@runtime_checkable
-class DrawsWithDerivative(LogRatio[Shown], Protocol[Shown]):
-    """A model that knows the derivative of both densities at draws of its own guide: nothing has to
-    be recorded for it."""
 
     # at the draws of ``sample``: their ``log_q`` and ``log_joint`` [S, B], no gradient, and the derivative of both
     def draw_with_derivative(
@@ -242,11 +236,16 @@ class DrawsWithDerivative(LogRatio[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class RowGuide(LogRatio[Shown], Contextual[Shown], Protocol[Shown]):
-    """A guide q(z_b|x_b) that reads the context of the rows.
+class RowGuide(LogRatio[Shown], Protocol[Shown]):
+    """A guide q(z_b|x_b) of rows with a context, which networks next to the model may read.
 
     Each row has latent variables of its own.
     """
+
+    @property
+    def context_dim(self) -> int: ...  # C; 0 where there are no rows
+
+    def context(self, batch: Shown) -> Tensor: ...  # of each row, no gradient [B, C]
 
 
 @runtime_checkable
@@ -299,3 +298,9 @@ class Decoder(Protocol):
 
     # E[x|z], z [..., D] -> [..., …] of the shape of a row
     def decode(self, z: Tensor) -> Tensor: ...
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name)

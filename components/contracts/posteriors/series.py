@@ -70,25 +70,6 @@ class FilteredStates(SmoothedStates, Protocol):
 
 
 @runtime_checkable
-class WeighsParticles(Protocol):
-    """A filter's posterior that knows how evenly its particles were weighted before they were
-    resampled."""
-
-    @property
-    def ess(self) -> Tensor | None: ...  # effective sample size [R, T]; None: not known
-
-
-@runtime_checkable
-class WeighsObservations(Protocol):
-    """A filter's posterior that knows how far it followed each observation: 1 as a Kalman filter
-    does, 0 not at all."""
-
-    @property
-    # [R, T]; None: it follows each of them, or weighs particles
-    def weight(self) -> Tensor | None: ...
-
-
-@runtime_checkable
 class SeriesDraws(SmoothedStates, Protocol):
     """States that were drawn together with the parameters of a model of the whole series."""
 
@@ -107,18 +88,6 @@ class Forecasts(Protocol):
     def log_likelihood(self, series: Series) -> Tensor: ...  # log p(y_1:T | θ) of each draw [S]
 
 
-@runtime_checkable
-class ForecastsEach(Forecasts, Protocol):
-    """Forecasts from every time in one pass, and joint forecasts of several times."""
-
-    def one_ahead(
-        self, series: Series, n: int, generator: torch.Generator
-    ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
-
-    # y_{T+1} … y_{T+H} [S, H]
-    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...
-
-
 class Part(NamedTuple):
     """Contribution of one block to a series."""
 
@@ -129,8 +98,19 @@ class Part(NamedTuple):
 
 
 @runtime_checkable
-class Decomposes(Protocol):
-    """A series taken apart: what each block adds, and what is left."""
+class StructuralPosterior(Forecasts, Protocol):
+    """Draws of a structural series.
+
+    They forecast from every time in one pass, and several times jointly, and take the series
+    apart into what each block adds and what is left.
+    """
+
+    def one_ahead(
+        self, series: Series, n: int, generator: torch.Generator
+    ) -> GaussianMixture: ...  # of each of the last n given all before it [S, n, 1]
+
+    # y_{T+1} … y_{T+H} [S, H]
+    def paths(self, series: Series, horizon: int, generator: torch.Generator) -> Tensor: ...
 
     @property
     def series(self) -> Series: ...

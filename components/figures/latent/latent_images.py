@@ -4,14 +4,14 @@ latent variable."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Decoder, LatentVariable
 from components.contracts.posteriors import HoldsModule
-from components.contracts.problems import Rows, Words
+from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
 
@@ -22,14 +22,6 @@ GAP = 1  # pixels between two images
 SHOWN = 20
 SAMPLES = 64
 SIDE = 15  # decoded images along each axis of the latent plane
-
-
-class ImageSet(Protocol):
-    """Attributes of a problem that these figures use."""
-
-    test: Rows | Words
-    test_classes: Tensor | None  # [N]
-    image_shape: tuple[int, ...] | None
 
 
 def mosaic(images: Tensor, columns: int, shape: tuple[int, ...]) -> Any:
@@ -60,7 +52,7 @@ def _inches(columns: int, rows: int) -> tuple[float, float]:
     return 0.42 * columns, 0.42 * rows + 0.3
 
 
-def reconstructions(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
+def reconstructions(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
     """The first 20 held-out images, each above E[x|z] at the mean of its q(z|x).
 
     Nothing is drawn unless rows are images of one channel and the posterior's module is an encoder
@@ -89,7 +81,7 @@ def reconstructions(problem: ImageSet, posterior: object, rng: Rng) -> dict[str,
     return {"reconstructions": figure}
 
 
-def prior_samples(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
+def prior_samples(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
     """E[x|z] of 64 draws z from the prior, with the same noise for all models.
 
     Nothing is drawn unless rows are images of one channel and the posterior's module is a
@@ -109,7 +101,7 @@ def prior_samples(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, F
     return {"prior_samples": figure}
 
 
-def latent_plane(problem: ImageSet, posterior: object, rng: Rng) -> dict[str, Figure]:
+def latent_plane(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
     """Left: E[x|z] at quantiles ½/15, 1½/15, … of the prior along each axis.  Right: the mean of
     q(z|x) of every held-out image, by class where classes are known.
 

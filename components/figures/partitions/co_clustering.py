@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -13,34 +13,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Partitioned(Protocol):
-    """Draws of a partition of N rows, and the one that is expected to lose least."""
-
-    @property
-    def x(self) -> Tensor: ...  # [N, D]
-
-    @property
-    def sizes(self) -> Tensor: ...  # clusters of every draw [C, S]
-
-    @property
-    def together(self) -> Any: ...  # [N, N]
-
-    @property
-    def bayes_action(self) -> Any: ...  # [N]
-
-    @property
-    def loss(self) -> str: ...
-
-
-def co_clustering(report: Partitioned) -> Figure:
+def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, loss: str) -> Figure:
     """Probability that two rows share a cluster, rows by the partition chosen; number of clusters
-    by chain; the partition."""
+    by chain; the partition.
+
+    Args:
+        rows: the N rows [N, D].
+        sizes: numbers of clusters of every draw [C, S].
+        together: probabilities that two rows share a cluster [N, N].
+        partition: the Bayes action [N].
+        loss: name of its loss.
+    """
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
-    partition = report.bayes_action
-    x = report.x.cpu().numpy()
+    x = rows.cpu().numpy()
     order = np.lexsort((x[:, 0], partition))
     image = left.imshow(
-        report.together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest"
+        together[np.ix_(order, order)], vmin=0, vmax=1, cmap="Blues", interpolation="nearest"
     )
     for edge in np.flatnonzero(np.diff(partition[order])) + 0.5:
         left.axhline(edge, color=PALETTE[1], lw=0.7)
@@ -49,11 +37,11 @@ def co_clustering(report: Partitioned) -> Figure:
     left.set(xlabel="row, by cluster", title="P(i and j in one cluster | x)")
     figure.colorbar(image, ax=left, shrink=0.8)
 
-    sizes = report.sizes.numpy()
-    k = np.arange(sizes.min(), sizes.max() + 1)
-    for chain in sizes:
+    n_clusters = sizes.numpy()
+    k = np.arange(n_clusters.min(), n_clusters.max() + 1)
+    for chain in n_clusters:
         middle.plot(k, [(chain == n).mean() for n in k], color=PALETTE[7], lw=0.8, alpha=0.7)
-    middle.bar(k, [(sizes == n).mean() for n in k], color=PALETTE[0], alpha=0.8)
+    middle.bar(k, [(n_clusters == n).mean() for n in k], color=PALETTE[0], alpha=0.8)
     middle.set(
         xlabel="clusters", ylabel="posterior probability", title="Number of clusters (grey: chains)"
     )
@@ -69,6 +57,6 @@ def co_clustering(report: Partitioned) -> Figure:
     right.set(
         xlabel="$x_1$",
         ylabel="$x_2$" if x.shape[1] > 1 else "",
-        title=f"Least {words[report.loss]}: {partition.max() + 1} clusters",
+        title=f"Least {words[loss]}: {partition.max() + 1} clusters",
     )
     return figure

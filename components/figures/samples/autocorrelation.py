@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import KnownMoments, parameters, part
+from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ MOST_LAGS = 100
 FEWEST_DRAWS = 10
 
 
-def autocorrelation(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
+def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     """Autocorrelation against the lag in kept draws, a panel per parameter.
 
     Thin lines are single chains, the thick one their mean.  Each chain is centred at its

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import KnownMoments
+from components.figures.samples.parameters import Target
 from components.figures.style import PALETTE, new_figure
 from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def energy(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
+def energy(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     """Left, the energies E − Ē of all chains and the steps ΔE from draw to draw: a much narrower ΔE
     explores slowly. Right, E-BFMI of each chain, with the line at 0.3 below which it is too small.
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import KnownMoments, parameters, part
+from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import PALETTE, new_figure
 from components.maths.particles.resampling import systematic_counts
 
@@ -20,7 +20,7 @@ MOST_PAIRED = 5
 MOST_POINTS = 2000
 
 
-def pairs(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
+def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     """Scatter of every pair of the first five parameters, and on the diagonal their histograms.
 
     At most 2,000 evenly spaced draws are dots, all divergent ones crosses in the second colour.

@@ -13,8 +13,8 @@ from components.metrics import diagnostics
 MOST = 12  # parameters in one figure
 
 
-class KnownMoments(Protocol):
-    """A problem with named parameters, and moments where they are known."""
+class Target(Protocol):
+    """A density with named parameters, and moments where they are known."""
 
     @property
     def names(self) -> list[str]: ...
@@ -24,10 +24,6 @@ class KnownMoments(Protocol):
 
     @property
     def second_moment(self) -> Tensor | None: ...  # [P']; None: not known
-
-
-class Target(KnownMoments, Protocol):
-    """A density that can be drawn."""
 
     @property
     def dim(self) -> int: ...  # P
@@ -39,13 +35,13 @@ class Target(KnownMoments, Protocol):
     def log_density(self) -> Callable[[Tensor], Tensor]: ...  # θ [K, P] -> log π(θ) [K]
 
 
-def parameter_names(problem: KnownMoments | None, draws: HoldsDraws) -> list[str]:
+def parameter_names(problem: Target | None, draws: HoldsDraws) -> list[str]:
     """Names of the parameters; none where neither the draws nor the problem know them."""
     return draws.names or (problem.names if problem is not None else [])
 
 
 def parameters(
-    problem: KnownMoments | None, draws: HoldsDraws, most: int = MOST
+    problem: Target | None, draws: HoldsDraws, most: int = MOST
 ) -> list[tuple[str, int, Tensor]]:
     """(name, column, values [C, N] on the CPU) of ``most`` parameters; none where they have no
     names.
@@ -63,7 +59,7 @@ def parameters(
     return [(names[j], j, values[:, :, j]) for j in columns[:most]]
 
 
-def part(problem: KnownMoments | None, draws: HoldsDraws, shown: int) -> str:
+def part(problem: Target | None, draws: HoldsDraws, shown: int) -> str:
     """``12 of 50 parameters``, for titles; empty where all are shown."""
     size = len(parameter_names(problem, draws))
     return f"{shown} of {size} parameters, those that mix worst" if size > shown else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import KnownMoments, parameters, part
+from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def rank_histogram(values: np.ndarray, bins: int) -> np.ndarray:
     return np.stack([np.bincount(row, minlength=bins) for row in position])
 
 
-def ranks(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
+def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     """A panel per parameter, a row of it per chain: the histogram of the ranks of the chain's draws
     among all draws.
 

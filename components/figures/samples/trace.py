@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import HoldsDraws
-from components.figures.samples.parameters import KnownMoments, parameters, part
+from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FEW = 4  # rows that are drawn tall
 
 
-def trace(problem: KnownMoments | None, draws: HoldsDraws) -> dict[str, Figure]:
+def trace(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     """A row per parameter: draws of each chain, then the running estimates of E[X] and E[X²].
 
     Thin lines are single chains, the thick one pools them; the exact moments are dashed where the

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from components.figures.style import PALETTE, new_figure
-from components.figures.supervised.linear_reports import FisherReport
+from components.maths.least_squares import LinearData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,24 +36,35 @@ def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) ->
     return centre.detach().cpu().double()[[i, j]] + circle @ torch.linalg.cholesky(part).T
 
 
-def confidence_region(estimate: FisherReport) -> Figure:
+def confidence_region(
+    data: LinearData,
+    level: float,
+    estimates: Tensor,
+    coverage: dict[float, tuple[float, float]],
+    n: int,
+) -> Figure:
     """Left: β̂ with its region and the estimates of repeated data sets; right: coverage less level,
-    ± 2 standard errors."""
+    ± 2 standard errors.
+
+    Args:
+        data: the regression with D coefficients.
+        level: level of the region.
+        estimates: estimates of some of the repeated data sets [·, D].
+        coverage: level -> share of regions that hold β, and its standard error.
+        n: number of repeated data sets.
+    """
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
-    data = estimate.data
-    fit = estimate.fit
+    fit = data.fit
     i, j = closest_pair(fit.covariance)
-    edge = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(estimate.level), i, j)
-    cloud = estimate.cloud.cpu()
+    edge = shadow(fit.beta, fit.noise * fit.covariance, fit.radius(level), i, j)
+    cloud = estimates.cpu()
     repeated = (
         "estimates, data repeated" if data.is_simulated else "estimates, data repeated from β̂"
     )
     left.plot(
         cloud[:, i], cloud[:, j], ".", color=PALETTE[7], markersize=3, alpha=0.6, label=repeated
     )
-    left.plot(
-        edge[:, 0], edge[:, 1], color=PALETTE[0], label=f"{estimate.level:.0%} confidence region"
-    )
+    left.plot(edge[:, 0], edge[:, 1], color=PALETTE[0], label=f"{level:.0%} confidence region")
     left.plot(
         float(fit.beta[i]), float(fit.beta[j]), "o", color=PALETTE[0], label="maximum likelihood"
     )
@@ -79,17 +90,16 @@ def confidence_region(estimate: FisherReport) -> Figure:
         fontsize=8,
     )
 
-    levels = sorted(estimate.inside)
-    coverages = [estimate.coverage(level) for level in levels]
-    excess = [100 * (share - level) for level, (share, _) in zip(levels, coverages, strict=True)]
+    levels = sorted(coverage)
+    excess = [100 * (coverage[v][0] - v) for v in levels]
     right.axhline(0, color=PALETTE[6], linewidth=0.8)
-    errors = [200 * error for _, error in coverages]
+    errors = [200 * coverage[v][1] for v in levels]
     right.errorbar(
         [100 * v for v in levels], excess, yerr=errors, fmt="o", color=PALETTE[0], capsize=3
     )
     right.set(
         xlabel="level of the region, %",
         ylabel="coverage − level, percentage points",
-        title=f"Coverage on {estimate.n:,} repeated data sets",
+        title=f"Coverage on {n:,} repeated data sets",
     )
     return figure

@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from components.figures.style import PALETTE, new_figure
 from components.figures.supervised.confidence_region import closest_pair, shadow
-from components.figures.supervised.linear_reports import SavageReport
+from components.maths.conjugate_regression import Coefficients
+from components.maths.least_squares import LinearData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,21 +20,40 @@ MAX_PLOTTED_DRAWS = 400
 MODELS = 8  # most probable ones shown
 
 
-def credible_region(posterior: SavageReport) -> Figure:
+def credible_region(
+    data: LinearData,
+    beta_posterior: Coefficients,
+    noise: float | tuple[float, float],
+    draws: Tensor,
+    models: list[str],
+    probabilities: Tensor,
+    *,
+    level: float,
+    scale: float,
+    radius: float,
+) -> Figure:
     """Credible region, intervals of each coefficient, and model probabilities.
 
     Draws are shown with the shadow of the region and the shadow of Fisher's region;
     intervals are central credible and confidence intervals.
+
+    Args:
+        data: the regression with D coefficients.
+        beta_posterior: the posterior of β.
+        noise: σ², or (a, b) of its posterior InvGamma.
+        draws: draws of θ, β first [·, P].
+        models: names of the M models.
+        probabilities: posterior probability of each [M].
+        level: level of the region.
+        scale: σ², or b/a.
+        radius: radius of the region in units of ``scale``.
     """
     from scipy import stats
 
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
-    data = posterior.data
-    fit = posterior.data.fit
-    beta_posterior = posterior.known_coefficients
+    fit = data.fit
     i, j = closest_pair(fit.covariance)
-    level = posterior.level
-    theta = posterior.theta_draws[:MAX_PLOTTED_DRAWS].cpu()
+    theta = draws[:MAX_PLOTTED_DRAWS].cpu()
     left.plot(
         theta[:, i],
         theta[:, j],
@@ -46,9 +67,7 @@ def credible_region(posterior: SavageReport) -> Figure:
     left.plot(
         theirs[:, 0], theirs[:, 1], "--", color=PALETTE[0], label=f"{level:.0%} confidence (Fisher)"
     )
-    edge = shadow(
-        beta_posterior.m, posterior.scale * beta_posterior.covariance, posterior.radius, i, j
-    )
+    edge = shadow(beta_posterior.m, scale * beta_posterior.covariance, radius, i, j)
     left.plot(edge[:, 0], edge[:, 1], color=PALETTE[2], label=f"{level:.0%} credible")
     left.plot(
         float(beta_posterior.m[i]),
@@ -80,11 +99,7 @@ def credible_region(posterior: SavageReport) -> Figure:
     )
 
     half = 0.5 + level / 2
-    bayes = (
-        stats.norm.ppf(half)
-        if isinstance(posterior.noise, float)
-        else stats.t.ppf(half, 2 * posterior.noise[0])
-    )
+    bayes = stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])
     fisher = stats.norm.ppf(half) if fit.known_noise is not None else stats.t.ppf(half, fit.spare)
     place = torch.arange(len(data.names), dtype=torch.float64)
     for shift, centre, spread, factor, colour in (
@@ -92,7 +107,7 @@ def credible_region(posterior: SavageReport) -> Figure:
         (
             0.15,
             beta_posterior.m,
-            posterior.scale * beta_posterior.covariance.diagonal(),
+            scale * beta_posterior.covariance.diagonal(),
             bayes,
             PALETTE[2],
         ),
@@ -108,10 +123,10 @@ def credible_region(posterior: SavageReport) -> Figure:
     middle.set_xticks(place.tolist(), data.names, rotation=45 if crowded else 0, fontsize=8)
     middle.set(ylabel="coefficient", title=f"{level:.0%} intervals, one at a time")
 
-    p = posterior.model_probabilities.cpu()
+    p = probabilities.cpu()
     best = p.argsort(descending=True)[:MODELS]
     right.barh(range(len(best)), p[best], color=PALETTE[2])
-    right.set_yticks(range(len(best)), [posterior.candidates[m] for m in best.tolist()], fontsize=8)
+    right.set_yticks(range(len(best)), [models[m] for m in best.tolist()], fontsize=8)
     right.invert_yaxis()
     right.set(xlabel="posterior probability", title="Choice among models")
     return figure

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from components.figures.style import PALETTE, new_figure
-from components.figures.supervised.linear_reports import RidgeReport
+from components.maths.least_squares import LinearData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,17 +21,35 @@ DASHES: dict[str, Any] = {
 }
 
 
-def ridge_trace(estimates: RidgeReport) -> Figure:
+def ridge_trace(
+    data: LinearData,
+    penalties: Tensor,
+    path: Tensor,
+    selected: dict[str, float],
+    *,
+    variance: Tensor,
+    bias: Tensor,
+    least_squares_risk: float,
+) -> Figure:
     """Left: coefficients against λ with the λ that each rule chooses; right: variance, squared bias
-    and their sum."""
+    and their sum.
+
+    Args:
+        data: the regression with D coefficients.
+        penalties: λ, increasing [Λ].
+        path: estimates of each [Λ, D].
+        selected: λ by every rule.
+        variance: variance of each [Λ].
+        bias: squared bias of each [Λ].
+        least_squares_risk: risk without a penalty.
+    """
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.9)
-    data = estimates.data
-    penalties = estimates.penalties.cpu()
+    penalties = penalties.cpu()
     for j, name in enumerate(data.names):
         colour = PALETTE[j % len(PALETTE)]
         left.plot(
             penalties,
-            estimates.path[:, j].cpu(),
+            path[:, j].cpu(),
             color=colour,
             linestyle="-" if j < len(PALETTE) else "--",
             label=name,
@@ -51,19 +71,19 @@ def ridge_trace(estimates: RidgeReport) -> Figure:
         title=f"Hoerl & Kennard: ridge trace{truth}",
     )
 
-    variance = estimates.variance.cpu()
-    bias = estimates.bias.cpu()
+    variance = variance.cpu()
+    bias = bias.cpu()
     right.plot(penalties, variance, color=PALETTE[0], label="variance")
     right.plot(penalties, bias, color=PALETTE[1], label="squared bias")
     right.plot(penalties, variance + bias, color=PALETTE[6], linewidth=2, label="risk E‖β − β̂_λ‖²")
-    right.axhline(estimates.risk(0.0), color=PALETTE[7], linestyle="--", label="least squares")
+    right.axhline(least_squares_risk, color=PALETTE[7], linestyle="--", label="least squares")
     whose = "true β" if data.is_simulated else "estimated β"
     right.set(
         xscale="log", xlabel="penalty λ", ylabel="squared error", title=f"Risk, exact, {whose}"
     )
-    right.set_ylim(0, 1.6 * estimates.risk(0.0))
+    right.set_ylim(0, 1.6 * least_squares_risk)
     for ax in (left, right):
-        for rule, penalty in estimates.selected.items():
+        for rule, penalty in selected.items():
             ax.axvline(penalty, color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule], alpha=0.7)
     handles, labels = right.get_legend_handles_labels()
     for rule, text in RULES.items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from components.figures.style import PALETTE, new_figure
-from components.figures.supervised.linear_reports import WaldReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,9 +21,23 @@ LABELS = {
 }
 
 
-def risk_functions(risks: WaldReport) -> Figure:
+def risk_functions(
+    multiples: list[float],
+    risk: tuple[Tensor, Tensor],
+    bayes_risk: tuple[Tensor, Tensor],
+    loss: str,
+    is_simulated: bool,
+) -> Figure:
     """Left: risk ± 2 standard errors against the length of β; right: worst and integrated risk of
-    each estimator."""
+    each estimator.
+
+    Args:
+        multiples: M multiples of the coefficients β₀.
+        risk: risks of E estimators and their standard errors [E, M].
+        bayes_risk: integrated risks and their standard errors [E].
+        loss: name of the loss.
+        is_simulated: True if β₀ is the truth.
+    """
     figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
     names = list(LABELS)
     for e, name in enumerate(names):
@@ -33,9 +48,9 @@ def risk_functions(risks: WaldReport) -> Figure:
             "color": PALETTE[e],
             "label": LABELS[name],
         }
-        left.errorbar(risks.multiples, risks.risk[e], yerr=2 * risks.error[e], **style)
-    whose = "the true coefficients" if risks.data.is_simulated else "the estimated coefficients"
-    error_norm = "‖β − β̃‖" if risks.loss == "estimation" else "‖X(β − β̃)‖"
+        left.errorbar(multiples, risk[0][e], yerr=2 * risk[1][e], **style)
+    whose = "the true coefficients" if is_simulated else "the estimated coefficients"
+    error_norm = "‖β − β̃‖" if loss == "estimation" else "‖X(β − β̃)‖"
     left.set(
         xlabel=f"r of β = r β₀, β₀ {whose}",
         ylabel=f"risk, loss from {error_norm}",
@@ -51,14 +66,14 @@ def risk_functions(risks: WaldReport) -> Figure:
     )
 
     place = range(len(names))
-    worst = risks.risk.amax(1)
+    worst = risk[0].amax(1)
     right.barh(
         [p - 0.2 for p in place], worst, height=0.38, color=PALETTE[7], label="worst along the ray"
     )
     right.barh(
         [p + 0.2 for p in place],
-        risks.bayes_risk,
-        xerr=2 * risks.bayes_error,
+        bayes_risk[0],
+        xerr=2 * bayes_risk[1],
         height=0.38,
         color=[PALETTE[e] for e in place],
         label="integrated over the prior",

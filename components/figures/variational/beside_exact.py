@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from components.contracts.capabilities import LogJoint
 from components.contracts.posteriors import DensityPosterior, HoldsDraws
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
+from components.figures.samples.parameters import Target
 from components.figures.style import PALETTE, new_figure
 from components.posteriors.draws import Draws
 
@@ -25,13 +26,6 @@ WIDEST = 60.0  # extent of the grid, in standard deviations of q, at first and a
 EDGE = 8.0  # nats below its peak of the exact density at the edge
 MASSES = (0.95, 0.75, 0.5, 0.25)  # inside the contours
 Density = Callable[[Tensor], Tensor]  # log density, known up to a constant, [n, 2] -> [n]
-
-
-class KnownTarget(Protocol):
-    """A problem that is a density."""
-
-    @property
-    def log_density(self) -> Density: ...
 
 
 def levels(log_density: Tensor) -> list[float]:
@@ -149,7 +143,7 @@ def beside_exact(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dic
     )
 
 
-def target_contours(problem: KnownTarget, draws: HoldsDraws) -> dict[str, Figure]:
+def target_contours(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
     """Contours of a density of two coordinates and of q, if the density of q is known.
 
     Nothing is drawn for a q with only draws.

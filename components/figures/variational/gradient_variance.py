@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from components.figures.style import PALETTE, new_figure, series_style
 
@@ -15,35 +15,6 @@ FEW = 20.0  # span of an axis within which every tick has a number
 # of gradients that share a colour, where there are more than colours
 MARKERS = ["o", "s", "^", "D"]
 FLOOR = 1e-6  # smallest ratio that is drawn
-
-
-class Found(Protocol):
-    """By name; see ``laboratory.measured``."""
-
-    @property
-    def scores(self) -> dict[str, float]: ...
-
-    @property
-    def curves(self) -> dict[str, float]: ...
-
-    @property
-    def corrections(self) -> dict[str, list[float]]: ...
-
-
-class Laboratory(Protocol):
-    """Attributes of a gradient laboratory that these figures use."""
-
-    @property
-    def labels(self) -> list[str]: ...
-
-    @property
-    def at(self) -> list[int]: ...
-
-    @property
-    def iterations(self) -> list[int]: ...
-
-    @property
-    def findings(self) -> Found: ...
 
 
 def _look(k: int) -> dict[str, Any]:
@@ -61,11 +32,18 @@ def _plain(ax: Axes) -> None:
             axis.set_tick_params(which="minor", labelsize=7)
 
 
-def _plot_learning(ax: Axes, seen: Laboratory, t: int) -> None:
-    for k, label in enumerate(seen.labels):
-        y = [seen.findings.curves[f"{label}/{t}/{n}"] for n in seen.iterations]
-        ax.plot(seen.iterations, [max(v, FLOOR) for v in y], ms=3, **_look(k), label=label)
-    for name, value in seen.findings.scores.items():
+def _plot_learning(
+    ax: Axes,
+    labels: list[str],
+    iterations: list[int],
+    scores: dict[str, float],
+    curves: dict[str, float],
+    t: int,
+) -> None:
+    for k, label in enumerate(labels):
+        y = [curves[f"{label}/{t}/{n}"] for n in iterations]
+        ax.plot(iterations, [max(v, FLOOR) for v in y], ms=3, **_look(k), label=label)
+    for name, value in scores.items():
         if name.startswith("best_") and name.endswith(f"/{t}"):
             kind, order, _ = name.split("/")
             ax.axhline(
@@ -82,16 +60,13 @@ def _plot_learning(ax: Axes, seen: Laboratory, t: int) -> None:
     _plain(ax)
 
 
-def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
-    for k, label in enumerate(seen.labels):
-        ratio, time = (
-            seen.findings.scores[f"{score}/{label}/{t}"]
-            for score in ("trace_ratio", "milliseconds")
-        )
+def _costs(ax: Axes, labels: list[str], scores: dict[str, float], t: int) -> None:
+    for k, label in enumerate(labels):
+        ratio, time = (scores[f"{score}/{label}/{t}"] for score in ("trace_ratio", "milliseconds"))
         ax.plot(time, max(ratio, FLOOR), **_look(k), label=label)
-    first = seen.labels[0]
-    slow = max(seen.findings.scores[f"milliseconds/{label}/{t}"] for label in seen.labels)
-    start = seen.findings.scores[f"milliseconds/{first}/{t}"]
+    first = labels[0]
+    slow = max(scores[f"milliseconds/{label}/{t}"] for label in labels)
+    start = scores[f"milliseconds/{first}/{t}"]
     x = [start * (slow / start) ** (i / 20) for i in range(21)] if slow > start > 0 else [start]
     ax.plot(x, [start / v for v in x], color="0.6", lw=0.8)  # as much variance × time as the first
     ax.set(
@@ -103,25 +78,34 @@ def _costs(ax: Axes, seen: Laboratory, t: int) -> None:
     _plain(ax)
 
 
-def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
+def gradient_variance(
+    labels: list[str],
+    at: list[int],
+    iterations: list[int],
+    scores: dict[str, float],
+    curves: dict[str, float],
+) -> dict[str, Figure]:
     """Trace ratios by iteration of learning and by step of training, and ratio against time at the
     last freeze; the line there joins what has as much variance × time as the first gradient.
-    Nothing before the first freeze."""
-    reached = [t for t in seen.at if f"trace_ratio/{seen.labels[0]}/{t}" in seen.findings.scores]
+    Nothing before the first freeze.
+
+    ``scores`` and ``curves`` are those of ``laboratory.measured.Findings``.
+    """
+    reached = [t for t in at if f"trace_ratio/{labels[0]}/{t}" in scores]
     if not reached:
         return {}
-    panels = reached if len(seen.iterations) > 1 else []
+    panels = reached if len(iterations) > 1 else []
     figure, axes = new_figure(1, len(panels) + 2, 3.6, 3.4)
     for ax, t in zip(axes, panels, strict=False):
-        _plot_learning(ax, seen, t)
+        _plot_learning(ax, labels, iterations, scores, curves, t)
     steps, costs = axes[-2:]
-    for k, label in enumerate(seen.labels):
-        y = [max(seen.findings.scores[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]
+    for k, label in enumerate(labels):
+        y = [max(scores[f"trace_ratio/{label}/{t}"], FLOOR) for t in reached]
         steps.plot(range(len(reached)), y, ms=3, **_look(k), label=label)
     steps.set(yscale="log", xlabel="steps of training", title="when learnt")
     _plain(steps)
     steps.set_xticks(range(len(reached)), [f"{t:,}" for t in reached])
-    _costs(costs, seen, reached[-1])
+    _costs(costs, labels, scores, reached[-1])
     axes[0].set_ylabel("trace of covariance, ratio")
     handles, names = steps.get_legend_handles_labels()
     figure.legend(
@@ -130,16 +114,16 @@ def gradient_variance(seen: Laboratory) -> dict[str, Figure]:
     return {"gradient_variance": figure}
 
 
-def correction_spread(seen: Laboratory) -> dict[str, Figure]:
+def correction_spread(corrections: dict[str, list[float]]) -> dict[str, Figure]:
     """Distribution function of |δ_i^CV/E[a_VarGrad]| over parameters and rows.
 
     There is a curve for each freeze (Boustati 2021, Figure 5.2 as a distribution function).
     Nothing is drawn if the correction was not measured.
     """
-    if not seen.findings.corrections:
+    if not corrections:
         return {}
     figure, (ax,) = new_figure()
-    for k, (t, quantiles) in enumerate(seen.findings.corrections.items()):
+    for k, (t, quantiles) in enumerate(corrections.items()):
         share = [i / (len(quantiles) - 1) for i in range(len(quantiles))]
         ax.plot(
             [max(q, FLOOR) for q in quantiles],

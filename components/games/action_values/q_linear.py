@@ -7,10 +7,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.games import Environment, SparseFeatureEnvironment
+from components.contracts.games import Environment
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.games.environments.coin_game import CoinEnvironment
 from components.games.environments.game import Game
 from components.registry import register
 
@@ -19,7 +20,7 @@ class LinearValues(nn.Module):
     """``QFunction`` Q(s, a, b) = w_abᵀ φ(s) of R replicates: own actions a, the others' actions b,
     features φ [R, F].
 
-    Of features that are a few ones (``SparseFeatureEnvironment``) the weights there are added up,
+    Of features that are a few ones (``CoinEnvironment``) the weights there are added up,
     in their order."""
 
     weights: Tensor  # [R, A·B, F]
@@ -29,7 +30,7 @@ class LinearValues(nn.Module):
         self.environment = environment
         self.own = own
         self.other = other
-        self._marked = environment if isinstance(environment, SparseFeatureEnvironment) else None
+        self._marked = environment if isinstance(environment, CoinEnvironment) else None
         self.register_buffer("weights", weights)
 
     def fresh(self, own: int, other: int) -> LinearValues:

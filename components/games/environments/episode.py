@@ -4,45 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from components.contracts.games import Environment, Turn
+from components.contracts.games import Turn
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.games.environments.standing import GameState
+from components.games.environments.standing import EpisodeGame, GameState
 from components.games.environments.transition import Transition
 from components.maths.policies import draw_action
-
-
-class EpisodeGame(Protocol):
-    """A game as its episodes see it."""
-
-    environment: Environment
-    replicates: int
-    counts: Literal["total", "last_move"]
-    learns_from: Literal["every_move", "ends"]
-
-    def is_unfinished(
-        self, s: Tensor
-    ) -> Tensor | None: ...  # replicates that have a first move to make [R] bool; None: all
-
-    def announced_policy(
-        self, standing: GameState, episode: int
-    ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
-
-    def move(
-        self,
-        standing: GameState,
-        turn: Turn,
-        a: Tensor,
-        live: Tensor | None,
-        rng: Rng,
-        *,
-        cut: bool = False,
-    ) -> Transition: ...
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from components.contracts.capabilities import QFunction
 from components.contracts.checks import check_shape
 from components.contracts.games import (
     ChangingEnvironment,
-    EarlyEndEnvironment,
     Environment,
     Move,
     NumberedStates,
@@ -36,6 +35,7 @@ from components.errors import ConfigMismatchError
 from components.figures.attempts import draw_each
 from components.games import game_scores as games
 from components.games.environments.episode import Episode
+from components.games.environments.live_environment import LiveEnvironment
 from components.games.environments.standing import GameState
 from components.games.environments.transition import Transition
 from components.games.equilibria.matrix_games import worst_case
@@ -85,7 +85,7 @@ class Game:
         )
         self._taxed = isinstance(self.environment, TaxedEnvironment)
         self._may_begin_over = (
-            self.environment if isinstance(self.environment, EarlyEndEnvironment) else None
+            self.environment if isinstance(self.environment, LiveEnvironment) else None
         )
         self._safest: Tensor | None = None  # used at every evaluation, and always the same
 

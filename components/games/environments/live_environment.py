@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -13,6 +12,7 @@ from torch.nn.functional import one_hot
 
 from components.contracts.games import OpponentStatus, Outcome, Shown
 from components.errors import ConfigMismatchError
+from components.games.environments.parallel_game import EpisodeStart, MoveResult, ParallelGame
 
 # seeds are below it: programs store them in any integer type, and a double holds them exactly
 SEEDS = 2**31 - 1
@@ -20,36 +20,9 @@ SEEDS = 2**31 - 1
 FACTS = 3
 
 
-class EpisodeStart(NamedTuple):
-    """Start of an episode."""
-
-    observed: list[float]  # [F]
-    over: bool  # the episode is over before the first move
-
-
-class MoveResult(NamedTuple):
-    """Result of a move."""
-
-    observed: list[float]  # [F]
-    rewards: list[float]  # the decision maker's, then each opponent's
-    terminated: bool  # a true end for the decision maker
-    truncated: bool  # the game stops here, though it could go on
-    present: list[bool]  # each opponent was in the game and acted
-    done: list[bool]  # a true end for each opponent
-
-
-class LiveGame(Protocol):
-    """One game that is being played."""
-
-    def begin(self, seed: int) -> EpisodeStart: ...
-
-    # the decision maker's, then each opponent's
-    def move(self, actions: list[int]) -> MoveResult: ...
-
-
 @dataclass
 class LiveEnvironment:
-    """``Environment`` of R live games, one per replicate; each is ``EarlyEndEnvironment``.
+    """``Environment`` of R live games, one per replicate; each may be over before its first move.
 
     A state is (seed, moves made, over or not, the agent's observation) [R, 3 + F]. The seed
     determines the start of an episode, so that a checkpoint between two episodes is exact:
@@ -58,14 +31,14 @@ class LiveEnvironment:
     has made ``horizon`` moves, stops without a true end. Opponents see the agent's action.
     """
 
-    open: Callable[[], LiveGame]  # creates one more game
+    open: Callable[[], ParallelGame]  # creates one more game
     n_actions: int
     n_threats: tuple[int, ...]
     horizon: int
     device: torch.device
     dtype: torch.dtype
     continuing: bool = False  # where one episode ends no other can begin
-    _games: list[LiveGame] = field(default_factory=list, repr=False)
+    _games: list[ParallelGame] = field(default_factory=list, repr=False)
     # seed and moves made of each
     _standing: list[tuple[float, float]] = field(default_factory=list, repr=False)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
 from components.contracts.user_code import format_code_location, reraise_user_error
 from components.errors import ConfigMismatchError
-from components.games.environments.live_environment import EpisodeStart, MoveResult
 from components.games.environments.parallel_values import (
     find_info_mask,
     find_observation_error,
@@ -31,8 +30,26 @@ ACTION_MASK_HINT = (
 RETURNS = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
+class EpisodeStart(NamedTuple):
+    """Start of an episode."""
+
+    observed: list[float]  # [F]
+    over: bool  # the episode is over before the first move
+
+
+class MoveResult(NamedTuple):
+    """Result of a move."""
+
+    observed: list[float]  # [F]
+    rewards: list[float]  # the decision maker's, then each opponent's
+    terminated: bool  # a true end for the decision maker
+    truncated: bool  # the game stops here, though it could go on
+    present: list[bool]  # each opponent was in the game and acted
+    done: list[bool]  # a true end for each opponent
+
+
 class ParallelGame:
-    """``LiveGame`` of one ``ParallelEnv``: the decision maker is one of its players, the others are
+    """A live game of one ``ParallelEnv``: the decision maker is one of its players, the others are
     opponents in their order.
 
     Action n of a player is the n-th of a ``Discrete`` space.  What is observed is the decision

@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from components.contracts.games import Environment
+from components.contracts.games import Environment, Turn
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
 from components.contracts.traces import Trace
+from components.games.environments.transition import Transition
 
 
-class GameHost(Protocol):
-    """Interface that ``GameState`` requires of its game."""
+class EpisodeGame(Protocol):
+    """A game as its state, its episodes and its figures see it."""
 
     environment: Environment
     replicates: int
+    window: int  # episodes in a moving average
+    counts: Literal["total", "last_move"]
+    learns_from: Literal["every_move", "ends"]
+
+    def is_unfinished(
+        self, s: Tensor
+    ) -> Tensor | None: ...  # replicates that have a first move to make [R] bool; None: all
+
+    def announced_policy(
+        self, standing: GameState, episode: int
+    ) -> Callable[[Tensor], Tensor] | None: ...  # the first opponent's policy
+
+    def move(
+        self,
+        standing: GameState,
+        turn: Turn,
+        a: Tensor,
+        live: Tensor | None,
+        rng: Rng,
+        *,
+        cut: bool = False,
+    ) -> Transition: ...
 
 
 @dataclass(kw_only=True)
 class GameState:
     """State of a game: the game's part of the state of an inference."""
 
-    game: GameHost = rebuilt()
+    game: EpisodeGame = rebuilt()
     s: Tensor  # where the next episode begins [R, …]
     adversary: object  # memory of the first opponent
     rewards: Trace = field(default_factory=Trace)  # the agent's, rows [R], one an episode

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from components.contracts.games import PlottableGame
 from components.contracts.posteriors import Played
 from components.figures.style import PALETTE, new_figure
+from components.games.environments.standing import EpisodeGame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def grid_policy(
-    game: PlottableGame,
+    game: EpisodeGame,
     play: Played,
     rows: int,
     columns: int,

@@ -13,8 +13,8 @@ from components.games.game_scores import moving_average
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.contracts.games import PlottableGame
     from components.contracts.posteriors import Played
+    from components.games.environments.standing import EpisodeGame
 
 
 def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
@@ -36,7 +36,7 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
     return figure
 
 
-def draw(game: PlottableGame, play: Played) -> dict[str, Figure]:
+def draw(game: EpisodeGame, play: Played) -> dict[str, Figure]:
     """Rewards in one run: the decision maker's, the opponents' and the social utility.
 
     Social utility is omitted if it is 0 throughout.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils._pytree import tree_map
 
-from components.contracts.capabilities import DrawsWithDensity, DrawsWithDerivative, LogRatio
+from components.contracts.capabilities import DrawsWithDensity, LogRatio
 from components.contracts.capabilities.variational import PullBack
 from components.contracts.problems import RowBatch
 from components.errors import ConfigMismatchError
@@ -89,10 +89,10 @@ def ascent(module: LogRatio[RowBatch], batch: RowBatch, surrogate: Tensor) -> li
 
 @cache
 def _has_derivative_type(kind: type) -> bool:
-    return issubclass(kind, DrawsWithDerivative)
+    return issubclass(kind, DrawsWithDensity)
 
 
-def has_exact_derivative(module: LogRatio[RowBatch]) -> TypeGuard[DrawsWithDerivative[RowBatch]]:
+def has_exact_derivative(module: LogRatio[RowBatch]) -> TypeGuard[DrawsWithDensity[RowBatch]]:
     """Asked at every step, hence of the class and once: an isinstance of so wide a protocol takes
     as long as Adam does."""
     return _has_derivative_type(type(module))

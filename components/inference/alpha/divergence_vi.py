@@ -11,6 +11,7 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -21,13 +22,12 @@ from components.inference.variational.mean_field_vi import (
     MeanField,
     MeanFieldPosterior,
     MeanFieldState,
-    WeightNetwork,
 )
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 
 
-class DivergenceVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
+class DivergenceVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     """Keys and steps; ``objective`` is what the methods differ in.
 
     log p(θ) − log q(θ) is ``log_scales`` + ``exponents``, of q = N(μ, diag σ²) and p = N(0, diag
@@ -43,7 +43,7 @@ class DivergenceVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     n_predict: PositiveInt
     initial_std: PositiveFloat
 
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> MeanFieldState:
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> MeanFieldState:
         q = MeanField(model, self.initial_std)
         return MeanFieldState(q, Adam(q.parameters(), self.lr))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -17,15 +16,11 @@ from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
 
 
-class PredictiveLogJoint(LogJoint, ThetaPredictive, Protocol):
-    """A log joint with parameters that predict labels."""
-
-
 @dataclass(kw_only=True)
 class AdversarialChains(Chains):
     """The state of K particles that learn from attacked rows."""
 
-    model: PredictiveLogJoint = rebuilt()
+    model: ThetaPredictive = rebuilt()
     threat: TrainingThreat = rebuilt()
     velocity: Tensor  # v [K, P]
 

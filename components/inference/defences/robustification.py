@@ -11,6 +11,7 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import ThetaPredictive
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -20,7 +21,6 @@ from components.errors import IncompleteResultWarning
 from components.inference.chains import NEEDS_TO_PREDICT, init_for_training
 from components.inference.defences.particle_dynamics import (
     AdversarialChains,
-    PredictiveLogJoint,
     momentum_step,
     per_particle_gradient,
 )
@@ -40,7 +40,7 @@ class RobustState(AdversarialChains):
 
 
 @register("inference", "robustification")
-class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustState]):
+class Robustification(Inference[ThetaPredictive, Supervised, Batch, RobustState]):
     """Robustified classifier: K particles trained 1:1 on clean and on attacked rows.
 
     The attacks are computed for the undefended model.
@@ -85,7 +85,7 @@ class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustSta
     momentum: Annotated[float, Field(ge=0, lt=1)]
     temperature: NonNegativeFloat
 
-    def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> RobustState:
+    def init(self, model: ThetaPredictive, problem: Supervised, rng: Rng) -> RobustState:
         state = init_for_training(
             model, problem, self.requires.batch_kind, 1 + 2 * self.chains, rng
         )

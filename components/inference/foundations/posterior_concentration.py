@@ -124,7 +124,19 @@ class Contraction:
     def figures(self) -> dict[str, Figure]:
         from components.figures.foundations.contraction import contraction
 
-        return {"contraction": contraction(self)} if len(self.errors) else {}
+        if not len(self.errors):
+            return {}
+        figure = contraction(
+            n=self.numbers,
+            radii=self.radii,
+            squared_errors=self.errors,
+            variance=self.spread,
+            exact=self.exact,
+            exponent=self.exponent,
+            slope=self.slope(),
+            slope_between=self.slope_between(),
+        )
+        return {"contraction": figure}
 
     def table(self) -> pd.DataFrame:
         """One row per N: mean radius with its standard error, the exact one, and the slope from the

@@ -71,7 +71,7 @@ class StoppingReport:
         return self.model.log_predictive((self.heads, self.tails), batch)
 
     def clusters(self, batch: Rows) -> None:
-        """Tosses have none."""
+        """ObservedTosses have none."""
 
     @property
     def beta(self) -> tuple[float, float]:
@@ -139,9 +139,20 @@ class StoppingReport:
         return out
 
     def figures(self) -> dict[str, Figure]:
-        from components.figures.foundations.stopping import stopping
+        from components.figures.foundations.stopping import Coverage, ObservedTosses, stopping
 
-        return {"stopping": stopping(self)}
+        coverages = {
+            kind: {
+                rule: Coverage(*self.coverage(kind, rule), self.exact_coverage(kind, rule))
+                for rule in self.rules
+            }
+            for kind in KINDS
+        }
+        tosses = ObservedTosses(
+            self.heads, self.tails, self.null, self.beta, self.p_values, self.posterior_null
+        )
+        figure = stopping(coverages, self.error_by_n_max(), self.level, self.alpha, tosses)
+        return {"stopping": figure}
 
     def table(self) -> pd.DataFrame:
         """One row per rule and θ: coverage and errors, each simulated, with its standard error, and

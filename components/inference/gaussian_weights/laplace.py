@@ -4,7 +4,7 @@ weights."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -30,21 +30,17 @@ from components.registry import register
 MOST_WEIGHTS = 10_000  # largest number with a full covariance
 
 
-class PenalisedWeights(Penalised, WeightSpace, Protocol):
-    """A network that can be fitted as one point and be asked what it says with other weights."""
-
-
 @dataclass(kw_only=True)
 class LaplaceState:
     """A network in training, its optimizer, and the rows for the curvature."""
 
-    network: PenalisedWeights
+    network: Penalised
     optimizer: Optimizer
     train: Batch = rebuilt()
 
 
 @register("inference", "laplace")
-class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceState]):
+class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState]):
     """Linearised Laplace: training to a posterior mode, then a Gaussian from its curvature.
 
         θ̂ = argmin −Σ_n log p(y_n|x_n, θ) − log p(θ)        by minibatches, as ``map``
@@ -83,20 +79,21 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
     def asked_by_keys(self) -> dict[str, str]:
         return {"affine_layers": "structure"} if self.structure == "last_layer" else {}
 
-    def uncertain(self, network: PenalisedWeights) -> int:
+    def uncertain(self, network: WeightSpace) -> int:
         """m, the number of weights (the last of θ) that q is about."""
         if self.structure != "last_layer":
             return len(network.theta)
         assert isinstance(network, AffineLayers)
         return sum(part.numel() for part in network.layers(network.theta)[-1])
 
-    def init(self, model: PenalisedWeights, problem: Supervised, rng: Rng) -> LaplaceState:
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> LaplaceState:
         m = self.uncertain(model)
         if self.structure != "diagonal" and m > MOST_WEIGHTS:
             raise ConfigMismatchError(
                 f"inference.structure={self.structure}: holds the covariances of {m:,} weights, at most {MOST_WEIGHTS:,} "
                 "are held; use diagonal or last_layer, or smaller model.widths"
             )
+        assert isinstance(model, Penalised)  # which the method needs
         optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
         return LaplaceState(network=model, optimizer=optimizer, train=problem.train)
 
@@ -105,7 +102,8 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
 
     def posterior(self, state: LaplaceState) -> LinearisedPosterior:
         network = frozen(state.network)
-        m = self.uncertain(state.network)
+        assert isinstance(network, WeightSpace)
+        m = self.uncertain(network)
         # [m, m] or [m]
         curvature = gauss_newton(network, state.train, m, self.structure == "diagonal")
         deviations = network.prior_std[-m:].double()  # s [m]
@@ -125,7 +123,7 @@ class LinearisedLaplace(Inference[PenalisedWeights, Supervised, Batch, LaplaceSt
     @staticmethod
     @torch.no_grad()
     def evidence(
-        network: PenalisedWeights, train: Batch, curvature: torch.Tensor, s: torch.Tensor
+        network: WeightSpace, train: Batch, curvature: torch.Tensor, s: torch.Tensor
     ) -> Evidence:
         """Terms of log p(D); raises NumericalTrouble if it is not finite."""
         if not torch.isfinite(curvature).all():

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Batch
-from components.inference.variational.mean_field_vi import WeightNetwork
 from components.posteriors.draws import hold
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NUMBERS = 2**23  # numbers of the Jacobians held in memory together
 
 
-def jacobian(network: WeightNetwork, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
+def jacobian(network: WeightSpace, x: Tensor, m: int) -> tuple[Tensor, Tensor]:
     """f [B, T, C] at x [B, D], and its derivatives by the last m of the weights θ̂, [B, T, C, m];
     differentiable in x.
 
@@ -40,14 +40,14 @@ def jacobian(network: WeightNetwork, x: Tensor, m: int) -> tuple[Tensor, Tensor]
     return (f, derivatives) if following else (f.detach(), derivatives)
 
 
-def chunks(network: WeightNetwork, whole: Batch, m: int) -> list[Batch]:
+def chunks(network: WeightSpace, whole: Batch, m: int) -> list[Batch]:
     """All rows, in batches small enough to hold their Jacobians."""
     outputs = network.outputs(network.theta.detach()[None], whole.x[:1]).numel()
     size = max(1, NUMBERS // (outputs * max(m, len(network.theta))))
     return [whole.part(slice(start, start + size), 1.0) for start in range(0, whole.n_rows, size)]
 
 
-def gauss_newton(network: WeightNetwork, whole: Batch, m: int, diagonal: bool) -> Tensor:
+def gauss_newton(network: WeightSpace, whole: Batch, m: int, diagonal: bool) -> Tensor:
     """G = Σ_n J_nᵀ Λ_n J_n of all rows [m, m], or its diagonal [m]: the Hessian of −log p(y|x, θ)
     of the linearised network.
 
@@ -75,7 +75,7 @@ class LinearisedPosterior:
     """q(θ) = N(θ̂, H⁻¹) and f(x) + J(x) (θ − θ̂) of a network: real labels are predicted in closed
     form, classes by draws."""
 
-    network: WeightNetwork  # at θ̂
+    network: WeightSpace  # at θ̂
     root: Tensor  # R [m, m] lower, H = R Rᵀ; of a diagonal H its square root [m]
     noise_factor: float  # κ, by which the variances of the noise are multiplied
     log_evidence: float  # nats

@@ -10,6 +10,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, field_validator
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -23,7 +24,7 @@ from components.inference.implicit.contrast import (
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
+from components.inference.variational.mean_field_vi import MeanFieldPosterior
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
 from components.models.latent.perceptron import Perceptron
@@ -41,7 +42,7 @@ class AdversarialState:
     t: int = 0
 
 
-class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState]):
+class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     """Keys and steps of adversarial posteriors; the power of the likelihood is what the methods
     differ in."""
 
@@ -83,7 +84,7 @@ class Adversarial(Inference[WeightNetwork, Supervised, Batch, AdversarialState])
         """Several in its place, all above 0, of a posterior each; []: one."""
         return []
 
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> AdversarialState:
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> AdversarialState:
         q = Generator(
             model,
             self.noise_dim,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.streams import Rng
-from components.inference.variational.mean_field_vi import WeightNetwork
 from components.models.latent.perceptron import Perceptron
 
 
@@ -32,11 +32,11 @@ class Generator(nn.Module):
     number of weights, θ lies on a surface of dimension D and q has no density.
     """
 
-    network: WeightNetwork
+    network: WeightSpace
 
     def __init__(
         self,
-        network: WeightNetwork,
+        network: WeightSpace,
         noise_dim: int,
         widths: Sequence[int],
         initial_std: float,

@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -19,7 +20,7 @@ from components.inference.implicit.contrast import discrimination_loss
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import warmup_weight
-from components.inference.variational.mean_field_vi import MeanFieldPosterior, WeightNetwork
+from components.inference.variational.mean_field_vi import MeanFieldPosterior
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.problems.replicates.side_by_side import Batches, SupervisedReplicates
@@ -107,7 +108,7 @@ class ParallelAdversarialState:
 
 
 class ParallelAdversarial(
-    Inference[Sequence[WeightNetwork], SupervisedReplicates, Batches, ParallelAdversarialState]
+    Inference[Sequence[WeightSpace], SupervisedReplicates, Batches, ParallelAdversarialState]
 ):
     """Joint steps of L = R V generators and their discriminators, one per replicate and power.
 
@@ -128,7 +129,7 @@ class ParallelAdversarial(
     one: Adversarial  # the method applied to each
 
     def init(
-        self, model: Sequence[WeightNetwork], problem: SupervisedReplicates, rng: Rng
+        self, model: Sequence[WeightSpace], problem: SupervisedReplicates, rng: Rng
     ) -> ParallelAdversarialState:
         one = self.one
         V = self.n_variants

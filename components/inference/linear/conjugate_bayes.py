@@ -17,9 +17,9 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.inference.linear.known_data import LinearData, read_linear_data
+from components.inference.linear.known_data import read_linear_data
 from components.maths.conjugate_regression import Coefficients, coefficients
-from components.maths.least_squares import LeastSquares, least_squares
+from components.maths.least_squares import LeastSquares, LinearData, least_squares
 from components.posteriors.decisions import (
     AbsoluteLoss,
     CentralInterval,
@@ -148,7 +148,18 @@ class ConjugatePosterior:
     def figures(self) -> dict[str, Figure]:
         from components.figures.supervised.credible_region import credible_region
 
-        return {"savage": credible_region(self)}
+        figure = credible_region(
+            self.data,
+            self.known_coefficients,
+            self.noise,
+            self.theta_draws,
+            self.candidates,
+            self.model_probabilities,
+            level=self.level,
+            scale=self.scale,
+            radius=self.radius,
+        )
+        return {"savage": figure}
 
 
 @dataclass(frozen=True, kw_only=True)

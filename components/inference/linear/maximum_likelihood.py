@@ -16,8 +16,8 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
-from components.maths.least_squares import LeastSquares
+from components.inference.linear.known_data import plug_in, read_linear_data
+from components.maths.least_squares import LeastSquares, LinearData
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -59,7 +59,9 @@ class MaximumLikelihoodEstimate:
     def figures(self) -> dict[str, Figure]:
         from components.figures.supervised.confidence_region import confidence_region
 
-        return {"fisher": confidence_region(self)}
+        coverage = {level: self.coverage(level) for level in self.inside}
+        figure = confidence_region(self.data, self.level, self.cloud, coverage, self.n)
+        return {"fisher": figure}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,9 +17,9 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
+from components.inference.linear.known_data import plug_in, read_linear_data
 from components.maths.conjugate_regression import coefficients
-from components.maths.least_squares import hkb_penalty, ridge_risk
+from components.maths.least_squares import LinearData, hkb_penalty, ridge_risk
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation
 from components.models.linear.ridge import ridge_path as path_of
 from components.problems.supervised import Supervised
@@ -102,7 +102,16 @@ class RidgeEstimates:
     def figures(self) -> dict[str, Figure]:
         from components.figures.supervised.ridge_trace import ridge_trace
 
-        return {"hoerl_kennard": ridge_trace(self)}
+        figure = ridge_trace(
+            self.data,
+            self.penalties,
+            self.path,
+            self.selected,
+            variance=self.variance,
+            bias=self.bias,
+            least_squares_risk=self.risk(0.0),
+        )
+        return {"hoerl_kennard": figure}
 
 
 @dataclass(frozen=True, kw_only=True)

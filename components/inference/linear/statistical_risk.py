@@ -18,9 +18,10 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.linear.known_data import LinearData, plug_in, read_linear_data
+from components.inference.linear.known_data import plug_in, read_linear_data
 from components.maths.least_squares import (
     LeastSquares,
+    LinearData,
     hkb_penalty,
     james_stein,
     least_squares,
@@ -109,7 +110,14 @@ class Risks:
     def figures(self) -> dict[str, Figure]:
         from components.figures.supervised.risk_functions import risk_functions
 
-        return {"wald": risk_functions(self)}
+        figure = risk_functions(
+            self.multiples,
+            (self.risk, self.error),
+            (self.bayes_risk, self.bayes_error),
+            self.loss,
+            self.data.is_simulated,
+        )
+        return {"wald": figure}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
 
-from components.contracts.capabilities import Conditionals, LogJoint
+from components.contracts.capabilities import Conditionals
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Series
@@ -29,17 +29,13 @@ from components.posteriors.draws import Draws
 from components.registry import register
 
 
-class Blocks(LogJoint, Conditionals, Protocol):
-    """A log joint with the full conditionals of its blocks."""
-
-
 @dataclass(kw_only=True)
 class GibbsState(Chains):
-    model: Blocks = rebuilt()
+    model: Conditionals = rebuilt()
 
 
 @register("inference", "gibbs")
-class Gibbs(Inference[Blocks, SampleableProblem, ModelBatch, GibbsState]):
+class Gibbs(Inference[Conditionals, SampleableProblem, ModelBatch, GibbsState]):
     """Gibbs sampling with the full conditionals of a model's blocks, C chains in parallel.
 
         θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic)
@@ -66,7 +62,7 @@ class Gibbs(Inference[Blocks, SampleableProblem, ModelBatch, GibbsState]):
     burn_in: NonNegativeInt
     thinning: PositiveInt
 
-    def init(self, model: Blocks, problem: SampleableProblem, rng: Rng) -> GibbsState:
+    def init(self, model: Conditionals, problem: SampleableProblem, rng: Rng) -> GibbsState:
         state = init_chains(
             model, problem, self.requires.batch_kind, self.chains, rng, gradient=False
         )

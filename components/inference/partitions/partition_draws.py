@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 MAX_PREDICTIVE_DRAWS = 200  # draws, evenly spaced, that mix their predictive densities
 MAX_LOSS_DRAWS = 1000  # draws, evenly spaced, over which losses are expected
-LOSSES: dict[str, PartitionLoss] = {"binder": Binder(), "variation": VariationOfInformation()}
+LOSSES: dict[str, PartitionLoss] = {
+    "binder": Binder().over,
+    "variation": VariationOfInformation().over,
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class PartitionDraws:
     @cached_property
     def expected_losses(self) -> dict[str, ExpectedLoss]:
         some = _evenly_spaced(self.labels, MAX_LOSS_DRAWS)
-        return {name: loss.over(some) for name, loss in LOSSES.items()}
+        return {name: loss(some) for name, loss in LOSSES.items()}
 
     @cached_property
     def actions(self) -> dict[str, Array]:
@@ -138,7 +141,8 @@ class PartitionDraws:
     def figures(self) -> dict[str, Figure]:
         from components.figures.partitions.co_clustering import co_clustering
 
-        return {"co_clustering": co_clustering(self)}
+        figure = co_clustering(self.x, self.sizes, self.together, self.bayes_action, self.loss)
+        return {"co_clustering": figure}
 
     def artefacts(self, folder: Path) -> list[Path]:
         """The tables ``partitions``, the Bayes actions, and ``number_of_clusters``, how probable

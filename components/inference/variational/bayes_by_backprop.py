@@ -11,6 +11,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
+from components.contracts.capabilities import WeightSpace
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -18,11 +19,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term
-from components.inference.variational.mean_field_vi import (
-    MeanField,
-    MeanFieldPosterior,
-    WeightNetwork,
-)
+from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior
 from components.maths.optimizers import Adam
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -67,7 +64,7 @@ class MeasuredPosterior(MeanFieldPosterior):
 
 
 @register("inference", "bayes_by_backprop")
-class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]):
+class BayesByBackprop(Inference[WeightSpace, Supervised, Batch, BackpropState]):
     """Bayes by backprop: factorised Gaussian network weights by reparameterised draws (Adam).
 
         L̂ = S⁻¹ Σ_s [N/B Σ_b log p(y_b | x_b, θ_s) + log p(θ_s) − log q(θ_s)]
@@ -118,7 +115,7 @@ class BayesByBackprop(Inference[WeightNetwork, Supervised, Batch, BackpropState]
             )
         return self
 
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> BackpropState:
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> BackpropState:
         q = MeanField(model, self.initial_std)
         return BackpropState(q, Adam(q.parameters(), self.lr), problem.train)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
@@ -26,12 +26,8 @@ from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 
-class MeanFieldModel(LogJoint, CoordinateAscent[Any], Protocol):
-    """A log joint with a mean-field family."""
-
-
 @register("inference", "cavi")
-class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, CoordinateState]):
+class CAVI(Inference[CoordinateAscent[Any], Supervised | Unlabelled, RowBatch, CoordinateState]):
     """Coordinate ascent variational inference: each mean-field factor in turn at its optimum.
 
         q_i(x_i) ∝ exp E_{q_−i} log p(x, y),   L(q) = E_q[log p(x, y) − log q(x)] ≤ log p(y)
@@ -62,7 +58,7 @@ class CAVI(Inference[MeanFieldModel, Supervised | Unlabelled, RowBatch, Coordina
     draws: PositiveInt
 
     def init(
-        self, model: MeanFieldModel, problem: Supervised | Unlabelled, rng: Rng
+        self, model: CoordinateAscent[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
         return init_coordinate_state(model, model.mean_field(), problem, self.starts, rng)
 

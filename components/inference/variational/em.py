@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
@@ -25,12 +25,8 @@ from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 
-class PointModel(LogJoint, PointMasses[Any], Protocol):
-    """Log joint with latent variables of its rows, for which θ can be a point."""
-
-
 @register("inference", "em")
-class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateState]):
+class EM(Inference[PointMasses[Any], Supervised | Unlabelled, RowBatch, CoordinateState]):
     """Expectation maximisation (EM): coordinate ascent with a point q(θ) = δ(θ − θ̂).
 
         q(z) = p(z | θ̂, y),   θ̂ ← argmax_θ E_q(z)[log p(y, z | θ)] + log p(θ)
@@ -60,7 +56,7 @@ class EM(Inference[PointModel, Supervised | Unlabelled, RowBatch, CoordinateStat
     penalised: bool
 
     def init(
-        self, model: PointModel, problem: Supervised | Unlabelled, rng: Rng
+        self, model: PointMasses[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
         return init_coordinate_state(
             model, model.point_masses(self.penalised), problem, self.starts, rng

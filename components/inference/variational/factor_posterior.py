@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.densities import ConstrainingMap
+from components.contracts.capabilities.densities import LogJoint
 from components.contracts.capabilities.mean_field import (
     ClosedFormAscent,
     ClusterAscent,
@@ -22,13 +22,6 @@ from components.posteriors.draws import Draws
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class Predictor(ConstrainingMap, Protocol):
-    """Model of labels, or of rows, with named parameters."""
-
-    @property
-    def names(self) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,7 @@ class FactorDraws(Draws):
 class PointMassPosterior:
     """δ(θ − θ̂) of the best start."""
 
-    model: Predictor
+    model: LogJoint
     theta: Tensor  # θ̂ [1, P]
     ascent: ClosedFormAscent
     factors: Factors  # S = 1

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.capabilities import AffineLayers, Network, WeightSpace
+from components.contracts.capabilities import AffineLayers, WeightSpace
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
@@ -19,6 +19,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.maths.optimizers import Adam
@@ -27,26 +28,13 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 
-class WeightNetwork(Network, WeightSpace, Protocol):
-    """A network that can be asked what it says with other weights."""
-
-
-class NetworkLaw(Protocol):
-    """A distribution over the weights of a network, which can be drawn from."""
-
-    @property
-    def network(self) -> WeightNetwork: ...
-
-    def draw(self, n: int, generator: torch.Generator) -> Tensor: ...  # θ [n, P]
-
-
 class MeanField(nn.Module):
     """q(θ) = Π_p N(θ_p | μ_p, σ_p²); μ is the network's own θ, so its Glorot initialisation is
     where q starts."""
 
-    network: WeightNetwork
+    network: WeightSpace
 
-    def __init__(self, network: WeightNetwork, initial_std: float):
+    def __init__(self, network: WeightSpace, initial_std: float):
         super().__init__()
         self.network = network
         self.log_std = nn.Parameter(torch.full_like(network.theta.detach(), math.log(initial_std)))
@@ -99,7 +87,7 @@ class MeanFieldState:
 class MeanFieldPosterior:
     """q(θ), from which every prediction draws anew."""
 
-    q: NetworkLaw
+    q: MeanField | Generator
     n_predict: int
 
     def predict(self, x: Tensor, generator: torch.Generator) -> Predictive:
@@ -113,7 +101,7 @@ class MeanFieldPosterior:
 
 
 @register("inference", "mean_field_vi")
-class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
+class MeanFieldVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     """Mean-field VI of network weights: independent Gaussians, by stochastic gradients (Adam).
 
     L = N/B Σ_b S⁻¹ Σ_s log p(y_b|x_b, θ_s) − κ KL(q ‖ p) + log p(σ²), θ_s ~ q
@@ -147,7 +135,7 @@ class MeanFieldVI(Inference[WeightNetwork, Supervised, Batch, MeanFieldState]):
     def asked_by_keys(self) -> dict[str, str]:
         return {"affine_layers": "estimator"} if self.estimator == "local" else {}
 
-    def init(self, model: WeightNetwork, problem: Supervised, rng: Rng) -> MeanFieldState:
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> MeanFieldState:
         if self.estimator == "local" and model.shares_weights:
             raise ConfigMismatchError(
                 "inference.estimator: noise on the pre-activations (local) would give every pixel weights of its own, which "

@@ -99,7 +99,9 @@ class _Builder:
         self.problem = problem
         self.generator = rng.init
         self.T = problem.n_tasks
-        self.likelihood = make_likelihood(settings, problem)
+        self.likelihood = make_likelihood(
+            problem, settings.noise_variance, settings.link, settings.quadrature_nodes
+        )
         # [M + T · m or M, D]
         self.inputs, self.layout = choose_initial_inputs(problem, settings, rng.init)
         self.M, self.D = min(settings.n_inducing, problem.train.x.shape[0]), self.inputs.shape[1]

@@ -7,7 +7,7 @@ n]."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -133,24 +133,16 @@ def predictive_at_draws(
     return likelihood.predictive(f, torch.zeros_like(f), torch.zeros_like(f))
 
 
-class LikelihoodSettings(Protocol):
-    """The keys of a model that a likelihood reads."""
-
-    @property
-    def noise_variance(self) -> float: ...
-
-    @property
-    def link(self) -> Literal["probit", "logit"]: ...
-
-    @property
-    def quadrature_nodes(self) -> int: ...
-
-
-def make_likelihood(settings: LikelihoodSettings, problem: Supervised) -> Likelihood:
+def make_likelihood(
+    problem: Supervised,
+    noise_variance: float,
+    link: Literal["probit", "logit"],
+    quadrature_nodes: int,
+) -> Likelihood:
     """Gaussian for real labels, Bernoulli for binary ones, softmax for classes."""
     x = problem.train.x
     if problem.target == "real":
-        return GaussianLabels(problem.n_tasks, settings.noise_variance, x)
+        return GaussianLabels(problem.n_tasks, noise_variance, x)
     if problem.target == "binary":
-        return BernoulliLabels(settings.link, settings.quadrature_nodes, x)
+        return BernoulliLabels(link, quadrature_nodes, x)
     return SoftmaxLabels(problem.n_classes)

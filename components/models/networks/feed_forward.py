@@ -265,7 +265,7 @@ class FeedForward(FlatNetwork):
                 "inference.collapse=last_layer: the last layer can be integrated out where there is one real-valued label "
                 "a row, and a hidden layer; use none"
             )
-        return LastLayerMarginal(self)
+        return LastLayerMarginal(self, sum(self.pieces[-2:]), self.features)
 
 
 def _batch_layers(layers: list[tuple[Tensor, Tensor]]) -> Affine:

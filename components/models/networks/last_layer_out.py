@@ -6,37 +6,15 @@ It gives a log density over the parameters below that layer, and the noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
-
-
-class LayeredNetwork(Protocol):
-    """Interface of a network that allows its last layer to be integrated out.
-
-    θ is as in ``FlatNetwork``.
-    """
-
-    prior_std: Tensor  # [P]
-    log_noise: Tensor  # [1]
-    learns_noise: bool
-    pieces: list[int]  # numbers of weights and biases, in turn, of each layer
-
-    @property
-    def dim(self) -> int: ...
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor: ...
-
-    def noise_log_prior(self, log_noise: Tensor) -> Tensor: ...
-
-    def noise_prior_gradient(self, log_noise: Tensor) -> Tensor: ...
-
-    def features(self, theta: Tensor, x: Tensor) -> Tensor: ...  # [K, P − m] -> [K, B, m − 1]
+from components.models.networks.flat_network import FlatNetwork
 
 
 @dataclass(frozen=True)
@@ -69,9 +47,13 @@ class LastLayerMarginal:
     Source: Rasmussen & Williams (2006), eqs. (2.8), (A.9), (A.10).
     """
 
-    def __init__(self, network: LayeredNetwork):
+    def __init__(self, network: FlatNetwork, m: int, features: Callable[[Tensor, Tensor], Tensor]):
+        """Args: the network, the size of its last layer, and the outputs of the layers below.
+
+        ``features`` takes weights [K, P − m] and x to [K, B, m − 1].
+        """
         self.network = network
-        m = sum(network.pieces[-2:])
+        self.features = features
         self.below = len(network.prior_std) - m  # weights that stay
         self.scale = network.prior_std[self.below :].double()  # √S [m]
 
@@ -103,7 +85,7 @@ class LastLayerMarginal:
     def log_likelihood(self, rest: Tensor, batch: Batch | Rows | Series) -> Tensor:
         """log p(y | θ₋) of all rows together, which w made depend on each other: [K, 1]."""
         assert isinstance(batch, Batch)
-        features = self.network.features(rest[:, : self.below], batch.x)
+        features = self.features(rest[:, : self.below], batch.x)
         return self._evidence(self._regression(features, rest, batch), batch)[:, None].to(rest)
 
     def score(self, rest: Tensor, batch: Batch, value: bool) -> tuple[Tensor, Tensor]:
@@ -111,7 +93,7 @@ class LastLayerMarginal:
         below."""
         with torch.enable_grad():
             below = rest[:, : self.below].detach().requires_grad_()
-            features = self.network.features(below, batch.x)  # [K, N, m − 1]
+            features = self.features(below, batch.x)  # [K, N, m − 1]
         fit = self._regression(features.detach(), rest, batch)
         inverse = torch.cholesky_inverse(fit.factor)  # B⁻¹ [K, m, m]
         left = torch.cat(
@@ -134,9 +116,7 @@ class LastLayerMarginal:
         """θ [K, P] with w drawn from p(w | θ₋, y)."""
         assert isinstance(batch, Batch)
         with torch.no_grad():
-            fit = self._regression(
-                self.network.features(rest[:, : self.below], batch.x), rest, batch
-            )
+            fit = self._regression(self.features(rest[:, : self.below], batch.x), rest, batch)
             z = torch.randn(
                 fit.mean.shape, generator=generator, device=generator.device, dtype=fit.mean.dtype
             )

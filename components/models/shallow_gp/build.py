@@ -125,7 +125,9 @@ def build_shallow_gp(
     labels = group_by_task(problem.train)
     x = problem.train.x
     mean = MeanFunction(settings.mean, problem.n_tasks, x)
-    likelihood = make_likelihood(settings, problem)
+    likelihood = make_likelihood(
+        problem, settings.noise_variance, settings.link, settings.quadrature_nodes
+    )
     last = (settings.noise_variance, settings.hyperprior, settings.jitter)
     independent = covariance.independent
     if settings.posterior == "sparse":

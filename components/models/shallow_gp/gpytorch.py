@@ -74,7 +74,10 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
                 : self.n_inducing
             ]
             gp = cls(x[rows.to(x.device)].clone(), **arguments).to(x)
-            module = UserSparseGP(gp, make_likelihood(self, problem), problem.n_tasks, where)
+            likelihood = make_likelihood(
+                problem, self.noise_variance, self.link, self.quadrature_nodes
+            )
+            module = UserSparseGP(gp, likelihood, problem.n_tasks, where)
             module.marginals(x[:2])
             return module
 

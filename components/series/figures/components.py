@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from components.contracts.posteriors import Decomposes
+from components.contracts.posteriors import StructuralPosterior
 from components.figures.style import PALETTE, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def components(posterior: Decomposes) -> dict[str, Figure]:
+def components(posterior: StructuralPosterior) -> dict[str, Figure]:
     """The series with the sum of its parts, and below it a panel for each part, its mean and 95 %
     band."""
     parts = posterior.components

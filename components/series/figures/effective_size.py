@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from components.contracts.posteriors import SmoothedStates, WeighsParticles
+from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
 from components.figures.style import PALETTE, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
+from components.series.posteriors.filtered import Filtered
+from components.series.posteriors.smoothed import SmoothedSeries
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +25,7 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Fi
     Both are shown at every time.  Nothing is drawn for a posterior without weighted
     particles.
     """
-    if not isinstance(found, WeighsParticles) or found.ess is None:
+    if not isinstance(found, Filtered | SmoothedSeries) or found.ess is None:
         return {}
     ess = found.ess.double().cpu()  # [R, T]
     t = axis_times(problem.dates, 0, ess.shape[1])

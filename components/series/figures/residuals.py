@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from components.contracts.posteriors import Decomposes
+from components.contracts.posteriors import StructuralPosterior
 from components.figures.style import PALETTE, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -18,7 +18,7 @@ FEWEST = 8
 MOST_LAGS = 40
 
 
-def residuals(posterior: Decomposes) -> dict[str, Figure]:
+def residuals(posterior: StructuralPosterior) -> dict[str, Figure]:
     """Standardised one-step residuals in time, against quantiles of the normal law, and their
     autocorrelation with the band ±1.96/√T of white noise."""
     every = posterior.residuals.cpu().double()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from components.contracts.capabilities import BoundedObservation
+from components.contracts.capabilities import BoundedObservation, TransitionMean
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState
-from components.series.filtering.look_ahead import LookAheadFilter, PredictableStateSpace
+from components.series.filtering.look_ahead import LookAheadFilter
 from components.series.filtering.losses import log_likelihood
 
 
 @register("inference", "auxiliary_filter")
-class AuxiliaryFilter(LookAheadFilter[PredictableStateSpace]):
+class AuxiliaryFilter(LookAheadFilter[TransitionMean]):
     """Auxiliary particle filter: particles are selected by the likelihood of where they are
     expected to go, then moved.
 
@@ -31,8 +31,8 @@ class AuxiliaryFilter(LookAheadFilter[PredictableStateSpace]):
     Source: Pitt & Shephard (1999); Johansen & Doucet (2008); Boustati (2021), appendix D.1.3."""
 
     def step(
-        self, state: FilterState[PredictableStateSpace], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[PredictableStateSpace], Info]:
+        self, state: FilterState[TransitionMean], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[TransitionMean], Info]:
         model = state.model
 
         def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 from torch import Tensor
 
-from components.contracts.capabilities import BoundedObservation, PowerIntegral
+from components.contracts.capabilities import BoundedObservation, PowerIntegral, TransitionMean
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info, Probability
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState
-from components.series.filtering.look_ahead import LookAheadFilter, PredictableStateSpace
+from components.series.filtering.look_ahead import LookAheadFilter
 from components.series.filtering.losses import log_beta_bound, log_beta_likelihood
 
 
-class PredictablePowerStateSpace(PredictableStateSpace, PowerIntegral, Protocol):
-    """A state-space model with an expected particle move and integrable powers of its density.
-
-    It states where a particle is expected to go, and a power of its observation density can
-    be integrated.
-    """
-
-
 @register("inference", "beta_auxiliary_filter")
-class BetaAuxiliaryFilter(LookAheadFilter[PredictablePowerStateSpace]):
+class BetaAuxiliaryFilter(LookAheadFilter[TransitionMean]):
     """Auxiliary particle filter with the likelihood of the β-divergence in both of its stages.
 
     k_t ~ w_{t−1}^k Ǧ_t^β(x_{t−1}^k), x_t ~ f_t(· | x_{t−1}^{k_t}), w_t ∝ G_t^β(y_t | x_t) /
@@ -50,9 +41,10 @@ class BetaAuxiliaryFilter(LookAheadFilter[PredictablePowerStateSpace]):
         return self.beta == 0
 
     def step(
-        self, state: FilterState[PredictablePowerStateSpace], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[PredictablePowerStateSpace], Info]:
+        self, state: FilterState[TransitionMean], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[TransitionMean], Info]:
         model = state.model
+        assert isinstance(model, PowerIntegral)  # which the filter needs
         beta = self.beta
 
         def bound_log_weights(seen: Observation, mu: Tensor) -> Tensor:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import torch
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from components.contracts.capabilities import StateSpace, TransitionMean
+from components.contracts.capabilities import TransitionMean
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
@@ -35,12 +35,7 @@ from components.series.filtering.generalised_particle_filter import (
 )
 from components.series.filtering.particle_filter import ParticleFilter
 
-
-class PredictableStateSpace(StateSpace, TransitionMean, Protocol):
-    """A state-space model that says where a particle is expected to go."""
-
-
-A = TypeVar("A", bound=PredictableStateSpace)
+A = TypeVar("A", bound=TransitionMean)
 Bound = Callable[[Observation, Tensor], Tensor]  # (t, y), μ [R, N, dx] -> log sup_y G [R, 1] or []
 
 

@@ -8,21 +8,12 @@ Source: Boustati (2021), eqs. (2.92), (6.4)."""
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise, PowerIntegral, StateSpace
 from components.contracts.sequences import Observation
-
-
-class PowerIntegralStateSpace(StateSpace, PowerIntegral, Protocol):
-    """A state-space model with integrable powers of its observation density."""
-
-
-class Whitened(StateSpace, GaussianNoise, Protocol):
-    """A state-space model with observation noise N(0, Σ)."""
 
 
 def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
@@ -33,9 +24,7 @@ def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
     return model.log_observation(batch.y, x, batch.t)
 
 
-def log_beta_likelihood(
-    model: PowerIntegralStateSpace, batch: Observation, x: Tensor, beta: float
-) -> Tensor:
+def log_beta_likelihood(model: PowerIntegral, batch: Observation, x: Tensor, beta: float) -> Tensor:
     """log G^β(y|x) = (g^β − 1)/β − (∫ g(y'|x)^{β+1} dy' − 1)/(β+1), g = g(y|x); x [R, N, dx] -> [R,
     N].
 
@@ -59,7 +48,7 @@ def log_beta_bound(log_bound: float, integral: Tensor, beta: float) -> Tensor:
 
 
 def log_gamma_likelihood(
-    model: PowerIntegralStateSpace, batch: Observation, x: Tensor, gamma: float
+    model: PowerIntegral, batch: Observation, x: Tensor, gamma: float
 ) -> Tensor:
     """Log of the γ-divergence likelihood G^γ, which tends to log g as γ → 0.
 
@@ -78,7 +67,7 @@ def log_gamma_likelihood(
 
 
 def log_huber_likelihood(
-    model: Whitened, batch: Observation, x: Tensor, threshold: float
+    model: GaussianNoise, batch: Observation, x: Tensor, threshold: float
 ) -> Tensor:
     """log G(y|x) = −Σ_j ρ(r_j) + log g at r = 0, r = L⁻¹(y − h(x)):  ρ(r) = r²/2 for |r| ≤ k, else
     k|r| − k²/2.

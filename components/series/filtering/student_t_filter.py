@@ -9,18 +9,19 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.capabilities import GaussianNoise
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState, advance
-from components.series.filtering.losses import Whitened, whitened_residuals
+from components.series.filtering.losses import whitened_residuals
 from components.series.filtering.particle_filter import AdaptiveFilter
 
 
 def log_student_t(
-    model: Whitened, batch: Observation, x: Tensor, df: float, joint: bool, scale: float | None
+    model: GaussianNoise, batch: Observation, x: Tensor, df: float, joint: bool, scale: float | None
 ) -> Tensor:
     """Log density of y − h(x) under t noise of scale matrix Σ = L Lᵀ, or ``scale``² I.
 
@@ -53,7 +54,7 @@ def _log_constant(df: float, d: int) -> float:
 
 
 @register("inference", "student_t_filter")
-class StudentTFilter(AdaptiveFilter[Whitened]):
+class StudentTFilter(AdaptiveFilter[GaussianNoise]):
     """Bootstrap particle filter with Student-t noise in its weights instead of Gaussian noise.
 
     x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} t_ν(y_t − h_t(x̄_t); 0, Σ), with a univariate t
@@ -72,7 +73,7 @@ class StudentTFilter(AdaptiveFilter[Whitened]):
     scale: PositiveFloat | None
 
     def step(
-        self, state: FilterState[Whitened], batch: Observation, rng: Rng
-    ) -> tuple[FilterState[Whitened], Info]:
+        self, state: FilterState[GaussianNoise], batch: Observation, rng: Rng
+    ) -> tuple[FilterState[GaussianNoise], Info]:
         potential = partial(log_student_t, df=self.df, joint=self.joint, scale=self.scale)
         return advance(state, batch, rng, potential, self.resampler())

@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.sequences import GaussianInitialState
+from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
@@ -37,7 +37,7 @@ MAX_ROUNDING_ERRORS = (
 )
 
 
-M = TypeVar("M", bound=GaussianInitialState)
+M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
 
 
 @dataclass(frozen=True)

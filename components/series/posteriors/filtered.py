@@ -25,7 +25,7 @@ class Filtered:
     log_normaliser: Tensor  # log ∏_t ∫ G_t dπ_t|t−1 [R]
     evidence: bool = True  # G is the likelihood, and the normaliser the evidence
     ess: Tensor | None = None  # effective sample size before resampling [R, T]; None: no particles
-    weight: Tensor | None = None  # of each observation, ``WeighsObservations`` [R, T]
+    weight: Tensor | None = None  # of each observation, in the filter's update [R, T]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import SplitNormal
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.sequence import LinearGaussianSystem, Sequence
 from components.series.sequence_data.wiener_velocity import WienerVelocity
-
-
-@dataclass(frozen=True)
-class SplitNormalSystem(LinearGaussianSystem):
-    """Linear Gaussian dynamics, and a noise ε of two halves of normals about 0: ``SplitNormal``.
-
-    Its Σ is I, of the unit in which both scales are said, and not the covariance of ε."""
-
-    below: float  # standard deviation of the normal with the same negative half as ε
-    above: float  # and of the normal with the same positive half
 
 
 @register("dataset", "asymmetric_wiener")
@@ -92,5 +83,5 @@ class AsymmetricWiener(Dataset[Sequence]):
             name=self.name,
             observations=observe(problem.observations, rng.data),
             redraw=lambda generator: observe(redraw(generator), generator),
-            system=SplitNormalSystem(**vars(problem.system), below=self.below, above=self.above),
+            system=SplitNormal(**vars(problem.system), below=self.below, above=self.above),
         )

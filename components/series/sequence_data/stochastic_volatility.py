@@ -10,6 +10,7 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import AutoregressiveVolatility
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
@@ -20,12 +21,8 @@ from components.series.sequence import Sequence
 
 
 @dataclass(frozen=True)
-class Volatility:
-    """System that generated the returns: ``AutoregressiveVolatility`` and ``KnownParameters``."""
-
-    mu: float
-    phi: float
-    sigma: float
+class Volatility(AutoregressiveVolatility):
+    """System that generated the returns, with ``KnownParameters``."""
 
     @property
     def parameters(self) -> dict[str, float]:

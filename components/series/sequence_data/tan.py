@@ -10,6 +10,7 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities import TerrainAided
 from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
@@ -28,16 +29,8 @@ StateStandardDeviations = Annotated[list[PositiveFloat], Field(min_length=6, max
 
 
 @dataclass(frozen=True)
-class Flight:
-    """System that generated the observations: ``TerrainAided``."""
-
-    delta: float
-    dem: ElevationMapVersion
-    takeoff: tuple[float, float]
-    motion_sd: Tensor  # [6]
-    noise_sd: float
-    m0: Tensor  # [6]
-    prior_sd: Tensor  # [6]
+class Flight(TerrainAided):
+    """System that generated the observations."""
 
     def A(self) -> Tensor:
         """Positions move by Δτ times their velocities [6, 6]."""

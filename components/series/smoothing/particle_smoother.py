@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import GaussianNoise
+from components.contracts.capabilities import GaussianNoise, TransitionDensity
 from components.contracts.posteriors import Signal
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -26,7 +26,6 @@ from components.series.filtering.particle_filter import FilterBasedMethod
 from components.series.models.linear_gaussian_ssm import factor
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
-from components.series.smoothing.transitions import SmoothableStateSpace
 
 
 @dataclass(kw_only=True)
@@ -34,7 +33,7 @@ class ForwardParticles:
     """A particle filter on its way, and the weighted particles that it had at every time before it
     resampled."""
 
-    filter: FilterState[SmoothableStateSpace]
+    filter: FilterState[TransitionDensity]
     seed: int  # of the backward pass, which each call of the posterior repeats from it
     start: Tensor  # particles of time 0, equally weighted [R, N, dx]
     x: Trace = field(default_factory=Trace)  # rows [R, N, dx]
@@ -52,7 +51,7 @@ class FilteredParticles(NamedTuple):
 
 
 class ParticleSmoother(
-    FilterBasedMethod, Inference[SmoothableStateSpace, Sequence, Observation, ForwardParticles]
+    FilterBasedMethod, Inference[TransitionDensity, Sequence, Observation, ForwardParticles]
 ):
     """Particle smoother with a forward filter; a subclass defines the backward pass.
 
@@ -70,8 +69,8 @@ class ParticleSmoother(
     )
     provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
 
-    def init(self, model: SmoothableStateSpace, problem: Sequence, rng: Rng) -> ForwardParticles:
-        start: FilterState[SmoothableStateSpace] = self.filter.init(model, problem, rng)
+    def init(self, model: TransitionDensity, problem: Sequence, rng: Rng) -> ForwardParticles:
+        start: FilterState[TransitionDensity] = self.filter.init(model, problem, rng)
         device = rng.init.device
         seed = int(torch.randint(2**62, (), generator=rng.init, device=device))
         return ForwardParticles(
@@ -82,7 +81,7 @@ class ParticleSmoother(
     def step(
         self, state: ForwardParticles, batch: Observation, rng: Rng
     ) -> tuple[ForwardParticles, Info]:
-        now: FilterState[SmoothableStateSpace]
+        now: FilterState[TransitionDensity]
         now, info = self.filter.step(state.filter, batch, rng)
         assert now.weighted is not None  # a filter has its state after a step
         state.filter = now
@@ -110,7 +109,7 @@ class ParticleSmoother(
 
 
 def _summarise(
-    model: SmoothableStateSpace, clouds: Iterator[FilteredParticles], generator: torch.Generator
+    model: TransitionDensity, clouds: Iterator[FilteredParticles], generator: torch.Generator
 ) -> SmoothedSeries:
     """Means and variances of the weighted particles, quantiles of as many drawn from them, as the
     filters have them.

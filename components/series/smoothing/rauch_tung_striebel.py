@@ -11,15 +11,14 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LinearGaussian
-from components.contracts.capabilities.sequences import GaussianInitialState
+from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.posteriors import Signal
 from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.series.gaussian_filtering.gaussian_filtering import Z90, Gaussians
 from components.series.posteriors.smoothed import SmoothedSeries
 
-M = TypeVar("M", bound=GaussianInitialState)
+M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
 # model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
 Tangent = Callable[[M, Tensor, int], tuple[Tensor, Tensor]]
 

@@ -9,20 +9,16 @@ normalise over the earlier particles, the two-filter formula sums over them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import AdditiveGaussian, StateSpace, TransitionDensity
+from components.contracts.capabilities import AdditiveGaussian, TransitionDensity
 from components.errors import NumericalError
 from components.series.models.linear_gaussian_ssm import factor
 
 BLOCK = 1 << 20  # pairs held in memory together: 4 MB in float32, which fits in a cache
-
-
-class SmoothableStateSpace(StateSpace, TransitionDensity, Protocol):
-    """State-space model with a transition density that can be evaluated."""
 
 
 class Pairs(NamedTuple):
@@ -49,7 +45,7 @@ def backward_kernel(block: Pairs, t: int) -> Tensor:
 
 
 def pairs(
-    model: SmoothableStateSpace, later: Tensor, earlier: Tensor, log_w: Tensor, t: int
+    model: TransitionDensity, later: Tensor, earlier: Tensor, log_w: Tensor, t: int
 ) -> Iterator[Pairs]:
     """log w_n + log f_t(x'_k | x_n) of all pairs; later x' [R, K, dx] of time t, earlier x [R, N,
     dx] with log w.

@@ -9,7 +9,7 @@ import torch
 from pydantic import field_validator
 from torch import Tensor
 
-from components.contracts.capabilities import PowerIntegral
+from components.contracts.capabilities import PowerIntegral, TransitionDensity
 from components.contracts.roles import Inference
 from components.contracts.sequences import Observation
 from components.maths.particles.resampling import ancestors
@@ -26,7 +26,7 @@ from components.series.smoothing.particle_smoother import (
     ForwardParticles,
     ParticleSmoother,
 )
-from components.series.smoothing.transitions import SmoothableStateSpace, pairs
+from components.series.smoothing.transitions import pairs
 
 PRIOR_DRAWS = 4096  # trajectories of the prior, used for the moments of the artificial priors
 
@@ -83,7 +83,7 @@ class TwoFilter(ParticleSmoother):
             )
         return value
 
-    def _log_potential(self, model: SmoothableStateSpace, seen: Observation, x: Tensor) -> Tensor:
+    def _log_potential(self, model: TransitionDensity, seen: Observation, x: Tensor) -> Tensor:
         """log G_t(y | x) of the filter on the way forward; [R, N]."""
         if not isinstance(self.filter, BetaBootstrapFilter | BetaAuxiliaryFilter):
             return log_likelihood(model, seen, x)
@@ -141,7 +141,7 @@ class TwoFilter(ParticleSmoother):
 
 
 def artificial_priors(
-    model: SmoothableStateSpace, times: int, generator: torch.Generator
+    model: TransitionDensity, times: int, generator: torch.Generator
 ) -> list[ArtificialPrior]:
     """γ_1 … γ_T and the backward proposals, of simulated trajectories of the prior; moments in
     float64."""

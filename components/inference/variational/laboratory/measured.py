@@ -62,7 +62,14 @@ class Measured:
         )
 
         inner_figures = self.inner.figures() if isinstance(self.inner, Analyses) else {}
-        return inner_figures | gradient_variance(self) | correction_spread(self)
+        own_figures = gradient_variance(
+            self.labels,
+            self.at,
+            self.iterations,
+            self.findings.scores,
+            self.findings.curves,
+        )
+        return inner_figures | own_figures | correction_spread(self.findings.corrections)
 
     def artefacts(self, folder: Path) -> list[Path]:
         """``tables/gradient_variance.csv``: score, gradient, step, iteration (none where all was

@@ -9,7 +9,7 @@ from torch import Tensor
 from components.contracts.roles import Block, Probability
 from components.contracts.structural import Covariates, Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.selection import select_columns
+from components.series.structural.blocks.selection import SelectionPrior, select_columns
 
 
 @register("block", "koyck")
@@ -42,6 +42,7 @@ class KoyckBlock(Block):
             past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
+        prior = SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
         return Terms.regression_terms(
-            "koyck", select_columns(self, facts, names, before, lag=0), facts.like
+            "koyck", select_columns(prior, facts, names, before, lag=0), facts.like
         )

@@ -10,7 +10,7 @@ from components.contracts.roles import Block, Probability
 from components.contracts.structural import Covariates, Dynamics, Facts, Terms
 from components.registry import register
 from components.series.structural.blocks.rows import constant
-from components.series.structural.blocks.selection import select_columns
+from components.series.structural.blocks.selection import SelectionPrior, select_columns
 
 
 @register("block", "nerlove_arrow")
@@ -59,6 +59,7 @@ class NerloveArrowBlock(Block):
             within=(0.0, 1.0),
             start=(0.5,),
         )
+        prior = SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
         return Terms(
             label="goodwill",
             states=("goodwill",),
@@ -68,5 +69,5 @@ class NerloveArrowBlock(Block):
             sd=self.initial_sd * facts.scale * one,
             scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
             transitions=(stays,),
-            regressors=select_columns(self, facts, names, flows, fades=(0, 0)),
+            regressors=select_columns(prior, facts, names, flows, fades=(0, 0)),
         )

@@ -8,7 +8,7 @@ from components.contracts.roles import Block, Probability
 from components.contracts.structural import Facts, Terms
 from components.registry import register
 from components.series.structural.blocks.rows import standardise_columns
-from components.series.structural.blocks.selection import select_columns
+from components.series.structural.blocks.selection import SelectionPrior, select_columns
 
 
 @register("block", "regression")
@@ -38,7 +38,8 @@ class RegressionBlock(Block):
         places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
         rows, units = standardise_columns(facts, places, self.standardise)
-        regressors = select_columns(self, facts, names, rows)
+        prior = SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
+        regressors = select_columns(prior, facts, names, rows)
         return Terms.regression_terms(
             "regression", regressors, facts.like, dict(zip(names, units, strict=True))
         )

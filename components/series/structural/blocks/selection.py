@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,24 +12,17 @@ from components.contracts.structural import Covariates, Facts, Regressors
 from components.errors import ConfigMismatchError
 
 
-class SelectingBlock(Protocol):
-    """Keys of a block with columns that are included or excluded."""
+class SelectionPrior(NamedTuple):
+    """Prior of columns that are included or excluded, as the keys of a block describe it."""
 
-    @property
-    def inclusion(self) -> dict[str, float]: ...
-
-    @property
-    def expected_size(self) -> float | None: ...
-
-    @property
-    def information(self) -> float: ...
-
-    @property
-    def shrinkage(self) -> float: ...
+    inclusion: dict[str, float]
+    expected_size: float | None
+    information: float
+    shrinkage: float
 
 
 def select_columns(
-    block: SelectingBlock,
+    prior: SelectionPrior,
     facts: Facts,
     names: list[str],
     columns: Callable[[Covariates], Tensor],
@@ -43,9 +36,9 @@ def select_columns(
     return Regressors(
         names=tuple(names),
         columns=columns,
-        inclusion=inclusion(facts, names, block.inclusion, block.expected_size),
+        inclusion=inclusion(facts, names, prior.inclusion, prior.expected_size),
         precision=slab_precision(
-            facts, names, columns(facts.seen), block.information, block.shrinkage
+            facts, names, columns(facts.seen), prior.information, prior.shrinkage
         ),
         fades=fades,
         lag=lag,
