@@ -24,7 +24,7 @@ from components.maths.partitions.clusters import (
 )
 
 
-class PartitionWorkspace(NamedTuple):
+class SweepWorkspace(NamedTuple):
     """Arrays that a sweep writes on."""
 
     members: Array  # rows of a proposal but its first two [N]
@@ -81,7 +81,7 @@ def gibbs(z: Array, u: Array, clusters: Clusters, weights: Array, K: int) -> int
 
 
 def restricted_scan(
-    count: int, work: PartitionWorkspace, u: Array, forced: bool, A: int, clusters: Clusters
+    count: int, work: SweepWorkspace, u: Array, forced: bool, A: int, clusters: Clusters
 ) -> float:
     """Gibbs scan of ``count`` members restricted to clusters A and A + 1; log probability of its
     outcome.
@@ -106,7 +106,7 @@ def restricted_scan(
 
 
 def launch(
-    i: int, j: int, z: Array, u: Array, A: int, clusters: Clusters, work: PartitionWorkspace
+    i: int, j: int, z: Array, u: Array, A: int, clusters: Clusters, work: SweepWorkspace
 ) -> int:
     """Put i and the rows of its cluster, j and the rows of its own, into clusters A and A + 1 by
     coins u; i in A, j in A + 1.  Returns the number of members, the rows but i and j."""
@@ -125,9 +125,7 @@ def launch(
     return count
 
 
-def split(
-    j: int, count: int, z: Array, work: PartitionWorkspace, clusters: Clusters, K: int
-) -> int:
+def split(j: int, count: int, z: Array, work: SweepWorkspace, clusters: Clusters, K: int) -> int:
     """Split the cluster of row j into the two set aside.  Returns K + 1."""
     A = len(clusters.n) - 2
     p = z[j]
@@ -143,7 +141,7 @@ def split(
 
 
 def split_or_merge(
-    z: Array, u: Array, scans: int, clusters: Clusters, work: PartitionWorkspace, K: int
+    z: Array, u: Array, scans: int, clusters: Clusters, work: SweepWorkspace, K: int
 ) -> int:
     """One proposal to split the cluster of two rows, or to merge theirs, accepted or not.  Returns
     K, −1 − K where accepted."""
@@ -203,7 +201,7 @@ def _sweep(
     u: Array,
     proposals: tuple[int, int],
     clusters: Clusters,
-    work: PartitionWorkspace,
+    work: SweepWorkspace,
     log_joint: Array,
     accepted: Array,
 ) -> None:
@@ -305,7 +303,7 @@ class CrpSweepData:
         N = len(self.x)
         moves = moves if N > 1 else 0  # two rows are needed
         members, side, wanted = np.zeros((3, N), np.int64)
-        work = PartitionWorkspace(members, side, wanted, weights=np.zeros(N + 4))
+        work = SweepWorkspace(members, side, wanted, weights=np.zeros(N + 4))
         _loop()(z, u, (moves, scans), self._clusters(), work, log_joint, accepted)
         return log_joint, accepted
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.maths.compiled import loops
 from components.topics.maths import document_loop
 from components.topics.maths.collapsed_loop import WordPairs
-from components.topics.maths.document_loop import DocumentFactors, Workspace
+from components.topics.maths.document_loop import DocumentFactors, DocumentWorkspace
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _update_factors_compiled(
         most,
         tolerance,
         DocumentFactors(gamma.numpy(), stats.numpy(), fit.numpy(), passes.numpy()),
-        Workspace(*(exact.new_empty(shape).numpy() for shape in shapes)),
+        DocumentWorkspace(*(exact.new_empty(shape).numpy() for shape in shapes)),
     )
     return Factors(gamma.to(b), fit.to(b), (stats * exact).to(b), passes)
 

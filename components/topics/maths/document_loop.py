@@ -76,7 +76,7 @@ class DocumentFactors(NamedTuple):
     passes: Array  # [B]
 
 
-class Workspace(NamedTuple):
+class DocumentWorkspace(NamedTuple):
     """Arrays for one document of at most M words, padded."""
 
     t: Array  # [K]
@@ -93,7 +93,7 @@ def _documents(
     most: int,
     tolerance: float,
     factors: DocumentFactors,
-    work: Workspace,
+    work: DocumentWorkspace,
 ) -> None:
     """See ``document_factors.fit_documents``."""
     starts, words, counts = pairs
