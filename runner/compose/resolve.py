@@ -255,7 +255,8 @@ def _to_container(cfg: DictConfig) -> dict[str, Any]:
         parts = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
         raise ConfigError(f"{error.full_key or 'config'}: {parts[2] or parts[0]}") from None
     assert isinstance(config, dict)
-    return config
+    resolved: dict[str, Any] = config
+    return resolved
 
 
 def _check_paper_tables(settings: Settings) -> None:
