@@ -1,4 +1,4 @@
-"""Requirements of a component on the other components of a run, and the words for traits of data."""
+"""Requirements of a component on the rest of a run, and the words for traits of data."""
 
 from __future__ import annotations
 
