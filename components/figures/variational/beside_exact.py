@@ -108,7 +108,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
 
 
 def get_log_density(posterior: object, theta: Tensor) -> Density | None:
-    """log q where it is known, for numbers such as its draws θ."""
+    """log q where it is known, for numbers such as draws θ of it."""
     if not isinstance(posterior, DensityPosterior):
         return None
     q = posterior
@@ -148,7 +148,7 @@ def target_contours(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
 
     Nothing is drawn for a q with only draws.
     """
-    q_density = get_log_density(draws, draws.flat) if draws.draws.shape[-1] == 2 else None
+    q_density = get_log_density(draws, draws.draws) if draws.draws.shape[-1] == 2 else None
     return (
         {}
         if q_density is None or draws.n_draws < 2
