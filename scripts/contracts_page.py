@@ -69,17 +69,18 @@ def table(path: Path, name: str) -> dict[str, str]:
         )
         if isinstance(target, ast.Name) and target.id == name and isinstance(node.value, ast.Dict):  # type: ignore[union-attr]
             pairs = zip(node.value.keys, node.value.values, strict=True)  # type: ignore[union-attr]
-            return {
-                v.id: k.value
-                for k, v in pairs
-                if isinstance(v, ast.Name) and isinstance(k, ast.Constant)
-            }
+            words: dict[str, str] = {}
+            for k, v in pairs:
+                if isinstance(v, ast.Name) and isinstance(k, ast.Constant):
+                    words[v.id] = f"{words[v.id]}`, `{k.value}" if v.id in words else k.value
+            return words
     raise LookupError(f"{path.name} has no {name}")
 
 
 def users(fact: str, role: str, word: str) -> list[str]:
-    """Components of a role that have a word in a fact of their class."""
-    return [name for name in registry.names(role) if word in _words(role, name, fact)]
+    """Components of a role with a class fact that holds one of the words of a protocol."""
+    words = frozenset(word.split("`, `"))
+    return [name for name in registry.names(role) if words & _words(role, name, fact)]
 
 
 def _words(role: str, name: str, fact: str) -> frozenset[str]:
