@@ -89,7 +89,8 @@ def register(role: str, name: str) -> Callable[[C], C]:
 
     def add(cls: C) -> C:
         other = _registered.setdefault((role, name), cls)
-        # A module reloaded under the same name replaces itself; a different one must not shadow it silently.
+        # A module reloaded under the same name replaces itself; a different one must not shadow it
+        # silently.
         if other is not cls and (other.__module__, other.__qualname__) != (
             cls.__module__,
             cls.__qualname__,
@@ -197,7 +198,7 @@ def get(role: str, name: str) -> type[Any]:
     """The class registered as ``role=name``, importing its file if need be.
 
     Raises:
-        UnknownComponent: with the names that exist.
+        UnknownComponentError: with the names that exist.
     """
     if (role, name) not in _registered and (path := file(role, name)):
         importlib.import_module(

@@ -17,7 +17,7 @@ CONF = ROOT / "conf"
 
 
 def _bind_components() -> None:
-    """Import the package ``components`` next to this one, whatever lies earlier on the path.
+    """Import the package ``components`` next to this one, even if another lies earlier on the path.
 
     Raises:
         ImportError: another package of that name was imported before.

@@ -70,7 +70,8 @@ def to_page(rows: list[Row]) -> str:
 
 
 def main() -> int:
-    """Run the benchmarks; exit code 1 if one fails or misses a goal (goals do not count in smoke)."""
+    """Run the benchmarks; exit code 1 if one fails or misses a goal (goals do not count in
+    smoke)."""
     parser = argparse.ArgumentParser(prog="python -m scripts.bench")
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: do they run?")

@@ -1,4 +1,5 @@
-"""How plain the code of runner and components is: words, density, complexity, size, next to the bars of pyproject.toml.
+"""How plain the code of runner and components is: words, density, complexity, size, next to the
+bars of pyproject.toml.
 
     python -m scripts.house    # part of make lint: exit code 1 above a bar
 

@@ -178,7 +178,8 @@ def rank_p(
     own, others = values[0], values[1:]
     # a stuck chain repeats θ
     ties = torch.rand(others.shape, generator=g) < torch.rand(own.shape, generator=g)
-    # Ranks among ties are uniform: every state has a uniform key, and θ's own is shared by all its comparisons.
+    # Ranks among ties are uniform: every state has a uniform key, and θ's own is shared by all its
+    # comparisons.
     below = (others < own) | ((others == own) & ties)
     rank = (below & used[..., None]).sum(0)  # [R, S], uniform on 0 … L − 1
     counts = torch.stack([torch.bincount(r, minlength=length) for r in rank.T]).numpy()  # [S, L]

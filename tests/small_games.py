@@ -141,7 +141,8 @@ def mean_and_se(x: torch.Tensor) -> tuple[float, float]:
     return float(x.mean()), float(x.std() / len(x) ** 0.5)
 
 
-# ---- the literal games: one replicate, one number at a time ----------------------------------------------------------
+# ---- the literal games: one replicate, one number at a time
+# ----------------------------------------------------------
 def greedy(psi: list[float], epsilon: float) -> list[float]:
     best = [value == max(psi) for value in psi]
     return [(1 - epsilon) * is_best / sum(best) + epsilon / len(psi) for is_best in best]

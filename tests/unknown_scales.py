@@ -16,7 +16,8 @@ from components.series.models.lgssm import NoiseScales
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
-# Medians and spreads of the log-normal priors: no scale is so small that few particles hardly ever hit an observation.
+# Medians and spreads of the log-normal priors: no scale is so small that few particles hardly ever
+# hit an observation.
 PRIORS = {"observation_sd": (0.8, 0.4), "state_sd": (0.6, 0.6)}
 
 

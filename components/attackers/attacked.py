@@ -66,7 +66,7 @@ class Attacked:
         The copy is made here and kept.
 
         Raises:
-            Misfit: the victim has no such copy.
+            ConfigMismatchError: the victim has no such copy.
         """
         if precision == self.precision:
             return self
@@ -145,7 +145,7 @@ class Attacked:
             towards: classes [B, T]; the criterion is taken against these classes only.
 
         Raises:
-            Misfit: as ``input_gradient``.
+            ConfigMismatchError: as ``input_gradient``.
         """
         posterior = self.gradient_posterior(generator)
         gradient, finite, predictive = self._gradient(
@@ -179,8 +179,8 @@ class Attacked:
         (``soften``).
 
         Raises:
-            Misfit: the prediction does not depend on the input in a differentiable way, or has
-                too few classes for the criterion.
+            ConfigMismatchError: the prediction does not depend on the input in a differentiable
+                way, or has too few classes for the criterion.
         """
         return self._gradient(
             self.gradient_posterior(generator), x, y, generator, criterion, where
@@ -232,7 +232,8 @@ class Attacked:
         D].
 
         Raises:
-            Misfit: the prediction does not depend on the input in a differentiable way.
+            ConfigMismatchError: the prediction does not depend on the input in a differentiable
+                way.
         """
         posterior = self.gradient_posterior(generator)
         with torch.enable_grad():
@@ -321,7 +322,7 @@ def _classes(predictive: Predictive) -> Categorical:
     """A posterior predictive, which is one of classes: no other is attacked.
 
     Raises:
-        Misfit: it is one of real labels."""
+        ConfigMismatchError: it is one of real labels."""
     if not isinstance(predictive, Categorical):
         raise ConfigMismatchError(
             "attacker: an attack changes inputs until they are taken for another class, and labels here are real"

@@ -125,7 +125,7 @@ def ratios(predictive: Categorical, y: Tensor) -> Tensor:
     differences of log-probabilities are differences of its logits.
 
     Raises:
-        Misfit: there are fewer than three classes.
+        ConfigMismatchError: there are fewer than three classes.
 
     Source: Croce and Hein (2020), eq. (6).
     """
@@ -214,7 +214,8 @@ TOWARDS: dict[Criterion, Callable[[Categorical, Tensor, Tensor], Tensor]] = {
     "dlr": dlr_margin_to_class,
 }
 
-# The same order of inputs, on a scale where a confident network's values differ: by it the better of two is kept.
+# The same order of inputs, on a scale where a confident network's values differ: by it the better
+# of two is kept.
 RANKS: dict[Criterion, Callable[[Categorical, Tensor], Tensor]] = CRITERIA | {
     "cross_entropy": certainty
 }

@@ -69,8 +69,8 @@ class BoxSpace:
         """Check that sizes of an evaluation are in the units of the inputs of problem ``name``.
 
         Raises:
-            Misfit: the largest moves any input to any other, as grey levels do where inputs lie in
-                [0, 1].
+            ConfigMismatchError: the largest moves any input to any other, as grey levels do
+                where inputs lie in [0, 1].
         """
         largest = max(sizes)
         most = self.largest(measure)
@@ -98,7 +98,7 @@ class BoxSpace:
 
     def check_training_size(self, size: float, measure: Measure, name: str) -> None:
         """Check that the size that a defence trains at is in the units of the inputs.  Raises
-        Misfit."""
+        ConfigMismatchError."""
         if self.bounds is None or measure != "linf":
             return
         low, high = self.bounds

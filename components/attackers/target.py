@@ -71,7 +71,7 @@ def find_class_index(label: int | str, classes: Sequence[str], data: str, key: s
     """The number of the class that a label names among the classes of the data, in their order.
 
     Raises:
-        Misfit: no class has that label."""
+        ConfigMismatchError: no class has that label."""
     for number, name in enumerate(classes):
         if (
             str(label) == name

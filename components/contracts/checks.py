@@ -69,7 +69,7 @@ def check_shape(what: str, given: Tensor | NDArray[Any], *expected: int | None) 
         expected: its size along each dimension; None: any.
 
     Raises:
-        Misfit: the shapes differ.
+        ConfigMismatchError: the shapes differ.
     """
     sizes = tuple(given.shape)
     fits = len(sizes) == len(expected) and all(
@@ -91,7 +91,7 @@ def check_same_shape(what: str, given: Tensor | NDArray[Any], truth: Tensor | ND
     The first size of that array may be 1: one truth for all replicates.
 
     Raises:
-        Misfit: the shapes differ.
+        ConfigMismatchError: the shapes differ.
     """
     first, *others = truth.shape if len(truth.shape) else (1,)
     check_shape(

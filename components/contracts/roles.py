@@ -209,7 +209,8 @@ class Dataset(Component, Generic[P]):
     traits_where: ClassVar[dict[str, str]] = {}
     # the key with the largest number of steps, if there is one
     length_key: ClassVar[str | None] = None
-    # Capabilities of the system, or of the environment, that its problems hold and that a model may assume.
+    # Capabilities of the system, or of the environment, that its problems hold and that a model may
+    # assume.
     simulates: ClassVar[frozenset[str]] = frozenset()
 
     def identity(self, data_dir: Path, offline: bool) -> str:

@@ -69,7 +69,7 @@ class Facts:
         return tuple(self.noise(name, guess, df, upper, (j,)) for j, name in enumerate(names))
 
     def check_period(self, period: float) -> None:
-        """Raises Misfit where a season is longer than what is seen."""
+        """Raises ConfigMismatchError where a season is longer than what is seen."""
         if period > (times := len(self.like)):
             raise ConfigMismatchError(
                 f"{self.where}.period={period:g}: longer than the {times} times that are seen; shorten it"
@@ -81,7 +81,7 @@ class Facts:
         """Places of the columns that a key of the block names; None: of all.
 
         Raises:
-            Misfit: there are none, or none of that name."""
+            ConfigMismatchError: there are none, or none of that name."""
         if not names:
             raise ConfigMismatchError(
                 f"{self.where}: the data set has no {what}; leave the block out, or give it some"

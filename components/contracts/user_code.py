@@ -49,7 +49,7 @@ def import_object(key: str, place: str) -> Any:
     """Return the object at a place ``module:name``.
 
     Raises:
-        Misfit: the module cannot be imported, or has nothing of that name.
+        ConfigMismatchError: the module cannot be imported, or has nothing of that name.
     """
     module, _, name = place.partition(":")
     with reraise_user_error(f"{key}={place}"):
@@ -212,7 +212,7 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
     """Re-raise an error of the given user code in one line, with its location.
 
     Raises:
-        Misfit: the code raised, or ended the process.
+        ConfigMismatchError: the code raised, or ended the process.
     """
     try:
         with trap_process_exit():

@@ -32,7 +32,8 @@ class Answer:
 
     log_prob: Tensor  # Σ_t log p(y_t|x) [B]
     broken: Tensor  # [B] bool: some observed label is not the one predicted
-    # ∇_x of log p(y|x), or of the criterion that is followed instead; 0 where a slope is not finite [B, D]
+    # ∇_x of log p(y|x), or of the criterion that is followed instead; 0 where a slope is not finite
+    # [B, D]
     gradient: Tensor
     objective: Tensor  # log p(y|x), or the criterion that is followed instead [B]
     finite: Tensor  # [B] bool: every slope of the row is a finite number
@@ -70,7 +71,7 @@ class Victim(Protocol):
         """The same victim with its gradient computed in another floating-point format.
 
         Raises:
-            Misfit: the victim has no copy in that format.
+            ConfigMismatchError: the victim has no copy in that format.
         """
         ...
 
@@ -159,6 +160,6 @@ class FilterVictim(Protocol):
         """That error [R] and its gradient in u [R, T, dy].
 
         Raises:
-            Misfit: the filter has none.
+            ConfigMismatchError: the filter has none.
         """
         ...

@@ -108,8 +108,9 @@ def locate(data_dir: Path, path: str, offline: bool = False) -> Path:
     """A file of the catalogue, checked, downloading it if need be and if not ``offline``.
 
     Raises:
-        DamagedFile: it is there, but its checksum does not fit.
-        DataUnavailable: it is not there and cannot be downloaded; a failed download is not tried again by the process.
+        DamagedFileError: it is there, but its checksum does not fit.
+        DataUnavailableError: it is not there and cannot be downloaded; a failed download is not
+            tried again by the process.
     """
     file = next(f for f in catalogue() if f.path == path)
     local_path = find(data_dir, path)
@@ -139,7 +140,7 @@ def verify_catalogue_file(path: Path, name: str) -> None:
     """Check that a file, in any form, holds the numbers of the catalogue's file ``name``.
 
     Raises:
-        DamagedFile: it does not.
+        DamagedFileError: it does not.
     """
     verify(path, next(f for f in catalogue() if f.path == name))
 
@@ -148,7 +149,7 @@ def verify(path: Path, file: DataFile) -> None:
     """Check a file's checksum; an unchanged file is not read again by the process.
 
     Raises:
-        DamagedFile: names the file, the checksum expected and found, and the remedy.
+        DamagedFileError: names the file, the checksum expected and found, and the remedy.
     """
     try:
         status = path.stat()
@@ -173,7 +174,7 @@ def fetch(data_dir: Path, file: DataFile, progress: Any = False) -> Path:
     ``update(bytes)``, ``reset()`` and ``close()``.
 
     Raises:
-        DataUnavailable: names every address tried, the reason of failure, and the remedy.
+        DataUnavailableError: names every address tried, the reason of failure, and the remedy.
     """
     from pooch import HTTPDownloader  # imports requests: not needed when the file is there
 
@@ -299,7 +300,8 @@ def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> st
     signature.
 
     Raises:
-        DamagedFile: one is there and is not what it should be, which is never passed over in silence.
+        DamagedFileError: one is there and is not what it should be, which is never passed over
+            in silence.
     """
     try:
         for path in paths:

@@ -36,7 +36,7 @@ class FileOrSimulationDataset(Dataset[P]):
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
+            DataUnavailableError: the file cannot be had and ``offline`` is error."""
         why = self._why_unavailable(Path(data_dir), offline)
         if why is not None and self.offline == "error":
             raise DataUnavailableError(f"{why}; or dataset.offline=simulate to use {self.stand_in}")
@@ -48,7 +48,7 @@ class FileOrSimulationDataset(Dataset[P]):
         A simulation that was not requested is announced by a warning.
 
         Raises:
-            DamagedFile: the file is there but has unexpected content.
+            DamagedFileError: the file is there but has unexpected content.
         """
         if self.simulated:
             return None

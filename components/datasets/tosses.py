@@ -25,7 +25,7 @@ class Tosses(Dataset[Unlabelled]):
     probability.
 
     Raises:
-        Misfit: there are no tosses.
+        ConfigMismatchError: there are no tosses.
 
     Source: Lindley & Phillips (1976), 9 heads and 3 tails; Bardenet (2021), section 3.1.3.
     """

@@ -97,7 +97,7 @@ def assess_security(
     "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen.
 
     Raises:
-        Misfit: as in ``security_curve``.
+        ConfigMismatchError: as in ``security_curve``.
     """
     attacker = attacker.with_problem(problem, rng)
     curve = security_curve(problem, posterior, attacker, threat, rng, told)

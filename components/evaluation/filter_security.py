@@ -74,8 +74,8 @@ def assess_filter(
     "doubling_budget" the budget at which the error doubles, and "doubled" whether it does.
 
     Raises:
-        Misfit: the true states or the size of the noise are not known, or the filter has no
-            gradient.
+        ConfigMismatchError: the true states or the size of the noise are not known, or the
+            filter has no gradient.
     """
     import pandas as pd
 

@@ -74,7 +74,7 @@ def inference_groups(
     ``model`` is the model of the states.
 
     Raises:
-        Misfit: the posterior holds no draws of parameters, functions or states.
+        ConfigMismatchError: the posterior holds no draws of parameters, functions or states.
     """
     if isinstance(posterior, DrawsInBulk):
         posterior = posterior.bulk_draws
@@ -148,7 +148,7 @@ def _thin(draws: Draws, n: int) -> Draws:
     """Evenly, until what is said of n observations can be held.
 
     Raises:
-        Misfit: no draw would be left."""
+        ConfigMismatchError: no draw would be left."""
     every = max(1, -(-draws.n_chains * draws.n_draws * n // MOST_NUMBERS))
     index = np.arange(draws.n_draws)[every - 1 :: every]
     if len(index) == 0:
@@ -229,7 +229,7 @@ def _count(n_draws: int, mend: str) -> None:
     """Warns of few draws.
 
     Raises:
-        Misfit: there is one, or none."""
+        ConfigMismatchError: there is one, or none."""
     if n_draws < 2:
         raise ConfigMismatchError(
             f"there is {n_draws} draw of what can be drawn {FEWEST} times and more; {mend}"

@@ -59,7 +59,7 @@ def smoothed_state_groups(
     """All groups of the first replicate.
 
     Raises:
-        Misfit: nothing has been seen yet."""
+        ConfigMismatchError: nothing has been seen yet."""
     mean = posterior.mean[0]
     variance = posterior.variance[0]  # [T, dx]
     if mean.numel() == 0:

@@ -48,7 +48,7 @@ def pointwise_of_labels(
     f is the mean or the logits [S, B, …] by which the S draws predict the labels.
 
     Raises:
-        Misfit: a draw's predictive is itself a mixture.
+        ConfigMismatchError: a draw's predictive is itself a mixture.
     """
     x = problem.train.x
     y = problem.train.y

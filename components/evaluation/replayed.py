@@ -161,7 +161,7 @@ def budget_unit(
     If ``sd`` is given, it is ``sd`` I.
 
     Raises:
-        Misfit: neither of them has Σ, and no ``sd`` is given.
+        ConfigMismatchError: neither of them has Σ, and no ``sd`` is given.
     """
     if sd is not None:
         y = problem.observations
@@ -179,7 +179,7 @@ def state_error_weights(problem: Sequence, error: str, attacker: str) -> Tensor:
     """w_j [dx] of the squared errors of the states.
 
     Raises:
-        Misfit: the true states are not known.
+        ConfigMismatchError: the true states are not known.
     """
     if problem.states is None:
         raise ConfigMismatchError(

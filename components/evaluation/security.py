@@ -38,11 +38,15 @@ if TYPE_CHECKING:
 class SecurityCurve:
     """Rows by ε and the checks made on them."""
 
-    # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of any size up to ε
-    # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); of an
-    # attack with a target target_reached, the share of labels of other classes that are taken for it, and
+    # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of
+    # any size up to ε
+    # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the
+    # attack's norm); of an
+    # attack with a target target_reached, the share of labels of other classes that are taken for
+    # it, and
     # random_target_reached under noise; where
-    # the attack does not know of the defence, undefended_accuracy and undefended_random_accuracy of the classifier it sees;
+    # the attack does not know of the defence, undefended_accuracy and undefended_random_accuracy of
+    # the classifier it sees;
     # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
     checks: pd.DataFrame  # check, passed, detail
@@ -75,7 +79,8 @@ def security_curve(
     compare attacks of different sizes on the same draws, and evaluating does not change training.
 
     Raises:
-        Misfit: the labels are real-valued, a size is larger than the inputs' range, the victim gives no logits.
+        ConfigMismatchError: the labels are real-valued, a size is larger than the inputs'
+            range, the victim gives no logits.
     """
     import pandas as pd
 
@@ -234,7 +239,7 @@ def _check_logits(predictive: Categorical) -> None:
     gradient with them.
 
     Raises:
-        Misfit: every row of logits is nonnegative and sums to one.
+        ConfigMismatchError: every row of logits is nonnegative and sums to one.
     """
     if guess_output_kind(predictive.logits) == "sums to one":
         raise ConfigMismatchError(

@@ -61,8 +61,8 @@ class Threat:
         """Check that no size exceeds the whole range of an input.
 
         Raises:
-            Misfit: the largest ε moves any input to any other, as grey levels do where the
-                inputs lie in [0, 1].
+            ConfigMismatchError: the largest ε moves any input to any other, as grey levels do
+                where the inputs lie in [0, 1].
         """
         if isinstance(problem, Supervised):
             input_space(problem).check_sizes(self.sizes, self.norm, problem.name)

@@ -92,7 +92,7 @@ def init_chains(
 
     Chains that would begin where the density is zero (log density −∞) begin at another draw, of at
     most ``START_TRIES``. ``gradient`` False asks for no gradient, so that the model need not be
-    differentiable. Raises NumericalTrouble when the log joint, or its gradient, is not finite where
+    differentiable. Raises NumericalError when the log joint, or its gradient, is not finite where
     a chain begins."""
     begin = model.sample_start if isinstance(model, WarmStart) else model.sample_prior
     replicates = 1 if problem is None else problem.replicates
@@ -154,7 +154,7 @@ def advance(
     """One step further, at θ [C, P]: after ``burn_in`` steps every ``thinning``-th state is kept,
     with its stats [C].
 
-    Raises NumericalTrouble when a chain has left the finite numbers, and ValueError where θ has
+    Raises NumericalError when a chain has left the finite numbers, and ValueError where θ has
     another shape."""
     if theta.shape != state.theta.shape:
         raise ValueError(f"theta is {list(theta.shape)}, the chains are {list(state.theta.shape)}")

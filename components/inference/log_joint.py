@@ -45,7 +45,7 @@ def value_and_gradient(
     all K.
 
     A model with ``ClosedFormScore`` spares the backward pass, half the work or more.
-    Raises Misfit when the log joint cannot be differentiated."""
+    Raises ConfigMismatchError when the log joint cannot be differentiated."""
     if isinstance(batch, Batch) and has_score(model):
         with torch.no_grad():
             return model.score(theta.detach(), batch, True)

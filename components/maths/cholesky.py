@@ -21,7 +21,7 @@ def jittered_cholesky(
         L and the j that was used, so that a raised jitter can be logged.
 
     Raises:
-        NumericalTrouble: K is not finite, or has no factor even with jitter · 10⁴; raise
+        NumericalError: K is not finite, or has no factor even with jitter · 10⁴; raise
             the setting ``key``.
     """
     eye = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)

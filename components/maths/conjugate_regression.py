@@ -70,7 +70,7 @@ def coefficients(X: Tensor, y: Tensor, penalty: Tensor) -> Coefficients:
     m = (XᵀX + diag(λ))⁻¹ Xᵀy.
 
     Raises:
-        NumericalTrouble: XᵀX + diag(λ) is singular.
+        NumericalError: XᵀX + diag(λ) is singular.
 
     Source: Murphy (2012), section 7.6.3; Hoerl & Kennard (1970).
     """

@@ -44,7 +44,8 @@ def correlation(r2: Tensor, shape: Shape, slope: bool = True) -> tuple[Tensor, T
         k = r2.clamp_min_(0).mul_(-0.5).exp_()
         return k, (-0.5 * k if slope else None)
     if shape == "matern12":
-        # dκ/dr² = −e⁻ʳ/(2r) has no limit at 0; bounded, its product with x − x' = 0 is the 0 that symmetry asks for.
+        # dκ/dr² = −e⁻ʳ/(2r) has no limit at 0; bounded, its product with x − x' = 0 is the 0 that
+        # symmetry asks for.
         r = r2.clamp_min_(torch.finfo(r2.dtype).eps).sqrt_()
         k = torch.exp(-r)
         return k, (k / r).mul_(-0.5) if slope else None

@@ -75,7 +75,7 @@ def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> Lea
     """Fits X [N, D] to labels y [..., N].
 
     Raises:
-        NumericalTrouble: X has not full column rank, or no row is left to estimate σ².
+        NumericalError: X has not full column rank, or no row is left to estimate σ².
 
     Source: Bardenet (2021), section 1.1."""
     gram = X.T @ X
@@ -94,7 +94,8 @@ def least_squares(X: Tensor, y: Tensor, known_noise: float | None = None) -> Lea
     return LeastSquares(beta, (y - beta @ X.T).square().sum(-1), gram, L, len(X), known_noise)
 
 
-# ---- estimators, all functions of the sufficient statistics -----------------------------------------------------------
+# ---- estimators, all functions of the sufficient statistics
+# -----------------------------------------------------------
 def james_stein(fit: LeastSquares, Q: Tensor, positive: bool) -> Tensor:
     """James–Stein estimator β̂ − c σ² Q⁻¹Gβ̂ / (β̂ᵀGQ⁻¹Gβ̂); [..., D].
 

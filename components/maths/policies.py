@@ -40,7 +40,7 @@ def check_finite(p: Tensor, player: str) -> None:
     """Check that a policy p [R, A] is finite.
 
     Raises:
-        NumericalTrouble: it is not finite, for example because action values overflowed.
+        NumericalError: it is not finite, for example because action values overflowed.
     """
     if not bool(p.isfinite().all()):
         raise NumericalError(

@@ -128,7 +128,7 @@ def sparse_conditional(
     of them.
 
     Raises:
-        NumericalTrouble: K_zz has no Cholesky factor even with jitter · 10⁴.
+        NumericalError: K_zz has no Cholesky factor even with jitter · 10⁴.
 
     Source: Boustati (2021), eqs. (2.64), (2.65), (3.5) to (3.9) and (3.12); Salimbeni and
     Deisenroth (2017), whitened."""

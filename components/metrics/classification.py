@@ -45,7 +45,8 @@ def scores(
         by_task["nlpp"].append(float(-log_prob[is_observed, t].mean()))
         by_task["ece"].append(float(expected_calibration_error(confidence, correct)))
         if binary:
-            # With a single class present the area is undefined: NaN says so, 0.5 would be an invented number.
+            # With a single class present the area is undefined: NaN says so, 0.5 would be an
+            # invented number.
             both = label.unique().numel() == 2
             by_task["auc"].append(
                 roc_auc_score(label.cpu(), p[:, 1].cpu()) if both else float("nan")

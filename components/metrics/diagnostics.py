@@ -142,13 +142,12 @@ def convergence(
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
     """Convergence diagnostics: (worst values by name, values of each coordinate).
 
-    ``values`` [C, N, Q] are the quantities to diagnose; the default is the parameters
-    themselves. Markov chains have ``ess`` (smallest bulk ESS of the coordinates that move),
-    ``ess_tail``, ``rhat`` (largest), and, where the sampler reports them, ``divergences``
-    (their number), ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the chains).
-    Weighted draws are independent and have ``weight_ess`` and ``pareto_k``. A Shortfall
-    warning names what is missing and why when draws or chains are too few.
-    """
+    ``values`` [C, N, Q] are the quantities to diagnose; the default is the parameters themselves.
+    Markov chains have ``ess`` (smallest bulk ESS of the coordinates that move), ``ess_tail``,
+    ``rhat`` (largest), and, where the sampler reports them, ``divergences`` (their number),
+    ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the chains). Weighted draws are
+    independent and have ``weight_ess`` and ``pareto_k``. A IncompleteResultWarning warning names
+    what is missing and why when draws or chains are too few."""
     chains = draws.n_chains
     n = draws.n_draws
     if n == 0:

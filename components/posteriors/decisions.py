@@ -79,7 +79,8 @@ def shortfall(belief: Belief, a: Tensor) -> Tensor:
     return (scale * (z * torch.special.ndtr(z) + density)).mean(0)
 
 
-# ---- regression and point estimation ---------------------------------------------------------------------------------
+# ---- regression and point estimation
+# ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Squared:
     """L = (s − a)²: the mean.
@@ -198,7 +199,8 @@ class ToleranceLoss:
         return torch.tensordot(belief.weights, self(action, belief.values), 1)
 
 
-# ---- interval estimation: actions [2, ...] are lower and upper ends ---------------------------------------------------
+# ---- interval estimation: actions [2, ...] are lower and upper ends
+# ---------------------------------------------------
 @dataclass(frozen=True)
 class CentralInterval:
     """L = (u − l) + (2/δ) ((l − s)₊ + (s − u)₊): the interval between the quantiles of level δ/2
@@ -240,7 +242,8 @@ class DensestInterval:
     def act(self, belief: Samples) -> Tensor:
         ordered, order = belief.values.flatten(1).sort(0)  # [S, d]
         inside = belief.weights[order].cumsum(0)
-        # Max over i ≤ j of (W_j − γ s_j) − (W_{i−1} − γ s_i), in one pass: the best start so far goes with each end.
+        # Max over i ≤ j of (W_j − γ s_j) − (W_{i−1} − γ s_i), in one pass: the best start so far
+        # goes with each end.
         opening = self.gamma * ordered - (inside - belief.weights[order])
         best, start = opening.cummax(0)
         end = (inside - self.gamma * ordered + best).argmax(0, keepdim=True)
@@ -251,7 +254,8 @@ class DensestInterval:
         return torch.tensordot(belief.weights, self(action, belief.values), 1)
 
 
-# ---- classification and model choice: the unknown is one of C ---------------------------------------------------------
+# ---- classification and model choice: the unknown is one of C
+# ---------------------------------------------------------
 @dataclass(frozen=True)
 class CostMatrixLoss:
     """L = cost[a, c] of action a when c is the case; there may be more actions than classes ("ask

@@ -49,7 +49,7 @@ def put_aside(n: int, share: float, generator: torch.Generator) -> tuple[Tensor,
     both rising.
 
     Raises:
-        Misfit: no row would be left to learn from."""
+        ConfigMismatchError: no row would be left to learn from."""
     n_held_out = max(1, round(share * n))
     if n_held_out == n:
         raise ConfigMismatchError(

@@ -92,8 +92,8 @@ class Supervised:
     )
 
     def __post_init__(self) -> None:
-        """Raises Misfit where standardised inputs or labels are no numbers: the originals were too
-        large."""
+        """Raises ConfigMismatchError where standardised inputs or labels are no numbers: the
+        originals were too large."""
         for split_name, rows in (("training", self.train), ("test", self.test)):
             for name, values in (("inputs", rows.x), ("labels", rows.y[rows.mask])):
                 if values.is_floating_point() and not bool(values.isfinite().all()):
@@ -149,7 +149,7 @@ class Supervised:
         It is named after that, stays as it was standardised, and never looks at the test rows.
 
         Raises:
-            Misfit: no row would be left to learn from."""
+            ConfigMismatchError: no row would be left to learn from."""
         row_sets = put_aside(self.n, share, rng.at("data", HELD_OUT))
         train, validation = (
             self.train.part(rows.to(self.train.x.device), 1.0) for rows in row_sets

@@ -59,8 +59,8 @@ class Unlabelled:
     attacker: Attacker | None = None  # always None: there are no labels to attack
 
     def __post_init__(self) -> None:
-        """Raises Misfit where binary values, or the probabilities that they are drawn with, lie
-        outside [0, 1]."""
+        """Raises ConfigMismatchError where binary values, or the probabilities that they are drawn
+        with, lie outside [0, 1]."""
         for rows in (self.train, self.test):
             if self.values != "binary" or not isinstance(rows, Rows) or not rows.x.numel():
                 continue
@@ -106,7 +106,7 @@ class Unlabelled:
         It is named after that and never looks at the test rows.
 
         Raises:
-            Misfit: no row would be left to learn from."""
+            ConfigMismatchError: no row would be left to learn from."""
         generator = rng.at("data", HELD_OUT)
         row_sets = put_aside(self.n, share, generator)
         train, validation = (self.train.part(rows.to(self._device), 1.0) for rows in row_sets)

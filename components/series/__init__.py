@@ -1,1 +1,2 @@
-"""Time series: state-space and structural models, their data, filters, smoothers, figures and scores."""
+"""Time series: state-space and structural models, their data, filters, smoothers, figures and
+scores."""

@@ -37,7 +37,7 @@ def check_sizes(problem: object, model: object) -> None:
     that are scored.
 
     Raises:
-        Misfit: it has fewer states, or observes another number of coordinates."""
+        ConfigMismatchError: it has fewer states, or observes another number of coordinates."""
     if not isinstance(problem, Sequence):
         return
     states, observed = model_dims(model, problem.observations.device)

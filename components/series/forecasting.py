@@ -296,7 +296,7 @@ def split(
     inputs stay known.
 
     Raises:
-        Misfit: nothing is left to be seen, or the budget does not fit.
+        ConfigMismatchError: nothing is left to be seen, or the budget does not fit.
     """
     n = whole.observations.shape[1] - n_ahead
     if n < 1:

@@ -27,7 +27,7 @@ class PredictionScore:
 
     def check(self, observations: Tensor) -> None:
         """Raises:
-        Misfit: a dimension that is weighed by its median has none but 0.
+        ConfigMismatchError: a dimension that is weighed by its median has none but 0.
         """
         if self.weights == "equal":
             return

@@ -131,7 +131,8 @@ class Sequence:
         )
 
     def check_single(self, model: str) -> None:
-        """Raises Misfit for a model of one series of one number where there are several."""
+        """Raises ConfigMismatchError for a model of one series of one number where there are
+        several."""
         replicates, _, numbers = self.observations.shape
         if replicates > 1 or numbers != 1:
             raise ConfigMismatchError(

@@ -26,7 +26,7 @@ def count_words(table: Tensor) -> Counts:
     """The rows of a table of counts [B, V].
 
     Raises:
-        Misfit: a count is negative, or no whole number."""
+        ConfigMismatchError: a count is negative, or no whole number."""
     if not torch.equal(table, table.round()) or bool((table < 0).any()):
         wrong = float(table[(table != table.round()) | (table < 0)][0])
         raise ConfigMismatchError(
@@ -99,7 +99,7 @@ class Corpus:
     attacker: Attacker | None = None  # always None: there are no labels to attack
 
     def __post_init__(self) -> None:
-        """Raises Misfit where nothing is left to learn from or to foretell."""
+        """Raises ConfigMismatchError where nothing is left to learn from or to foretell."""
         if not len(self.vocabulary) or not self.train.n_rows:
             raise ConfigMismatchError(
                 f"dataset: no word of {self.name} is left to learn from; lower dataset.min_documents"
@@ -139,7 +139,7 @@ class Corpus:
         place of the test ones.
 
         Raises:
-            Misfit: no document would be left to learn from."""
+            ConfigMismatchError: no document would be left to learn from."""
         generator = rng.at("data", HELD_OUT)
         row_sets = put_aside(self.n, share, generator)
         train, validation = (

@@ -65,7 +65,7 @@ def build_corpus(
     """Documents to learn from and held-out ones, counted in the words of the former.
 
     Raises:
-        Misfit: no word is left to learn from, or to foretell."""
+        ConfigMismatchError: no word is left to learn from, or to foretell."""
     rows = held_out(len(documents), keys.test_share, keys.n_train, rng.data)
     train, test = ([documents[i] for i in part.tolist()] for part in rows)
     stop = frozenset[str]()

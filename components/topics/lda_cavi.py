@@ -80,7 +80,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
     mean over documents.
 
     Raises:
-        NumericalTrouble: the ELBO falls in a warm pass.
+        NumericalError: the ELBO falls in a warm pass.
 
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2.
     """
@@ -141,7 +141,7 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
 
 
 def check_bound_increase(before: Tensor, after: Tensor) -> None:
-    """Raises NumericalTrouble where the bound of a start has fallen, or is no number."""
+    """Raises NumericalError where the bound of a start has fallen, or is no number."""
     after = after.cpu()
     least = before - (1e3 if before.dtype == torch.float32 else 1) * ROUNDING * before.abs()
     if not bool((after >= least).all()):

@@ -28,9 +28,9 @@ class Texts(OwnFile[Corpus]):
     is UTF-8, UTF-16 by its first bytes, or else Windows-1252.
 
     Raises:
-        DataUnavailable: no such file or folder.
-        DamagedFile: no text.
-        Misfit: fewer than two documents with a word.
+        DataUnavailableError: no such file or folder.
+        DamagedFileError: no text.
+        ConfigMismatchError: fewer than two documents with a word.
 
     Source: Blei, Ng and Jordan (2003), section 7.1 (documents as counts, a list of stop
     words left out).

@@ -32,8 +32,8 @@ class WordCounts(Dataset[Corpus]):
     error.
 
     Raises:
-        DataUnavailable: the file cannot be had.
-        DamagedFile: the checksum of the file does not fit.
+        DataUnavailableError: the file cannot be had.
+        DamagedFileError: the checksum of the file does not fit.
 
     Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3; Pang and Lee (2004),
     section 3 (reviews).

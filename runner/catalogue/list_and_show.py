@@ -35,7 +35,8 @@ CONFIG = "config"  # `runner show config`: the run-level keys
 Row = tuple[str, ...]
 
 
-# ---- reading --------------------------------------------------------------------------------------------------------
+# ---- reading
+# --------------------------------------------------------------------------------------------------------
 def options(group: str) -> list[str]:
     """Names that a group offers on the command line: its YAML files."""
     return conf_folders.names(group)
@@ -113,7 +114,8 @@ def describe(role: str, name: str) -> tuple[registry.Entry, ClassDeclaration]:
     return entry, component_declaration(entry)
 
 
-# ---- printing -------------------------------------------------------------------------------------------------------
+# ---- printing
+# -------------------------------------------------------------------------------------------------------
 def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
     for name, value in facts:
         if value:
@@ -141,7 +143,8 @@ def _key_rows(keys: list[YamlKey], types: dict[str, str], prefix: str = "") -> l
     ]
 
 
-# ---- the commands ---------------------------------------------------------------------------------------------------
+# ---- the commands
+# ---------------------------------------------------------------------------------------------------
 def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
     """Keys for machines: the value as YAML has it, which the text shows as it is written."""
 

@@ -260,7 +260,8 @@ def run_once(argv: list[str]) -> int | None:
 def main(cfg: DictConfig) -> float | list[float] | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
     hydra_config = HydraConfig.get()
-    # Unresolved: an override may hold an interpolation, and one that fails must fail with our message.
+    # Unresolved: an override may hold an interpolation, and one that fails must fail with our
+    # message.
     overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
     sweeping = hydra_config.mode == RunMode.MULTIRUN
     OmegaConf.set_struct(cfg, False)

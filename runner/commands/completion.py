@@ -38,7 +38,8 @@ FLAGS = [
 ]
 
 
-# ---- sub-commands -----------------------------------------------------------------------------------------------------
+# ---- sub-commands
+# -----------------------------------------------------------------------------------------------------
 def _output_dir(words: list[str]) -> Path:
     """Folder of the records according to the command line so far."""
     folder = Path("outputs")

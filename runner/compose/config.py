@@ -100,7 +100,7 @@ def build(resolved: ResolvedConfig) -> Job:
 
     Raises:
         ConfigError: a component refuses its keys, or two of them do not fit.
-        DataUnavailable: the data cannot be had.
+        DataUnavailableError: the data cannot be had.
     """
     settings = resolved.settings
     config = resolved.config

@@ -60,7 +60,8 @@ def resolve_direction(metric: str, direction: str | None, where: str, how: str) 
     """A metric with the direction that the user gives, or else with its own.
 
     Raises:
-        ConfigError: none is given, and the table of scores has none; ``where`` names the key, ``how`` gives a direction.
+        ConfigError: none is given, and the table of scores has none; ``where`` names the key,
+            ``how`` gives a direction.
     """
     better_side = better(metric)
     if direction is not None:

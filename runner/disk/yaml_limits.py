@@ -80,7 +80,7 @@ def check_text(text: str, most: int = MAX_VALUES) -> None:
 
 
 class _ValueCounter:
-    """Count of the values that have been read, and of what is open."""
+    """Count of the values that have been read, and of the open ones."""
 
     def __init__(self) -> None:
         self.extents: dict[str, tuple[int, int]] = {}  # by anchor: values and height
@@ -91,7 +91,7 @@ class _ValueCounter:
         """Count an event.
 
         Returns:
-            Height of what begins with it; None if nothing does.
+            Height of the collection that begins with it; None if nothing does.
 
         Raises:
             YamlLimitError: a number is too long, or an anchor holds itself.

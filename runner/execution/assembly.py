@@ -33,7 +33,7 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
 
     Raises:
         RunFailure: the loaded dataset differs from the announced one.
-        ConfigError, Misfit: the attacker's sizes or the mode do not fit the problem, or its
+        ConfigError, ConfigMismatchError: the attacker's sizes or the mode do not fit the problem, or its
             replicates do not fit each other.
     """
     if not job.side_by_side:
@@ -46,7 +46,7 @@ def build_model(job: Job, problem: Problem, rng: Streams) -> Any:
     """Model of a problem, or one for each replicate if replicates are side by side.
 
     Raises:
-        Misfit: the number of its states or observations differs from the data's; a
+        ConfigMismatchError: the number of its states or observations differs from the data's; a
             plug-in's prediction for a row depends on other rows, or it gives probabilities
             instead of logits.
     """

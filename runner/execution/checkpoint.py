@@ -40,7 +40,8 @@ def pack(value: Any, tensors: dict[str, Tensor | Trace], path: str = "state") ->
     """The JSON skeleton of a state; its tensors and traces go to ``tensors``.
 
     Raises:
-        TypeError: the state holds something that is not a tensor, number, string, container, module or optimizer.
+        TypeError: the state holds something that is not a tensor, number, string, container,
+            module or optimizer.
     """
     if isinstance(value, Tensor):
         tensors[path] = value.detach().to("cpu").contiguous().clone()
@@ -129,7 +130,8 @@ def _unpack_items(
     content: Any, tensors: dict[str, Tensor], template: Any, device: torch.device
 ) -> list[Any]:
     like = template if isinstance(template, list | tuple) else []
-    # A list that grew since the fresh state was made takes its last element as the pattern for the rest.
+    # A list that grew since the fresh state was made takes its last element as the pattern for the
+    # rest.
     return [
         unpack(v, tensors, like[min(i, len(like) - 1)] if like else None, device)
         for i, v in enumerate(content)

@@ -57,7 +57,7 @@ def explain_divergence(error: NumericalError, folder: Path | None) -> str:
 
 
 def check_finite(info: Scores, inference: Inference, step: int) -> None:
-    """Raises NumericalTrouble, with what would help, when a watched value is not finite.
+    """Raises NumericalError, with what would help, when a watched value is not finite.
 
     What is not finite at the first step is so where the method starts, which no rate has a part
     in."""
@@ -73,7 +73,7 @@ def check_finite(info: Scores, inference: Inference, step: int) -> None:
 
 
 def check_scores(facts: dict[str, Any], inference: Inference, folder: Path) -> None:
-    """Raises NumericalTrouble when scores of the replicates that are finished are not finite, by
+    """Raises NumericalError when scores of the replicates that are finished are not finite, by
     their checks.
 
     A smaller rate is no help where the recorded objective has not become worse on the way."""

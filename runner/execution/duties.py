@@ -78,7 +78,7 @@ def record_information(course: ReplicateContext) -> StepCallback:
     Not where a signal came: a run that was stopped has the lines of one that was not.
 
     Raises:
-        NumericalTrouble: what it says is not finite.
+        NumericalError: what it says is not finite.
     """
     every = course.job.settings.record_every
     inference = course.job.inference
@@ -155,7 +155,7 @@ def save_checkpoints(
     signal, the run waits for the disk.
 
     Raises:
-        NumericalTrouble: a signal came, this step had not been checked, and it is not
+        NumericalError: a signal came, this step had not been checked, and it is not
             finite.
         OSError: this checkpoint, or the one before, could not be written.
     """
@@ -198,8 +198,8 @@ def stop_when_asked(course: ReplicateContext) -> StepCallback:
     """Ends the run after a signal, or where it was given up; the step has been kept.
 
     Raises:
-        Interrupted: a signal came.
-        Pruned: a sweep gave it up.
+        RunInterruptedError: a signal came.
+        RunPrunedError: a sweep gave it up.
     """
 
     received = course.received

@@ -90,7 +90,8 @@ class Run:
         ):  # the same data, found elsewhere: the next run shows it
             self.record.save(data_state=job.data_state)
 
-    # -- one replicate -------------------------------------------------------------------------------------------------
+    # -- one replicate
+    # -------------------------------------------------------------------------------------------------
     def _resume(self, state: S, rng: Streams) -> tuple[S, int, float, RowBlocks]:
         """The newest whole checkpoint of this replicate poured into a fresh state: (state, step,
         seconds, blocks).
@@ -297,13 +298,14 @@ class Run:
             facts["left_out"] = sorted({*facts.get("left_out", ()), *left_out})
         self.record.save()
 
-    # -- the whole run -------------------------------------------------------------------------------------------------
+    # -- the whole run
+    # -------------------------------------------------------------------------------------------------
     def go(self, signals: bool = True) -> dict[str, list[float]]:
         """All replicates; the record's state says how it ended.  ``signals=False`` leaves them to
         whoever runs this process.
 
         Raises:
-            Interrupted, Pruned, RunFailure, NumericalTrouble: after the record and the last good checkpoint are safe.
+            Interrupted, Pruned, RunFailure, NumericalError: after the record and the last good checkpoint are safe.
         """
         with capture_signals() if signals else nullcontext(ReceivedSignals()) as received:
             result = self._run_all_replicates(received)

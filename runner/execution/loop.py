@@ -46,7 +46,7 @@ def steps(
     """Trains: step start+1, when the first is asked for, to step stop.
 
     Raises:
-        NumericalTrouble: naming the step.
+        NumericalError: naming the step.
     """
     for number, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
         try:  # no context manager: each step would pay for it

@@ -197,7 +197,8 @@ class Result:
         """
         return self.compared.facts
 
-    # ---- what was learnt ---------------------------------------------------------------------------------------------
+    # ---- what was learnt
+    # ---------------------------------------------------------------------------------------------
     @cached_property
     def _restore(self) -> RestoredRun:
         from components.errors import DataUnavailableError, NumericalError

@@ -160,7 +160,7 @@ class Lease:
         """Called before anything is written.
 
         Raises:
-            LeaseLost: the lease is no longer ours.
+            LeaseLostError: the lease is no longer ours.
         """
         self._seen = time.time()
         lease = holder(self.path)

@@ -255,7 +255,7 @@ class Record:
         """Updates run.json, whole or not at all.
 
         Raises:
-            LeaseLost: another process has taken the run over; so do ``flush`` and ``sync``.
+            LeaseLostError: another process has taken the run over; so do ``flush`` and ``sync``.
         """
         self.check()
         self.facts |= changes
@@ -267,7 +267,8 @@ class Record:
         """Appends one line to metrics.jsonl.
 
         Raises:
-            LeaseLost: this process had been stopped for a while, and the run is no longer ours.
+            LeaseLostError: this process had been stopped for a while, and the run is no longer
+                ours.
         """
         if self._lease is not None and self._lease.is_unverified:
             self.check()
@@ -284,7 +285,7 @@ class Record:
         """Before anything is written.
 
         Raises:
-            LeaseLost: the run is no longer ours.
+            LeaseLostError: the run is no longer ours.
         """
         if self._lease is None:
             return
@@ -334,7 +335,8 @@ def find(run: str, output_dir: Path) -> Path:
     """A run named by its folder or by the beginning of its signature.
 
     Raises:
-        ConfigError: none, or several, match; an ``UnreadableRecordError``: this user may not read it.
+        ConfigError: none, or several, match; an ``UnreadableRecordError``: this user may not
+            read it.
     """
     if _is_record(Path(run)):
         return Path(run)

@@ -76,7 +76,8 @@ def load(folder: Path) -> ComparedRecord:
     """A run's record.
 
     Raises:
-        ConfigError: its run.json or config.yaml is damaged; an ``UnreadableRecordError``: this user may not read them.
+        ConfigError: its run.json or config.yaml is damaged; an ``UnreadableRecordError``: this
+            user may not read them.
     """
     hint = "; give the run's own command again"
     try:
@@ -92,7 +93,8 @@ def load(folder: Path) -> ComparedRecord:
     return ComparedRecord(folder, facts, flat(config), result, step)
 
 
-# ---- what differs -----------------------------------------------------------------------------------------------------
+# ---- what differs
+# -----------------------------------------------------------------------------------------------------
 def _code(facts: dict[str, Any]) -> str:
     git = facts.get("git") or {}
     sha: str = git.get("sha", "")
@@ -136,7 +138,8 @@ def config_rows(runs: list[ComparedRecord], everything: bool) -> list[Row]:
     return [row for row in rows if everything or len(set(row[1:])) > 1]
 
 
-# ---- results ----------------------------------------------------------------------------------------------------------
+# ---- results
+# ----------------------------------------------------------------------------------------------------------
 def _number(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else str(value)
 

@@ -37,8 +37,8 @@ def read_earlier(paths: list[Path], study: StudyDefinition) -> EarlierScores:
     """The scores of all files together; of two that give the same replicate the later file counts.
 
     Raises:
-        ConfigError: a file is missing or no such table, names a row or column that the study lacks, or scores of one
-            cell come from different data.
+        ConfigError: a file is missing or no such table, names a row or column that the study
+            lacks, or scores of one cell come from different data.
     """
     tables = {spec.name: study.columns(spec) for spec in study.tables}
     rows = [row.name for row in study.rows]

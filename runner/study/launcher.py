@@ -44,7 +44,8 @@ def split_launcher(words: list[str]) -> tuple[Launcher, list[str]]:
     runs.
 
     Raises:
-        ConfigError: no such launcher or key, one that is not installed, or a split that it cannot do.
+        ConfigError: no such launcher or key, one that is not installed, or a split that it
+            cannot do.
     """
     launcher_words = [
         w for w in words if w.lstrip("+").startswith((f"{KEY}=", LAUNCHER_KEY_PREFIX))

@@ -150,7 +150,8 @@ class OptunaSweeper(Sweeper):
         parallel = self.n_jobs or config.hydra.launcher.get("n_jobs") or 1
         self.at_once = (os.cpu_count() or 1) if parallel < 0 else parallel
 
-    # -- the study -----------------------------------------------------------------------------------------------------
+    # -- the study
+    # -----------------------------------------------------------------------------------------------------
     def _space(self, arguments: list[str]) -> tuple[dict[str, BaseDistribution], list[str]]:
         words = [f"{key!s}={value}" for key, value in (self.params or {}).items()] + list(arguments)
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
@@ -182,7 +183,8 @@ class OptunaSweeper(Sweeper):
         """Settles what is optimised, given the overrides of a trial; the lines that say so.
 
         Raises:
-            ConfigError: nobody knows where the objective should go, or the trial, which would say so, is a mistake.
+            ConfigError: nobody knows where the objective should go, or the trial, which would
+                say so, is a mistake.
         """
         composed = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
         objective: str | None = composed.get("objective")
@@ -253,7 +255,8 @@ class OptunaSweeper(Sweeper):
         )
         return study
 
-    # -- the sweep -----------------------------------------------------------------------------------------------------
+    # -- the sweep
+    # -----------------------------------------------------------------------------------------------------
     def sweep(self, arguments: list[str]) -> float | None:
         """Runs trials until there are ``n_trials``, or all of a grid; returns the best value, of
         one objective."""

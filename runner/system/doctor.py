@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from components.datasets.files import DataFile
 
 
-# ---- what runs write --------------------------------------------------------------------------------------------------
+# ---- what runs write
+# --------------------------------------------------------------------------------------------------
 def outputs(output_dir: Path, free: int | None = None) -> Findings:
     """That records can be written, and how much room there is."""
     folder = output_dir
@@ -100,7 +101,8 @@ def _sqlite(file: Path) -> str:
     return f"{runs} run{'' if runs == 1 else 's'}"
 
 
-# ---- data -------------------------------------------------------------------------------------------------------------
+# ---- data
+# -------------------------------------------------------------------------------------------------------------
 def data(data_dir: Path, every_file: bool = False) -> Findings:
     """The files of each data set, a line for all of them or for every one: how many are there with
     the right checksum, which are damaged; then what would be used.  One that is absent is no cause
@@ -203,7 +205,8 @@ def _has_substitute_data(cls: Any, values: dict[str, Any], data_dir: Path) -> bo
     return False
 
 
-# ---- the command ------------------------------------------------------------------------------------------------------
+# ---- the command
+# ------------------------------------------------------------------------------------------------------
 def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
     """Prints each finding as it is made, and counts them by level."""
     counts: dict[Level, int] = {"ok": 0, "warning": 0, "problem": 0}

@@ -35,7 +35,8 @@ class Finding:
 Findings = Iterator[Finding]
 
 
-# ---- the program ------------------------------------------------------------------------------------------------------
+# ---- the program
+# ------------------------------------------------------------------------------------------------------
 def python() -> Findings:
     detail = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info[:2] < OLDEST_PYTHON:
@@ -117,7 +118,8 @@ def torch_and_gpu(
         yield Finding("ok", "gpu", "none found; runs use device=cpu")
 
 
-# ---- the machine ------------------------------------------------------------------------------------------------------
+# ---- the machine
+# ------------------------------------------------------------------------------------------------------
 def available_cores() -> int:
     """Cores that this process may use; all there are where the system does not say."""
     if sys.platform == "linux":

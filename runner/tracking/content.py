@@ -113,7 +113,7 @@ class RecordContent:
         """Reads a record.
 
         Raises:
-            BadRecord: a file of it is damaged.
+            InvalidRecordError: a file of it is damaged.
         """
         try:
             facts = load_facts(folder)
@@ -136,7 +136,8 @@ class RecordContent:
             ) from None
         return content
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- what it is
+    # ----------------------------------------------------------------------------------------------------
     @property
     def is_looped(self) -> bool:
         """True if replicates came one after the other.
@@ -230,7 +231,8 @@ class RecordContent:
             {"data": self.facts["data"], "dataset": self.config.get("dataset")}
         )
 
-    # -- when ----------------------------------------------------------------------------------------------------------
+    # -- when
+    # ----------------------------------------------------------------------------------------------------------
     @cached_property
     def starts(self) -> int:
         return int(datetime.fromisoformat(self.facts["started"]).timestamp() * 1000)
@@ -265,7 +267,8 @@ class RecordContent:
         times = [line["time"] for line in self.lines if line["replicate"] == replicate]
         return self._stamp(replicate, 0.0), self._stamp(replicate, max(times, default=0.0))
 
-    # -- curves --------------------------------------------------------------------------------------------------------
+    # -- curves
+    # --------------------------------------------------------------------------------------------------------
     @cached_property
     def _evaluated_scores(self) -> set[str]:
         """Scores evaluated during the run: their curves continue to the final scores."""

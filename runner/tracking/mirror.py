@@ -133,7 +133,8 @@ class Mirror:
             self.unreachable = True
             self._record_trouble()
         except Exception as error:
-            # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may stop a run.
+            # MLflow's clients raise requests', SQLAlchemy's and their own errors: none of them may
+            # stop a run.
             self.trouble = mask_secrets(
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             )

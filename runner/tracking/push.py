@@ -55,7 +55,7 @@ class Push:
         """Push everything that is new.
 
         Raises:
-            Deleted, Replaced, BadRecord, or any exception of MLflow's client.
+            Deleted, Replaced, InvalidRecordError, or any exception of MLflow's client.
         """
         state = self._state(content)
         params = self._uploaded_params(self.file.here)
@@ -271,7 +271,7 @@ class Push:
         """The files of a record that MLflow keeps too; checkpoints where that was asked for.
 
         Raises:
-            BadRecord: one lies elsewhere.
+            InvalidRecordError: one lies elsewhere.
         """
         facts = content.facts
         config = content.config

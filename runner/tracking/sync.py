@@ -27,7 +27,7 @@ class PushTimeoutError(BaseException):
 
 @contextmanager
 def push_time_limit(seconds: int) -> Iterator[None]:
-    """Context that raises OverdueError when the time is over, in any blocking call."""
+    """Context that raises PushTimeoutError when the time is over, in any blocking call."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise PushTimeoutError

@@ -43,7 +43,8 @@ PEERS = ("torchattacks", "foolbox", "ART")
 
 
 def assert_equal(network: Any, y: Tensor, images: dict[str, Tensor]) -> None:
-    """Robust accuracies within half a point; few pixels differ (where a gradient's sign is rounding)."""
+    """Robust accuracies within half a point; few pixels differ (where a gradient's sign is
+    rounding)."""
     accuracy = {name: robust_accuracy(network, z, y) for name, z in images.items()}
     whole = accuracy["ours, all steps"]
     print("robust accuracies:", accuracy)

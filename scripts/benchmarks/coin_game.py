@@ -2,7 +2,8 @@
 
     python -m scripts.benchmarks.coin_game
 
-A level-2 thinker against a Q-learner, from fewer episodes.  Mean rewards of both engines must agree."""
+A level-2 thinker against a Q-learner, from fewer episodes.  Mean rewards of both engines must
+agree."""
 
 from __future__ import annotations
 

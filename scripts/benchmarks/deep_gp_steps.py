@@ -62,7 +62,8 @@ def build_steps(bound: Callable[[], Tensor], module: nn.Module) -> Callable[[], 
 
 
 def build_ours(model: MultiTaskDGP, batch: Batch, S: int, generator: torch.Generator) -> Way:
-    """Training steps on new noise; the layout of the batch is found at every step, as in training."""
+    """Training steps on new noise; the layout of the batch is found at every step, as in
+    training."""
     return build_steps(
         lambda: model.elbo(batch, model.draw_noise(batch, S, generator))["elbo"], model
     )

@@ -1,4 +1,5 @@
-"""Costs of a run beside its steps: loop, record, checkpoints and MLflow, for steps of a millisecond.
+"""Costs of a run beside its steps: loop, record, checkpoints and MLflow, for steps of a
+millisecond.
 
     python -m scripts.benchmarks.loop                 # 10,000 steps
 

@@ -25,7 +25,8 @@ from scripts.peers.gpflux_exchange import build_inputs, differences
 from scripts.peers.installed import own_interpreter
 
 STEPS = 3  # in a round
-# Jitter is of σ² here, of 1 in GPflux: equal, but not in its gradient; as small as precision allows.
+# Jitter is of σ² here, of 1 in GPflux: equal, but not in its gradient; as small as precision
+# allows.
 JITTER = {"float64": 1e-8, "float32": 1e-6}
 # relative differences of bounds and of gradients
 WITHIN = {"float64": (1e-9, 1e-6), "float32": (1e-5, 1e-3)}

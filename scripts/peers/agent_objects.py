@@ -1,4 +1,5 @@
-"""Games of agent objects with numpy tables, one for each seed: our own, or ARAMARL's released code."""
+"""Games of agent objects with numpy tables, one for each seed: our own, or ARAMARL's released
+code."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""mMDGP from GPflux's layers, in a process of its own: what scripts/benchmarks/mdgp_gpflux.py compares
-ours with.
+"""mMDGP from GPflux's layers, in a process of its own: what scripts/benchmarks/mdgp_gpflux.py
+compares ours with.
 
     .venv-peers/bin/python scripts/peers/gpflux_mdgp.py model.npz        # answers each line of a request by a line
 

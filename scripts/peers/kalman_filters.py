@@ -1,4 +1,5 @@
-"""Kalman filters of filterpy, one series after the other, and of dynamax, mapped over the series."""
+"""Kalman filters of filterpy, one series after the other, and of dynamax, mapped over the
+series."""
 
 from __future__ import annotations
 

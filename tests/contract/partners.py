@@ -260,7 +260,8 @@ FIRST = {
     "attacker": ["fgsm", "word_insertion", "gaussian_contamination", "exponential_smoother"],
 }  # fmt: skip
 
-# Where what the data are like decides, which no class says: mails are binary, a collapsed bound is for real labels.
+# Where what the data are like decides, which no class says: mails are binary, a collapsed bound is
+# for real labels.
 GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "acra", "supervised"): {"dataset": "spambase"},
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},

@@ -107,7 +107,8 @@ def test_rooms_import_downwards(package):
 def test_no_circles():
     for package in ("components", "runner"):
         known = modules(package)
-        # A package's __init__ stands for what it re-exports; importing one of its modules runs it, which is no circle.
+        # A package's __init__ stands for what it re-exports; importing one of its modules runs it,
+        # which is no circle.
         graph = {name: imported(path, known) - {name} for name, path in known.items()}
         TopologicalSorter(graph).prepare()
 

@@ -35,7 +35,8 @@ def test_yaml_and_class_agree(role, name):
         "defaults live in the YAML alone"
     )
     if "???" not in values.values():
-        # The defaults satisfy the class's own constraints; components named inside it are built from their YAML first.
+        # The defaults satisfy the class's own constraints; components named inside it are built
+        # from their YAML first.
         build_component(role, expand_component(role, values, role), role)
     bases = tuple((vars(roles) | vars(attackers))[base] for base in registry.ROLES[role].bases)
     assert issubclass(cls, bases)

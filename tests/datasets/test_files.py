@@ -99,7 +99,8 @@ def put(folder: Path, content: bytes = CONTENT) -> Path:
 def test_catalogue_gives_every_file_a_checksum_a_mirror_and_a_licence():
     for file in files.catalogue():
         assert file.sha256 or file.content_sha256 or file.git_blob or file.numbers_sha256
-        # london_air is made from thousands of files, which no address offers as one; other copies of year are other archives
+        # london_air is made from thousands of files, which no address offers as one; other copies
+        # of year are other archives
         if file.dataset not in {"london_air", "year"}:
             assert len({url.split("/")[2] for url in file.urls}) >= 2, (
                 "mirrors are on different hosts"
@@ -325,7 +326,8 @@ def test_processes_that_download_at_once_do_not_harm_each_other(tmp_path, server
     assert [p.name for p in (tmp_path / "toy").iterdir()] == ["file.bin"]
 
 
-# ---- runner data -----------------------------------------------------------------------------------------------------
+# ---- runner data
+# -----------------------------------------------------------------------------------------------------
 def test_data_lists_fetches_and_verifies(tmp_path, monkeypatch, server, capsys):
     listed(monkeypatch, f"{server.address}/good")
     folder = ["--data-dir", str(tmp_path)]

@@ -22,7 +22,8 @@ from runner.study.definition import load_study
 
 ALL = printed()
 RUNS = [command for command in ALL if command.words[0] not in COMMANDS]
-# Modules and files that the page makes itself: test_plugin, and test_a_method_made_by_new below, run these as they stand.
+# Modules and files that the page makes itself: test_plugin, and test_a_method_made_by_new below,
+# run these as they stand.
 OWN = {"my_sales", "houses", "my_experiment", "my_table", "my_sampler"}
 
 
@@ -101,7 +102,8 @@ def test_every_sub_command_knows_what_it_is_asked():
     assert wrong == []
 
 
-# ---- run --------------------------------------------------------------------------------------------------------------
+# ---- run
+# --------------------------------------------------------------------------------------------------------------
 def smoke_form(command: Printed) -> list[str]:
     """The same run in seconds: an experiment has its smoke overrides, what is composed by hand gets
     a few steps."""

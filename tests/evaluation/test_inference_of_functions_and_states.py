@@ -43,7 +43,8 @@ def built(name, data, **changes):
     return get("model", name)(**values).build(data, streams())
 
 
-# ---- functions --------------------------------------------------------------------------------------------------------
+# ---- functions
+# --------------------------------------------------------------------------------------------------------
 def test_leave_one_out_of_an_exact_gaussian_process():
     """log p(y_i | the others) = log N(y_i | y_i − α_i/P_ii, 1/P_ii), P = (K + Σ)⁻¹, α = P y:
     Rasmussen and Williams (2006), eqs. (5.10) to (5.12)."""
@@ -115,7 +116,8 @@ def test_what_is_given_of_classes():
     assert two.mu.flatten().tolist() == [-5, 5] * 5
 
 
-# ---- states -----------------------------------------------------------------------------------------------------------
+# ---- states
+# -----------------------------------------------------------------------------------------------------------
 class Walk:
     """x_0 ~ N(0, 1), x_t = x_{t−1} + N(0, 0.1), y_t = x_t + N(0, 2²)."""
 
@@ -209,7 +211,8 @@ def test_a_rough_or_another_likelihood_is_told_and_left_out():
         inference_groups(data, SmoothedSeries.empty_smoothed(posterior.mean), Streams(0), Walk())
 
 
-# ---- densities --------------------------------------------------------------------------------------------------------
+# ---- densities
+# --------------------------------------------------------------------------------------------------------
 class Normal:
     dim, names = 2, ["x[0]", "x[1]"]
 

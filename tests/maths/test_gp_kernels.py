@@ -63,7 +63,8 @@ def test_coinciding_points_have_finite_zero_gradients(shape, dtype):
     one = torch.ones(1, dtype=dtype)
     k = kernel(x, z, one, torch.ones((), dtype=dtype), shape).diagonal()
     (gradient,) = torch.autograd.grad(k.sum(), z)
-    # r² comes from a difference of squares, so it is zero to rounding only; √ of that is what Matérn-1/2 sees.
+    # r² comes from a difference of squares, so it is zero to rounding only; √ of that is what
+    # Matérn-1/2 sees.
     assert torch.allclose(k, torch.ones_like(k), atol=2e-3 if dtype == torch.float32 else 1e-7)
     assert torch.isfinite(gradient).all()
     if shape != "matern12":

@@ -61,7 +61,8 @@ def literal_rhat(x: np.ndarray) -> float:
 def test_ess_of_an_autoregression(rho):
     x = autoregression(rho, chains=4, draws=4000, dims=20)
     exact = 16_000 * (1 - rho) / (1 + rho)
-    # Averaged over 20 independent coordinates; negative correlations are truncated late by Geyer's rule.
+    # Averaged over 20 independent coordinates; negative correlations are truncated late by Geyer's
+    # rule.
     assert float(bulk_ess(x).mean()) == pytest.approx(exact, rel=0.07)
 
 
@@ -126,7 +127,8 @@ def test_the_worst_of_replicates_passes_over_rest_and_not_over_lost_values():
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 def test_tail_ess_is_that_of_the_quantiles_indicators(rho):
     x = autoregression(rho, chains=4, draws=4000, dims=10)
-    # The indicator of x ≤ q of a Gaussian AR(1) has Σ_t corr(1[x₀ ≤ q], 1[x_t ≤ q]) between those of an independent
+    # The indicator of x ≤ q of a Gaussian AR(1) has Σ_t corr(1[x₀ ≤ q], 1[x_t ≤ q]) between those
+    # of an independent
     # chain and of x itself: exact by numerical integration of the bivariate normal cdf.
     from scipy.stats import multivariate_normal
 

@@ -74,7 +74,8 @@ def test_the_bound_is_the_literal_one(factors):
         expected = expected + q * (joint - q.log())
     expected = expected + sum(Dirichlet(row).entropy() for row in [*gamma, *lam.T])
     at_rest = fit_documents(problem.train.pairs, log_weights(lam).exp(), alpha, gamma, 0, 1e-3)
-    # The empty document has γ = α by itself: its own part is 0, which literally is what γ there gives.
+    # The empty document has γ = α by itself: its own part is 0, which literally is what γ there
+    # gives.
     gone = Dirichlet(gamma[1]).entropy() + prior + ((alpha - 1) * log_pi[1]).sum()
     found = topic_elbo(model, problem.train, at_rest, lam)
     assert float(found) == pytest.approx(float(expected - gone), rel=1e-10)

@@ -60,7 +60,7 @@ class APGD(TargetedAttack, Evasion):
     compared by its order, which a confident network does not flatten.  x [B, D], y [B, T].
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Croce and Hein (2020), Algorithm 1, eqs (6) and (7).
     """

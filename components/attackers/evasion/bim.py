@@ -19,7 +19,7 @@ class BIM(GradientAscent, Steps, Evasion):
     Another ``criterion`` takes the place of log p(y|x).
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Kurakin et al. (2017), section 2.2."""
 

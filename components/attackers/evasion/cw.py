@@ -33,7 +33,7 @@ class CarliniWagner(TargetedAttack, Evasion):
     more searching cannot matter to a security evaluation, and the row is done.  x [B, D], y [B, T].
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Carlini and Wagner (2017), section VI.A."""
 

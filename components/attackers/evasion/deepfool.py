@@ -30,7 +30,7 @@ class DeepFool(Evasion):
     of any task counts.  x [B, D], y [B, T].
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Moosavi-Dezfooli et al. (2016), Algorithm 2 and section 3.3.
     """

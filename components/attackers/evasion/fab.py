@@ -31,7 +31,7 @@ class FAB(Evasion):
     x [B, D], y [B, T].
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Croce and Hein (2019), Algorithm 1; Croce and Hein (2020), section 5 (its targets)."""
 

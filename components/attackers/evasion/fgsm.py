@@ -20,7 +20,7 @@ class FGSM(GradientAscent, Evasion):
     of x.  Another ``criterion`` takes the place of log p(y|x).
 
     Raises:
-        Misfit: the victim has no gradient in its input (a random forest).
+        ConfigMismatchError: the victim has no gradient in its input (a random forest).
 
     Source: Goodfellow et al. (2015), section 4; Gallego (2021), section 3.5.1."""
 

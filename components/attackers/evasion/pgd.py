@@ -23,7 +23,7 @@ class PGD(GradientAscent, Steps, Evasion):
     x [B, D], y [B, T].
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Madry et al. (2018), section 2.1; Gallego (2021), section 3.3.2."""
 

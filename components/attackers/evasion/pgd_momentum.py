@@ -22,7 +22,7 @@ class PGDMomentum(GradientAscent, Steps, Evasion):
     Another ``criterion`` takes the place of log p(y|x).
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Dong et al. (2018), Algorithm 1."""
 

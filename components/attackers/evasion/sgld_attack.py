@@ -27,7 +27,7 @@ class SGLDAttack(Evasion):
     called ε.  x [B, D], y [B, T].
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Gallego (2021), eq. (3.14).
     """

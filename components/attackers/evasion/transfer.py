@@ -35,7 +35,8 @@ class Transfer(Evasion):
     comes from the attack stream.  x [B, D], y [B, T].
 
     Raises:
-        Misfit: the share holds no row, or the attack has not been given the problem to learn from.
+        ConfigMismatchError: the share holds no row, or the attack has not been given the
+            problem to learn from.
 
     Source: Papernot et al. (2017), section 4; Biggio and Roli (2018), section 3.2."""
 

@@ -22,7 +22,7 @@ class AutoAttack(WorstCase):
     three attacks are left: attacker.members=[...] without it.  x [B, D], y [B, T].
 
     Raises:
-        Misfit: the victim has no gradient in its input.
+        ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Croce and Hein (2020), section 5.
     """

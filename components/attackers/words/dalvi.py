@@ -26,7 +26,7 @@ class Dalvi(Evasion):
     Σ_i δ_i ≤ ε, gap(x) = log p(y_1|x)/p(y_2|x): the log odds that have to go.  A mail that cannot be made to pass within ε
     changes stays as it is.  The attacker faces naive Bayes itself, not what defends it.  x [B, D] in {0, 1}, y [B, 1].
 
-    Raises Misfit for a classifier that is not naive Bayes.
+    Raises ConfigMismatchError for a classifier that is not naive Bayes.
 
     Source: Gallego (2021), eq. (3.4); Dalvi et al. (2004), section 3."""
 

@@ -19,7 +19,7 @@ def unwrap_naive_bayes(posterior: Predicts) -> tuple[Generative, dict[str, Tenso
     """The generative classifier and its fit, of a posterior or of the one under its defence.
 
     Raises:
-        Misfit: it is not a generative classifier.
+        ConfigMismatchError: it is not a generative classifier.
     """
     bare = posterior.undefended if isinstance(posterior, Defends) else posterior
     if not isinstance(bare, HoldsFit) or not isinstance(bare.estimator, Generative):

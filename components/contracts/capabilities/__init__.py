@@ -1,9 +1,8 @@
 """Capabilities: queries that a built model supports, listed in a method's ``requires``.
 
-A name in ``offers``, ``requires.capabilities`` or ``provides`` is the snake-case name of a protocol here.
-``check_offered`` is the only place that inspects an object for its capabilities;
-everywhere else an ``isinstance`` of a protocol decides.
-"""
+A name in ``offers``, ``requires.capabilities`` or ``provides`` is the snake-case name of a protocol
+here. ``check_offered`` is the only place that inspects an object for its capabilities; everywhere
+else an ``isinstance`` of a protocol decides."""
 
 from __future__ import annotations
 

@@ -104,7 +104,9 @@ class Collapsed(LogJoint, ClosedFormScore, Protocol):
 class Collapsible(Protocol):
     """A log joint with some parameters that can be integrated out in closed form."""
 
-    def integrate_out(self) -> Collapsed: ...  # raises Misfit where the data do not allow it
+    def integrate_out(
+        self,
+    ) -> Collapsed: ...  # raises ConfigMismatchError where the data do not allow it
 
 
 @runtime_checkable

@@ -29,7 +29,8 @@ class ClosedFormAscent(Protocol[Shown]):
 
     def start(self, batch: Shown, n: int, generator: torch.Generator) -> Factors: ...  # S = n
 
-    # Every factor once, in a fixed order, each at its optimum given the others: the objective of no start falls
+    # Every factor once, in a fixed order, each at its optimum given the others: the objective of no
+    # start falls
     def cycle(self, factors: Factors, batch: Shown) -> Factors: ...
 
     # E_q[log p(x, z, θ) − log q(z, θ)] [S] in nats, with every constant: a lower bound on log

@@ -229,7 +229,8 @@ class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
         self, batch: Shown, n_samples: int, generator: torch.Generator
     ) -> tuple[Any, Tensor]: ...
 
-    # at the draws of ``sample``: their ``log_q`` and ``log_joint`` [S, B], no gradient, and the derivative of both
+    # at the draws of ``sample``: their ``log_q`` and ``log_joint`` [S, B], no gradient, and the
+    # derivative of both
     def draw_with_derivative(
         self, batch: Shown, n_samples: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor, PullBack]: ...
@@ -283,7 +284,8 @@ class BernoulliLayers(LogRatio[Shown], Protocol[Shown]):
     @property
     def layer_sizes(self) -> Sequence[int]: ...  # D_1, …, D_L
 
-    # α_l of the layer above those given, the lowest first: [S, B, D_l], or [1, B, D_1] where none is given
+    # α_l of the layer above those given, the lowest first: [S, B, D_l], or [1, B, D_1] where none
+    # is given
     def logits(self, batch: Shown, below: Sequence[Tensor]) -> Tensor: ...
 
 

@@ -45,8 +45,8 @@ def is_own_error(error: BaseException) -> bool:
 def watch_class(role: str, cls: C) -> C:
     """The class of a user with its role's methods watched.
 
-    They raise Misfit, in one line that names the file, where they raise anything, end the process,
-    draw from a global stream or return what the role does not take."""
+    They raise ConfigMismatchError, in one line that names the file, where they raise anything, end
+    the process, draw from a global stream or return what the role does not take."""
     base = role_base_class(cls)
     methods = (
         {} if base is None else {name: _watch_method(role, cls, name) for name in METHODS[base]}

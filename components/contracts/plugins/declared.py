@@ -49,7 +49,8 @@ DOMAINS = frozenset(get_args(problems.Domain))
 BATCH_KINDS = frozenset(get_args(problems.BatchKind))
 KNOWLEDGE = frozenset(get_args(attackers.Knowledge))
 
-# Of each base, the words that a class variable may hold.  "one": the variable is a word; "set": a set of words; "by": a
+# Of each base, the words that a class variable may hold.  "one": the variable is a word; "set": a
+# set of words; "by": a
 # dictionary of sets of words by kind of problem.
 WORDS: dict[type, dict[str, tuple[str, frozenset[str]]]] = {
     roles.Dataset: {
@@ -116,7 +117,8 @@ def check_declared(role: str, name: str, cls: type) -> None:
     """Compares what a class of a user declares with what its role asks.
 
     Raises:
-        Misfit: it derives from no base of its role, lacks a method or a class variable, or one holds an unknown word."""
+        ConfigMismatchError: it derives from no base of its role, lacks a method or a class
+            variable, or one holds an unknown word."""
     where = f"{role}={name} ({format_code_location(cls)})"
     base = role_base_class(cls)
     if base is None:

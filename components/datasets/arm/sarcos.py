@@ -55,8 +55,8 @@ class Sarcos(Dataset):
     ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 21], y [N, 7].
 
     Raises:
-        DataUnavailable: files cannot be obtained.
-        DamagedFile: a file does not match its checksum.
+        DataUnavailableError: files cannot be obtained.
+        DamagedFileError: a file does not match its checksum.
 
     Source: Boustati (2021), section 3.5.2, appendix A.1.2; Vijayakumar, D'Souza, Shibata,
     Conradt & Schaal (2002).
@@ -92,7 +92,7 @@ class Sarcos(Dataset):
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
-            DataUnavailable: the files cannot be had and ``offline`` is error."""
+            DataUnavailableError: the files cannot be had and ``offline`` is error."""
         why = why_unavailable(Path(data_dir), tuple(FILES[self.split]), offline)
         if why is None:
             return NAMES[self.split]

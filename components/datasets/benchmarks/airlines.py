@@ -49,7 +49,7 @@ class Airlines(BigTable):
     are for training; standardised, scored in minutes.  x [N, 8], y [N, 1].
 
     Raises:
-        Misfit: more rows are requested than there are.
+        ConfigMismatchError: more rows are requested than there are.
 
     Source: Hensman, Fusi and Lawrence (2013), section 6.2; Rodríguez Santana and
     Hernández-Lobato (2020), section 6.3.

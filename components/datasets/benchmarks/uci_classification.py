@@ -44,7 +44,8 @@ class Source:
 
 
 SOURCES: dict[str, Source] = {
-    # nine grades of cells, the sample's number left out; 16 of 699 rows lack one and are dropped; 1: malignant
+    # nine grades of cells, the sample's number left out; 16 of 699 rows lack one and are dropped;
+    # 1: malignant
     "breast": Source(
         "classification/breast-cancer-wisconsin.data",
         Shape(683, 9),
@@ -120,9 +121,9 @@ class UciClassification(FileOrSimulationDataset[Supervised]):
     load one by.
 
     Raises:
-        DataUnavailable: a file cannot be obtained.
-        DamagedFile: a file does not match its checksum.
-        Misfit: there are more replicates than splits.
+        DataUnavailableError: a file cannot be obtained.
+        DamagedFileError: a file does not match its checksum.
+        ConfigMismatchError: there are more replicates than splits.
 
     Source: Rodríguez Santana and Hernández-Lobato (2020), supplement, section 1
     and Table 1.

@@ -41,9 +41,9 @@ class Year(BigTable):
     and so does this.
 
     Raises:
-        DataUnavailable: the file cannot be obtained.
-        DamagedFile: the file does not match its checksum.
-        Misfit: more rows are requested than there are.
+        DataUnavailableError: the file cannot be obtained.
+        DamagedFileError: the file does not match its checksum.
+        ConfigMismatchError: more rows are requested than there are.
 
     Source: Bertin-Mahieux et al. (2011); Rodríguez Santana and Hernández-Lobato (2020),
     section 6.3.

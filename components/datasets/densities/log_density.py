@@ -40,8 +40,8 @@ class LogDensity(Dataset[Density]):
     the content of its file.  θ [S, P].
 
     Raises:
-        Misfit: there is no such function, it raises, gives another shape or mixes rows, or
-            is finite nowhere chains start.
+        ConfigMismatchError: there is no such function, it raises, gives another shape or mixes
+            rows, or is finite nowhere chains start.
 
     Source: Gallego (2021), section 2.2.1.
     """
@@ -141,7 +141,7 @@ def _check_density_contract(given: Callable[[Tensor], object], x: Tensor, where:
     """Check the function's contract at a few rows x [S, P].
 
     Raises:
-        Misfit: the function breaks it.
+        ConfigMismatchError: the function breaks it.
     """
     with reraise_user_error(where, given):
         value = given(x)

@@ -108,8 +108,8 @@ class Posteriordb(Dataset[Density]):
     ``SimulatedDataWarning`` warning.
 
     Raises:
-        DataUnavailable: files cannot be obtained, with ``offline`` being error.
-        DamagedFile: a file does not match its checksum.
+        DataUnavailableError: files cannot be obtained, with ``offline`` being error.
+        DamagedFileError: a file does not match its checksum.
 
     Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025); the densities
     are from its models.
@@ -137,7 +137,7 @@ class Posteriordb(Dataset[Density]):
         """The name of the posterior that ``load`` would use; may download its files.
 
         Raises:
-            DataUnavailable: they cannot be had and ``offline`` is error."""
+            DataUnavailableError: they cannot be had and ``offline`` is error."""
         if self.posterior == SIMULATED:
             return SIMULATED
         why = why_unavailable(Path(data_dir), paths(self.posterior), offline)

@@ -16,7 +16,7 @@ class BinarisedFashion(BinarisedImages):
     ``binarised_mnist``.  Splits and stand-ins are those in ``images``.  x [N, 784].
 
     Raises:
-        DataUnavailable: Fashion-MNIST is not there and ``offline`` is error.
+        DataUnavailableError: Fashion-MNIST is not there and ``offline`` is error.
 
     Source: Titsias and Ruiz (2019), section 5 (threshold); Xiao, Rasul and Vollgraf (2017),
     section 2.

@@ -22,7 +22,7 @@ class BinarisedMnist(BinarisedImages):
     comparable.  Splits and stand-ins are those in ``images``.  x [N, 784].
 
     Raises:
-        DataUnavailable: MNIST is not there and ``offline`` is error.
+        DataUnavailableError: MNIST is not there and ``offline`` is error.
 
     Source: Salakhutdinov and Murray (2008), section 5 (static); Burda, Grosse and
     Salakhutdinov (2016), section 5 (dynamic).

@@ -33,7 +33,7 @@ def read_cifar10(path: Path) -> tuple[Images, Images]:
     """Training and test images [n, 3, 32, 32] uint8 with their classes.
 
     Raises:
-        DamagedFile: the archive lacks one of its files."""
+        DamagedFileError: the archive lacks one of its files."""
     with tarfile.open(path) as archive:
         parts = {
             Path(member.name).name: member for member in archive if member.name.endswith(".bin")
@@ -87,7 +87,8 @@ class Cifar10(FileOrSimulationDataset[Supervised]):
     ``SimulatedDataWarning`` warning, unless ``offline`` is error.  x [N, 3072], colour after
     colour.
 
-    Raises DataUnavailable (the archive cannot be had), DamagedFile (its checksum does not fit).
+    Raises DataUnavailableError (the archive cannot be had), DamagedFileError (its checksum does not
+    fit).
 
     Source: Krizhevsky (2009); Gallego (2021), section 1.3.4."""
 

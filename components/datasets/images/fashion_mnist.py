@@ -19,7 +19,7 @@ class FashionMnist(ImageDataset):
     x [N, 784].
 
     Raises:
-        DataUnavailable: Fashion-MNIST is not there and ``offline`` is error.
+        DataUnavailableError: Fashion-MNIST is not there and ``offline`` is error.
 
     Source: Xiao, Rasul and Vollgraf (2017), section 2."""
 

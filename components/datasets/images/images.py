@@ -51,8 +51,8 @@ class Images(UnlabelledImages):
 
     Raises:
         ValueError: more images are requested than there are digits.
-        DataUnavailable: the files are not there and ``offline`` is error.
-        DamagedFile: a file is there but has unexpected content.
+        DataUnavailableError: the files are not there and ``offline`` is error.
+        DamagedFileError: a file is there but has unexpected content.
 
     Source: Salakhutdinov and Murray (2008), section 5 (drawn binary pixels); Burda, Grosse
     and Salakhutdinov (2016), section 5 (drawn anew; Omniglot in 28 × 28); Lake,

@@ -19,7 +19,7 @@ class Mnist(ImageDataset):
     images).  x [N, 784].
 
     Raises:
-        DataUnavailable: MNIST is not there and ``offline`` is error.
+        DataUnavailableError: MNIST is not there and ``offline`` is error.
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section III."""
 

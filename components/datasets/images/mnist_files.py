@@ -89,7 +89,7 @@ class ImageFiles:
         """The name of the data that ``images`` would give; may download them.
 
         Raises:
-            DataUnavailable: the files cannot be had and ``offline`` is error."""
+            DataUnavailableError: the files cannot be had and ``offline`` is error."""
         if self.offline == "always":
             return self.stand_in
         why = why_unavailable(Path(data_dir), self.paths, offline)
@@ -104,7 +104,7 @@ class ImageFiles:
         announced, with ``note``.
 
         Raises:
-            DataUnavailable: the files cannot be had and ``offline`` is error."""
+            DataUnavailableError: the files cannot be had and ``offline`` is error."""
         name = self.identity(setting.data_dir, setting.offline)
         if name == self.genuine:
             arrays = [
@@ -196,7 +196,7 @@ class ImageDataset(Dataset):
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
-            DataUnavailable: the files cannot be had and ``offline`` is error."""
+            DataUnavailableError: the files cannot be had and ``offline`` is error."""
         name = self.files.identity(data_dir, offline)
         return name if self.binarised == "none" else f"{name}-{self.binarised}"
 

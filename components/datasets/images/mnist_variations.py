@@ -90,7 +90,7 @@ class MnistVariations(Dataset):
     name digits-variations (at most 400 training and 597 test digits per task).
 
     Raises:
-        DataUnavailable: MNIST is not there and ``offline`` is error.
+        DataUnavailableError: MNIST is not there and ``offline`` is error.
 
     Source: Larochelle, Erhan, Courville, Bergstra & Bengio (2007), section 3.1; Boustati
     (2021), sections 3.5.1 and A.1.1.
@@ -116,7 +116,7 @@ class MnistVariations(Dataset):
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
-            DataUnavailable: MNIST cannot be had and ``offline`` is error."""
+            DataUnavailableError: MNIST cannot be had and ``offline`` is error."""
         return self.files.identity(data_dir, offline)
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:

@@ -43,7 +43,7 @@ def read_whole(path: Path) -> tuple[Images, Images]:
     alphabets.
 
     Raises:
-        DamagedFile: it does not hold 24,345 and 8,070 images of 28 × 28."""
+        DamagedFileError: it does not hold 24,345 and 8,070 images of 28 × 28."""
     from scipy.io import loadmat
 
     try:
@@ -117,7 +117,7 @@ class OmniglotFiles:
         """The name of the data that ``images`` would give; may download the partial set.
 
         Raises:
-            DataUnavailable: the set cannot be had and ``offline`` is error."""
+            DataUnavailableError: the set cannot be had and ``offline`` is error."""
         if self.offline == "always":
             return "digits-enlarged"
         if self.genuine == "omniglot" and _whole(Path(data_dir)) is not None:
@@ -139,7 +139,7 @@ class OmniglotFiles:
         (uint8); what was not asked for is announced.
 
         Raises:
-            DataUnavailable: the set cannot be had and ``offline`` is error."""
+            DataUnavailableError: the set cannot be had and ``offline`` is error."""
         data_dir = setting.data_dir
         offline = setting.offline
         name = self.identity(data_dir, offline)

@@ -79,7 +79,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
-            DataUnavailable: the files cannot be had and ``offline`` is error."""
+            DataUnavailableError: the files cannot be had and ``offline`` is error."""
         files = self._files
         name = "digits" if files is None else files.identity(data_dir, offline)
         return name if self.how == "none" else f"{name}-{self.how}"

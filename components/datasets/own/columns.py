@@ -37,7 +37,8 @@ def encode(table: TextTable, name: str) -> EncodedColumn:
     column where nine in ten are is named as a mistake, not taken for a text.
 
     Raises:
-        Misfit: a cell is missing, one is no number among numbers, or there are too many different texts."""
+        ConfigMismatchError: a cell is missing, one is no number among numbers, or there are too
+            many different texts."""
     texts = _texts(table, name)
     numbers = [table.number(text) for text in texts]
     bad = [row for row, value in enumerate(numbers) if value is None]
@@ -69,7 +70,7 @@ def _texts(table: TextTable, name: str) -> list[str]:
     """Cells of a column of inputs.
 
     Raises:
-        Misfit: a cell is missing."""
+        ConfigMismatchError: a cell is missing."""
     cells = table.column(name, "inputs")
     if None in cells:
         raise ConfigMismatchError(
@@ -82,7 +83,7 @@ def parse_real_labels(table: TextTable, name: str) -> Array:
     """Labels of one task [N], NaN where a cell is missing.
 
     Raises:
-        Misfit: a cell is no number."""
+        ConfigMismatchError: a cell is no number."""
     labels = np.full(table.n_rows, np.nan)
     for row, cell in enumerate(table.column(name, "targets")):
         if cell is not None:
@@ -105,8 +106,8 @@ def class_labels(
     All tasks have the same classes.
 
     Raises:
-        Misfit: fewer than two classes, more than two where two are asked for, numbers with fractions, or as many classes as
-            hardly any label is seen twice."""
+        ConfigMismatchError: fewer than two classes, more than two where two are asked for,
+            numbers with fractions, or as many classes as hardly any label is seen twice."""
     columns = [table.column(name, "targets") for name in names]
     cells = [cell for column in columns for cell in column if cell is not None]
     values = {text: table.number(text) for text in set(cells)}
@@ -130,7 +131,7 @@ def _sort_classes(values: Mapping[str, float | None]) -> list[str]:
 def _describe_class_error(
     classes: Sequence[str], values: Mapping[str, float | None], n_labels: int, binary: bool
 ) -> str:
-    """Describe the error in classes by their numbers (None: a text is none); "": no error."""
+    """Describe the error in classes by their numbers (None: a text is no class); "": no error."""
     by_size = None not in values.values()
     for first, second in pairwise(classes):
         if by_size and values[first] == values[second]:

@@ -50,10 +50,10 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     ``image_shape`` declares each row an image.  x [N, D], y [N, T].
 
     Raises:
-        DataUnavailable: no such file.
-        DamagedFile: the file is not a table.
-        Misfit: a column that is not there, a cell that cannot be used, classes that do not
-            fit ``labels``, a split that leaves nothing, or more replicates than folds.
+        DataUnavailableError: no such file.
+        DamagedFileError: the file is not a table.
+        ConfigMismatchError: a column that is not there, a cell that cannot be used, classes
+            that do not fit ``labels``, a split that leaves nothing, or more replicates than folds.
 
     Source: Shafranovich (2005), RFC 4180.
     """
@@ -131,7 +131,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     def _input_names(self, table: TextTable) -> list[str]:
         """Columns of inputs.
 
-        Raises Misfit."""
+        Raises ConfigMismatchError."""
         other_uses = {"task": self.task, "split": self.split, "fold": self.fold}
         used = [("targets", name) for name in self.targets]
         used += [(key, name) for key, name in other_uses.items() if name is not None]
@@ -221,7 +221,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
     def _rows(self, table: TextTable, rng: Rng) -> tuple[Indices, Indices, str]:
         """Rows to train on and to test on, and how they were told apart.
 
-        Raises Misfit."""
+        Raises ConfigMismatchError."""
         n = table.n_rows
         if self.split is not None:
             cells = [
@@ -265,7 +265,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         """y [N, T], which of them are there, the names of the tasks, mean and sd of real labels,
         and the classes of others.
 
-        Raises Misfit."""
+        Raises ConfigMismatchError."""
         classes: list[str] = []
         if self.labels == "real":
             y = torch.from_numpy(
@@ -305,7 +305,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
 def _moments(observed: list[Tensor], tasks: list[str]) -> tuple[Tensor, Tensor]:
     """Mean and sd of the observed labels of each task [T].
 
-    Raises Misfit."""
+    Raises ConfigMismatchError."""
     for values, task in zip(observed, tasks, strict=True):
         check_squares(values.unsqueeze(1), [f"the label of task {task}"])
     mean = torch.stack([values.mean() for values in observed])

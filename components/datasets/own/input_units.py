@@ -91,7 +91,8 @@ def convert_inputs(
         kept: rows of the training set, which inputs are standardised by.
 
     Raises:
-        Misfit: a cell lies outside of the bounds, or rows have another number of inputs than an image has pixels."""
+        ConfigMismatchError: a cell lies outside of the bounds, or rows have another number of
+            inputs than an image has pixels."""
     x = np.concatenate(list(columns.values()), 1)
     if bounds is not None:
         for name, values in columns.items():

@@ -24,7 +24,7 @@ class OwnFile(Dataset[P]):
         """Path of the file.
 
         Raises:
-            DataUnavailable: no path was given, or there is no such file.
+            DataUnavailableError: no path was given, or there is no such file.
         """
         if self.path is None:
             raise DataUnavailableError(
@@ -42,7 +42,7 @@ class OwnFile(Dataset[P]):
         """The file, or the text files of the folder in the order of their names.
 
         Raises:
-            DataUnavailable: as ``file``, or the folder holds no text file."""
+            DataUnavailableError: as ``file``, or the folder holds no text file."""
         file = self.file(data_dir)
         files = sorted(file.rglob("*.txt")) if file.is_dir() else [file]
         if not files:
@@ -55,7 +55,7 @@ class OwnFile(Dataset[P]):
         """Its own name, the file's and the beginning of its checksum: other content is other data.
 
         Raises:
-            DataUnavailable: there is no such file."""
+            DataUnavailableError: there is no such file."""
         file = self.file(data_dir)
         files = self.files(data_dir)
         digest = hashlib.sha256()

@@ -68,7 +68,7 @@ def class_facts(
     Labels are y [N, T] where ``seen``.
 
     Raises:
-        Misfit: the training labels of a task are all of one class.
+        ConfigMismatchError: the training labels of a task are all of one class.
     """
     only_tested = []
     for t, task in enumerate(tasks):

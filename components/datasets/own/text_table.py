@@ -60,7 +60,7 @@ class TextTable:
         return len(self.lines)
 
     def column(self, name: str, key: str) -> list[str | None]:
-        """Raises Misfit: there is no such column."""
+        """Raises ConfigMismatchError: there is no such column."""
         if name not in self.cells:
             unlabelled = (
                 "; of rows without labels set dataset.targets=[]" if key == "targets" else ""
@@ -132,9 +132,9 @@ def read_table(
         encoding: None: the encoding given by the first bytes, UTF-8, or else Windows-1252.
 
     Raises:
-        DamagedFile: the file is not a table, or holds no row.
-        Misfit: a name occurs twice, or is not there; the decimal mark is ambiguous; or the
-            encoding does not exist.
+        DamagedFileError: the file is not a table, or holds no row.
+        ConfigMismatchError: a name occurs twice, or is not there; the decimal mark is
+            ambiguous; or the encoding does not exist.
     """
     facts: dict[str, str] = {}
     if file.suffix.lower() in (".parquet", ".pq"):
@@ -164,7 +164,7 @@ def read_table(
 
 
 def _check_names(file: Path, names: Sequence[str], exclude: Sequence[str]) -> None:
-    """Raises Misfit: a name occurs twice, or is excluded and not there."""
+    """Raises ConfigMismatchError: a name occurs twice, or is excluded and not there."""
     if twice := [name for name in names if names.count(name) > 1]:
         raise ConfigMismatchError(f"{file}: two columns are called {twice[0]!r}; rename one")
     if unknown := [name for name in exclude if name not in names]:
@@ -181,7 +181,7 @@ def _is_row_index(cells: list[str | None]) -> bool:
 
 
 def _read_parquet(file: Path) -> tuple[list[str], list[list[str | None]], list[int]]:
-    """Raises DamagedFile."""
+    """Raises DamagedFileError."""
     import pandas as pd
 
     try:
@@ -203,8 +203,8 @@ def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
     """The text of a file, and the guessed encoding where it is not UTF-8.
 
     Raises:
-        DamagedFile: the bytes have another encoding.
-        Misfit: the encoding does not exist.
+        DamagedFileError: the bytes have another encoding.
+        ConfigMismatchError: the encoding does not exist.
     """
     content = file.read_bytes()
     marked = next((name for mark, name in BOMS.items() if content.startswith(mark)), None)
@@ -232,7 +232,7 @@ def decode(file: Path, encoding: str | None) -> tuple[str, str | None]:
 
 
 def _read_rows(file: Path, text: str, mark: str) -> list[Row]:
-    """Rows with a cell in them.  Raises DamagedFile."""
+    """Rows with a cell in them.  Raises DamagedFileError."""
     lines = csv.reader(text.splitlines(keepends=True), delimiter=mark, strict=True)
     try:
         return [
@@ -259,7 +259,7 @@ def _split_cells(
     The delimiter is the given one, unless only another one makes a table.
 
     Raises:
-        DamagedFile: there is no row, or a row has another number of cells than the header.
+        DamagedFileError: there is no row, or a row has another number of cells than the header.
     """
     tables: dict[str, list[Row]] = {}
     for mark in dict.fromkeys((delimiter, *DELIMITERS)):
@@ -291,7 +291,8 @@ def _decimal_mark(file: Path, cells: dict[str, list[str | None]]) -> Decimal:
     """A comma where whole columns are numbers with commas, and none has points.
 
     Raises:
-        Misfit: some columns have the one and some the other, or no comma can be told from one of thousands."""
+        ConfigMismatchError: some columns have the one and some the other, or no comma can be
+            told from one of thousands."""
     commas: list[str] = []
     unclear: list[str] = []
     points: list[str] = []

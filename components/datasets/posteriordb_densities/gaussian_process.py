@@ -36,7 +36,8 @@ class GaussianProcess:
         eye = torch.eye(len(self.y)).to(self.y)
         covariance = alpha.square() * (-0.5 * self.square / rho.square()).exp() + sigma * eye
         finite = torch.isfinite(covariance).flatten(1).all(1)
-        # A failed matrix is replaced before it is factorised: its gradient would be NaN, and Cholesky refuses some.
+        # A failed matrix is replaced before it is factorised: its gradient would be NaN, and
+        # Cholesky refuses some.
         L, info = torch.linalg.cholesky_ex(torch.where(finite[:, None, None], covariance, eye))
         good = finite & (info == 0)
         L = torch.where(good[:, None, None], L, eye)

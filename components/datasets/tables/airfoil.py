@@ -41,9 +41,9 @@ class Airfoil(FileOrSimulationDataset[Supervised]):
     unless ``offline`` is error.  x [N, 5], y [N, 1].
 
     Raises:
-        DataUnavailable: the file cannot be had.
-        DamagedFile: the checksum of the file does not fit.
-        Misfit: no row would be left to learn from.
+        DataUnavailableError: the file cannot be had.
+        DamagedFileError: the checksum of the file does not fit.
+        ConfigMismatchError: no row would be left to learn from.
 
     Source: Brooks, Pope and Marcolini (1989), UCI repository; Boustati (2021), appendix
     B.2.2.

@@ -229,7 +229,8 @@ class FaimsSim(Dataset):
             random_state=seed,
         )
         with warnings.catch_warnings():
-            # Early stopping is part of the recipe: the scores need not be the optimum, only a function of the rows.
+            # Early stopping is part of the recipe: the scores need not be the optimum, only a
+            # function of the rows.
             warnings.simplefilter("ignore", ConvergenceWarning)
             pca.fit((rows - mean) / scale)
             scores = pca.transform((cells.reshape(-1, cells.shape[-1]) - mean) / scale)

@@ -36,7 +36,7 @@ def make_problem(
     """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the
     training rows.
 
-    Raises Misfit where fewer than two rows would be left to learn from."""
+    Raises ConfigMismatchError where fewer than two rows would be left to learn from."""
     if len(x) - n_test < 2:
         raise ConfigMismatchError(
             f"dataset.n_test={n_test}: leaves {max(len(x) - n_test, 0)} of {len(x)} rows to learn from; lower it"

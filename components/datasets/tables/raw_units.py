@@ -86,8 +86,8 @@ def standardised_inputs(x: Tensor, kept: Rows) -> Tensor:
     """x [N, D] standardised by the training rows; a constant input is only centred.
 
     Raises:
-        Misfit: numbers so large that their squares overflow, or so small that their squares
-            are 0.
+        ConfigMismatchError: numbers so large that their squares overflow, or so small that
+            their squares are 0.
     """
     check_squares(x[kept], [f"input {j + 1}" for j in range(x.shape[1])])
     return (x - x[kept].mean(0)) / column_scales(x[kept])
@@ -105,8 +105,8 @@ def is_constant(x: Tensor) -> Tensor:
 
 
 def check_squares(x: Tensor, names: list[str]) -> None:
-    """Raises Misfit where columns of x [N, D] vary and their standard deviation is 0, or no
-    number."""
+    """Raises ConfigMismatchError where columns of x [N, D] vary and their standard deviation is 0,
+    or no number."""
     std = x.std(0, correction=0)
     unscaled = ~std.isfinite() | ((std == 0) & (x != x[0]).any(0))
     if len(columns := unscaled.nonzero()):

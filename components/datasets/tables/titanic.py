@@ -15,7 +15,8 @@ from components.datasets.tables.put_aside import HeldOutCount, make_problem
 from components.problems.supervised import Supervised
 from components.registry import register
 
-# Persons by class (first, second, third, crew), sex (male, female), age (adult, child) and fate (died, survived).
+# Persons by class (first, second, third, crew), sex (male, female), age (adult, child) and fate
+# (died, survived).
 COUNTS = (
     (((118, 57), (0, 5)), ((4, 140), (0, 1))),
     (((154, 14), (0, 11)), ((13, 80), (0, 13))),
@@ -45,7 +46,7 @@ class Titanic(Dataset):
     x [N, 3], y [N, 1].
 
     Raises:
-        Misfit: no row would be left to learn from.
+        ConfigMismatchError: no row would be left to learn from.
 
     Source: Dawson (1995), Table 1; Boustati (2021), appendix B.2.1.
     """

@@ -99,9 +99,9 @@ class UciRegression(FileOrSimulationDataset[Supervised]):
     unless ``offline`` is error.  x [N, D], y [N, 1].
 
     Raises:
-        DataUnavailable: the files cannot be had.
-        DamagedFile: the checksum of the numbers does not fit.
-        Misfit: more replicates than splits.
+        DataUnavailableError: the files cannot be had.
+        DamagedFileError: the checksum of the numbers does not fit.
+        ConfigMismatchError: more replicates than splits.
 
     Source: Hernández-Lobato & Adams (2015), section 5; Gal & Ghahramani (2016),
     section 5.2.

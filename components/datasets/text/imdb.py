@@ -39,7 +39,7 @@ def read_imdb(path: Path, whole_words: bool) -> tuple[Split, Split]:
     spaces, for a tokenizer with rules of its own.
 
     Raises:
-        DamagedFile: the archive contains another number of reviews.
+        DamagedFileError: the archive contains another number of reviews.
     """
     reviews_by_kind: dict[tuple[str, str], list[tuple[int, Text]]] = {}
     with tarfile.open(path) as archive:
@@ -100,8 +100,8 @@ class Imdb(TokenRows):
     warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
 
     Raises:
-        DataUnavailable: the archive cannot be had.
-        DamagedFile: its checksum does not fit.
+        DataUnavailableError: the archive cannot be had.
+        DamagedFileError: its checksum does not fit.
 
     Source: Maas et al. (2011), section 4.3; Gallego (2021), section 1.3.4.
     """

@@ -44,7 +44,7 @@ class MailFile:
         """The name of the data that would be used; may download them.
 
         Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
+            DataUnavailableError: the file cannot be had and ``offline`` is error."""
         why = None if self.simulated else self._why_unavailable(Path(data_dir), offline)
         if why is not None and self.offline == "error":
             raise DataUnavailableError(
@@ -58,7 +58,7 @@ class MailFile:
         A simulation that was not requested is announced by a warning.
 
         Raises:
-            DamagedFile: the file is there but has unexpected content.
+            DamagedFileError: the file is there but has unexpected content.
         """
         if self.simulated:
             return None
@@ -149,5 +149,5 @@ class MailDataset(Dataset):
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error."""
+            DataUnavailableError: the file cannot be had and ``offline`` is error."""
         return self.file.identity(data_dir, offline)

@@ -11,7 +11,8 @@ import numpy as np
 
 REVIEWS = "text/review_polarity.tar.gz"  # path in the catalogue
 EACH = 1_000  # reviews of a class
-# Of the simulated corpus: its words, and the mean length of a review (the genuine ones: 50,920 and 747).
+# Of the simulated corpus: its words, and the mean length of a review (the genuine ones: 50,920 and
+# 747).
 SIMULATED_WORDS = 2_000
 LENGTH = 200
 

@@ -31,9 +31,9 @@ class FilmReviews(TokenRows):
     warning, unless ``offline`` is error.  x [N, L] whole numbers, y [N, 1].
 
     Raises:
-        DataUnavailable: the file cannot be had.
-        DamagedFile: its checksum does not fit.
-        Misfit: there is an eleventh replicate.
+        DataUnavailableError: the file cannot be had.
+        DamagedFileError: its checksum does not fit.
+        ConfigMismatchError: there is an eleventh replicate.
 
     Source: Pang and Lee (2004), section 3.1 (version 2.0).
     """

@@ -119,8 +119,8 @@ class SmsSpam(MailDataset):
     ``offline`` is error.  x [N, D], y [N, 1].
 
     Raises:
-        DataUnavailable: the file cannot be had.
-        DamagedFile: the checksum of the file does not fit.
+        DataUnavailableError: the file cannot be had.
+        DamagedFileError: the checksum of the file does not fit.
 
     Source: Almeida, Gómez Hidalgo and Yamakami (2011), section 3.
     """

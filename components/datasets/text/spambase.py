@@ -64,8 +64,8 @@ class Spambase(MailDataset):
     warning, unless ``offline`` is error.  x [N, 54], y [N, 1].
 
     Raises:
-        DataUnavailable: the file cannot be had.
-        DamagedFile: the checksum of the numbers does not fit.
+        DataUnavailableError: the file cannot be had.
+        DamagedFileError: the checksum of the numbers does not fit.
 
     Source: Hopkins, Reeber, Forman and Suermondt (1999), UCI repository; Gallego (2021),
     section 3.2.2.

@@ -60,7 +60,7 @@ def subwords(
     end marks.
 
     Raises:
-        DataUnavailable: there is no tokenizer, or the package that reads it is not
+        DataUnavailableError: there is no tokenizer, or the package that reads it is not
             installed.
     """
     path = Path(folder) / "tokenizer.json"
@@ -116,7 +116,8 @@ class TokenRows(FileOrSimulationDataset[Supervised]):
         """The name of the data that ``load`` would use; may download them.
 
         Raises:
-            DataUnavailable: the file cannot be had and ``offline`` is error; or the tokenizer is not there."""
+            DataUnavailableError: the file cannot be had and ``offline`` is error; or the
+                tokenizer is not there."""
         if self.tokenizer is not None:
             subwords(self.tokenizer, self.length, self.keep)
         return super().identity(data_dir, offline)

@@ -25,7 +25,8 @@ def examine_model(model: object, problem: Supervised, where: str) -> None:
     at what it predicts then.
 
     Raises:
-        Misfit: a row is answered by others, its input is changed, or its logits are probabilities."""
+        ConfigMismatchError: a row is answered by others, its input is changed, or its logits
+            are probabilities."""
     if problem.target == "real":
         return
     x = pick_spaced_rows(problem.train.x)

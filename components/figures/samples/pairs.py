@@ -71,7 +71,7 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
 
 
 def _scatter(axis: Axes, dots: Tensor, crosses: Tensor) -> None:
-    """Pairs of values as dots, those of divergent draws [., 2] as crosses."""
+    """Pairs of values as dots, divergent draws [., 2] as crosses."""
     x, y = dots.T
     axis.scatter(x, y, s=4, alpha=0.35, color=PALETTE[0], linewidth=0, rasterized=True)
     x, y = crosses.T

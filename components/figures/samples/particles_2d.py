@@ -68,7 +68,8 @@ def particles_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
             zorder=3,
         )
     for c, chain in enumerate(like.cpu() if draws.log_weights is None else ()):
-        # Few colours for many chains: neighbours differ, and one chain's excursions can be followed.
+        # Few colours for many chains: neighbours differ, and one chain's excursions can be
+        # followed.
         axes[1].plot(chain[:, 0], chain[:, 1], lw=0.3, alpha=0.25, color=PALETTE[c % 6])
         axes[1].scatter(
             chain[:, 0], chain[:, 1], s=5, alpha=0.7, color=PALETTE[c % 6], linewidth=0, zorder=3

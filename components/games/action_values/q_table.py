@@ -67,8 +67,8 @@ class QTable(Model[Game, Table]):
     All cells start at ``initial``. The shape is [R, S, A, B] for R replicates; the actions
     of several opponents are combined into one, B = ∏ B_m.
 
-    Raises Misfit in a game with unnumbered states, or where the table would not fit in free
-    memory.
+    Raises ConfigMismatchError in a game with unnumbered states, or where the table would not fit in
+    free memory.
 
     Source: Gallego (2021), section 4.3.
     """

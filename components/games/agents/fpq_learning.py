@@ -136,7 +136,8 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
         target = seen.r_a + self.ahead(seen, self.think(mind, seen.s_next, episode).amax(-1))
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))
 
-    # ---- compiled: level 1 -------------------------------------------------------------------------------------------------
+    # ---- compiled: level 1
+    # -------------------------------------------------------------------------------------------------
     def unsupported_option(self) -> str | None:
         return None if self.belief == "by_state" else f"belief={self.belief.name}"
 

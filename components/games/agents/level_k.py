@@ -215,7 +215,8 @@ class LevelK(CompilableDecisionMaker[Hierarchy]):
         # line 4
         top.learn(seen.s, seen.a, seen.b, seen.r_a + self.ahead(seen, value), seen.rate(self.alpha))
 
-    # ---- compiled ----------------------------------------------------------------------------------------------------------
+    # ---- compiled
+    # ----------------------------------------------------------------------------------------------------------
     def tables(self, mind: Hierarchy) -> list[QFunction]:
         return mind.q
 

@@ -49,7 +49,7 @@ class ModelAveraging(ValueDecisionMaker[ModelAveragingState]):
     does: its policy is the expectation over the draws.  Counts [R, m], tables as in
     ``level_k``.  Scores ``belief/level_k``: p(M_i) at the end.
 
-    Raises Misfit against several opponents.
+    Raises ConfigMismatchError against several opponents.
 
     Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004).
     """

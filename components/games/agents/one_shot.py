@@ -73,7 +73,7 @@ class OneShot(Player[OneShotState]):
     S)/T; 4.B omits the case between them, a stag hunt if the first is the smaller; for
     T = 6, R = 5, P = 1 both are 1/3.
 
-    Raises Misfit if the rewards of a round depend on the state, and in games with more
+    Raises ConfigMismatchError if the rewards of a round depend on the state, and in games with more
     moves or players.
 
     Source: Gallego (2021), appendices 4.B and 4.C; Nash (1951).

@@ -92,8 +92,8 @@ class OpponentShaping(Player[OpponentShapingState]):
     displayed values are Q_A(s, a) = E_b[r + γ V_A(s')]; the score ``belief/value`` is
     (1 − γ) V_A.
 
-    Raises Misfit if the game is not a table game, repeated without end, with one move per
-    episode, against one opponent, and if the opponent's policy should be known and is not
+    Raises ConfigMismatchError if the game is not a table game, repeated without end, with one move
+    per episode, against one opponent, and if the opponent's policy should be known and is not
     revealed.
 
     Source: Foerster, Chen, Al-Shedivat, Whiteson, Abbeel and Mordatch (2018), sections 4.1
@@ -128,7 +128,8 @@ class OpponentShaping(Player[OpponentShapingState]):
             self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat
         )
 
-    # ---- the opponent's policy -----------------------------------------------------------------------
+    # ---- the opponent's policy
+    # -----------------------------------------------------------------------
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[OpponentShapingState]:
         playing = super().init(model, problem, rng)
         self.look(playing.mind, problem.announced_policy(playing.standing, 0))
@@ -155,7 +156,8 @@ class OpponentShaping(Player[OpponentShapingState]):
         count(mind.counts, mind.seat.rows(seen.s), did, self.forget, seen.live)
         mind.theirs = mind.counts / mind.counts.sum(-1, keepdim=True)
 
-    # ---- the agent's policy --------------------------------------------------------------------------
+    # ---- the agent's policy
+    # --------------------------------------------------------------------------
     def _policy_values(self, game: Repeated, mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
         """V_A and V_B of logits [R, S, ·], summed over replicates, which have nothing in common
         []."""

@@ -104,7 +104,8 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         """Beliefs about the other players, by score name [R]; empty if there are none."""
         return {}
 
-    # ---- as the inference of a run ------------------------------------------------------------------------------------
+    # ---- as the inference of a run
+    # ------------------------------------------------------------------------------------
     def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
         return PlayerState(
             self.sit(model, problem.seat(None, model), rng), problem.opening(rng, model)
@@ -125,7 +126,7 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         """Rewards so far, ψ(s, ·) [R, A] and the forecast [R, B].
 
         Raises:
-            NumericalTrouble: action values have grown beyond all bounds."""
+            NumericalError: action values have grown beyond all bounds."""
         episode = max(0, state.standing.episodes - 1)
         s = state.standing.s
 

@@ -45,7 +45,8 @@ class QLearning(CompilableDecisionMaker[Values]):
         # eq. (4.1)
         mind.q.learn(seen.s, seen.a, torch.zeros_like(seen.b), target, seen.rate(self.alpha))
 
-    # ---- compiled: level 1 against an opponent who has one action --------------------------------------------------------
+    # ---- compiled: level 1 against an opponent who has one action
+    # --------------------------------------------------------
     def tables(self, mind: Values) -> list[QFunction]:
         return [mind.q]
 

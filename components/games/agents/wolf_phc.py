@@ -44,7 +44,7 @@ class WolfPHC(MixedStrategyDecisionMaker[WolfPHCState]):
     δ_w = δ_l is plain policy hill-climbing, which circles round mixed equilibria.
     Among equal values the first is the best.  π and π̄ [R, S, A], Q [R, S, A].
 
-    Raises Misfit if states have no numbers.
+    Raises ConfigMismatchError if states have no numbers.
 
     Source: Bowling and Veloso (2002), WoLF policy hill-climbing.
     """

@@ -35,7 +35,7 @@ class Blotto(Dataset[Game]):
     smoothers do, two resources on three positions are worth −2/3.
 
     Raises:
-        Misfit: the table of rewards would not fit in memory.
+        ConfigMismatchError: the table of rewards would not fit in memory.
 
     Source: Gallego (2021), section 4.4.2 (after Hart 2008).
     """

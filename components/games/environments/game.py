@@ -102,7 +102,7 @@ class Game:
         """Who plays each seat, and last the third party where there is one.
 
         Raises:
-            Misfit: nobody does, or there are more or fewer than seats.
+            ConfigMismatchError: nobody does, or there are more or fewer than seats.
         """
         if self.attacker is None:
             raise ConfigMismatchError(

@@ -53,7 +53,7 @@ class LiveEnvironment:
         """Has the game of a replicate stand where a state says.
 
         Raises:
-            Misfit: it cannot, or begins elsewhere than it did."""
+            ConfigMismatchError: it cannot, or begins elsewhere than it did."""
         if i < len(self._games) and self._standing[i] == (seed, moves):
             return
         if moves:
@@ -91,7 +91,7 @@ class LiveEnvironment:
         A game that is over remains where it is and pays nothing.
 
         Raises:
-            Misfit: a game is in another state and cannot be brought to s.
+            ConfigMismatchError: a game is in another state and cannot be brought to s.
         """
         opponents = len(self.n_threats)
         rows = []

@@ -58,8 +58,9 @@ class ParallelGame:
     no moves.
 
     Raises:
-        Misfit: it is no parallel environment of two players or more with discrete actions and observations of a fixed size,
-            or does not return what PettingZoo's parallel environments return."""
+        ConfigMismatchError: it is no parallel environment of two players or more with discrete
+            actions and observations of a fixed size, or does not return what PettingZoo's parallel
+            environments return."""
 
     def __init__(self, made: Any, agent: str | int | None, where: str):
         from gymnasium.spaces.utils import flatdim
@@ -106,7 +107,9 @@ class ParallelGame:
         """The decision maker, and then the others.
 
         Raises:
-            Misfit: the agent is none of them, there is one, or two have the same name."""
+            ConfigMismatchError: the agent is not among them, there is one, or two have the same
+                name.
+        """
         kind = type(self.env)
         where = self.where
         with reraise_user_error(
@@ -329,8 +332,8 @@ def check_seeded(
     One of them has an episode behind it.
 
     Raises:
-        Misfit: they differ: something is drawn from elsewhere than the seed, or stays from
-            the episode before.
+        ConfigMismatchError: they differ: something is drawn from elsewhere than the seed, or
+            stays from the episode before.
     """
     one = open_one()
     other = open_one()

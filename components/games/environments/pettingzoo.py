@@ -44,8 +44,8 @@ class PettingZoo(Dataset[Game]):
     move has the value 0.
 
     Raises:
-        Misfit: PettingZoo is not installed, ``env`` is not found or raises, actions are not
-            discrete or are masked, or the same seed does not give the same episode.
+        ConfigMismatchError: PettingZoo is not installed, ``env`` is not found or raises,
+            actions are not discrete or are masked, or the same seed does not give the same episode.
 
     Source: Terry, Black, Grammel et al. (2021), section 4 (in its parallel form).
     """
@@ -77,7 +77,8 @@ class PettingZoo(Dataset[Game]):
         """Return the function or class that makes an environment.
 
         Raises:
-            Misfit: PettingZoo is not installed, or the function or class does not exist.
+            ConfigMismatchError: PettingZoo is not installed, or the function or class does not
+                exist.
         """
         if find_spec("pettingzoo") is None or find_spec("gymnasium") is None:
             raise ConfigMismatchError(

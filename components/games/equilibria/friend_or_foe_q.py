@@ -32,7 +32,7 @@ class FriendOrFoeQ(StageGames):
     actions that are never played keep the initial value of the model: a high ``initial``
     makes friends try them.  Q [R, S, A, ∏ B_m].
 
-    Raises Misfit if the length of the list differs from the number of opponents.
+    Raises ConfigMismatchError if the length of the list differs from the number of opponents.
 
     Source: Littman (2001), friend-or-foe Q-learning.
     """

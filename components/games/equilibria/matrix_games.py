@@ -26,7 +26,7 @@ def safest(payoff: Tensor) -> Tensor:
     slacks as its basis, and x are its multipliers, scaled to sum to 1.  Which column enters and
     which row leaves is Bland's choice, so that it ends.
 
-    Raises NumericalTrouble where rounding keeps it from ending.
+    Raises NumericalError where rounding keeps it from ending.
 
     Source: Dantzig (1963), chapter 13; Bland (1977)."""
     N, A, B = payoff.shape

@@ -48,8 +48,8 @@ class NashQ(MixedStrategyDecisionMaker[NashQState]):
     too.  Q_A [R, S, A, B] and Q_B [R, S, B, A]; each state's game is solved when one of its
     tables has changed.
 
-    Raises Misfit against several opponents, and if both players have so many actions that
-    the pairs cannot all be enumerated.
+    Raises ConfigMismatchError against several opponents, and if both players have so many actions
+    that the pairs cannot all be enumerated.
 
     Source: Hu and Wellman (2003), the Nash Q-learning algorithm.
     """

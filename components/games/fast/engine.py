@@ -40,7 +40,7 @@ K = TypeVar("K")
 
 
 def unserved_opponent(players: list[Opponent[Any]]) -> str | None:
-    """What the loop does not serve of the opponents; None: it serves them."""
+    """Part of the opponents that the loop does not serve; None: it serves them."""
     opponent = players[0]
     if len(players) > 1 or type(opponent) not in (
         ExponentialSmoother,
@@ -62,7 +62,7 @@ def check_game(game: Game, values: list[QFunction], where: str) -> None:
     """Checks that the loop serves a game, the agent's action values and the opponent.
 
     Raises:
-        Misfit: it does not.
+        ConfigMismatchError: it does not.
     """
     environment = game.environment
     wrong = unserved_opponent(game.opponents())
@@ -222,7 +222,7 @@ class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
     tables against one opponent, and the coin game, with action values in tables or linear, on the
     tensors of the same state.
 
-    Raises Misfit in other games, against other opponents and on other devices."""
+    Raises ConfigMismatchError in other games, against other opponents and on other devices."""
 
     legacy_defaults: ClassVar[dict[str, object]] = ValueDecisionMaker.legacy_defaults | {
         "engine": "tensors"
@@ -240,7 +240,7 @@ class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
 
     @abstractmethod
     def levels(self, episode: int) -> Levels:
-        """What is fixed during an episode."""
+        """Constants of an episode."""
 
     def unsupported_option(self) -> str | None:
         """The key, as it is set, that the loop does not serve."""

@@ -105,7 +105,7 @@ def observe_action(adversary: CompiledOpponent, rules: Rules, i: int, row: int, 
 
 
 class Tally(NamedTuple):
-    """What comes of an episode, of each replicate."""
+    """Results of an episode, for each replicate."""
 
     s: Array  # [R, n] where it stands
     total: Array  # [3, R] rewards of the agent and the opponent, and welfare

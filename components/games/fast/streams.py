@@ -17,7 +17,7 @@ def draw_seed(generator: torch.Generator) -> Array:
 
 
 def init_stream(seed: Array, replicate: int, stream: Array) -> None:
-    """The counter [1] of a replicate, FIRST from that of the next one: far more than an episode
+    """The counter [1] of a replicate, FIRST from the next one's: far more than an episode
     counts."""
     stream[0] = seed[0] + np.uint64(replicate) * FIRST
 

@@ -19,7 +19,7 @@ EPSILON_GREEDY = 0.0  # temperature of an ε-greedy policy
 
 
 class Keys(NamedTuple):
-    """What all levels share during an episode."""
+    """Constants of an episode that all levels share."""
 
     forget: float
     gamma: float
@@ -32,7 +32,7 @@ class Keys(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """What is fixed during an episode; sequences have an entry for each level."""
+    """Constants of an episode; sequences have an entry for each level."""
 
     alphas: tuple[float, ...]
     epsilons: tuple[float, ...]
@@ -243,10 +243,11 @@ def move_weights(weights: Array, marks: Array, cell: int, target: float, alpha: 
 def update_values(
     mind: Mind, j: int, i: int, move: PlayedRound, goes_on: bool, guess: Array, scratch: Scratch
 ) -> None:
-    """w := w + α (r + γ max_own E[Q(s', own, other)] − Q(s, a, b)) at the marks of s; r alone
+    """w := w + α (r + γ max_own E[Q(s', own, other)] − Q(s, a, b)) at the marks of s; only r
     unless the game ``goes_on``.
 
-    The expectation is over ``guess``, or over one draw of it."""
+    The expectation is over ``guess``, or over one draw of it.
+    """
     own = mind.own if is_own(mind, j) else mind.other
     other = mind.other if is_own(mind, j) else mind.own
     weights = mind.weights[j, i]

@@ -26,7 +26,7 @@ class ExponentialSmoother(Opponent[Tensor]):
     carries no information.  State: p [R, K].
 
     Raises:
-        Misfit: the opponent's actions are not the targets.
+        ConfigMismatchError: the opponent's actions are not the targets.
 
     Source: Gallego (2021), section 4.4.1.
     """

@@ -25,7 +25,7 @@ class FixedPolicy(Opponent[Tensor]):
     probability of each action.
 
     Raises:
-        Misfit: there are more or fewer probabilities than actions.
+        ConfigMismatchError: there are more or fewer probabilities than actions.
 
     Source: Gallego (2021), sections 4.3.1 (non-strategic opponents) and 4.5.4 (a selfish
     operator).

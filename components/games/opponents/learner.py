@@ -36,7 +36,7 @@ class Learner(Opponent[Learning]):
     the decision maker's.  With several opponents each faces only the decision maker.
 
     Raises:
-        Misfit: ``agent`` plays no games.
+        ConfigMismatchError: ``agent`` plays no games.
 
     Source: Gallego (2021), section 4.4.1 (Figures 4.6 and 4.10).
     """
@@ -70,7 +70,7 @@ class Learner(Opponent[Learning]):
         """b ~ the opponent's policy [R] long.
 
         Raises:
-            NumericalTrouble: action values have grown beyond all bounds.
+            NumericalError: action values have grown beyond all bounds.
         """
         self._agent.look(state.mind, turn.policy)
         policy = self.policy_in(state, turn.s, turn.episode)

@@ -66,7 +66,7 @@ class OracleOpponent(Opponent[OracleState]):
     The opponent needs a game in tables, with one opponent; γ = 0 answers move by move.
 
     Raises:
-        Misfit: the game has no tables or more opponents, or the agent's policy is not
+        ConfigMismatchError: the game has no tables or more opponents, or the agent's policy is not
             known.
 
     Source: Gallego (2021), section 4.3; exploitability: Johanson, Waugh, Bowling and

@@ -33,8 +33,8 @@ class ReplayedOpponent(Opponent[ReplayState]):
     The file has one action number (from 0) per line.
 
     Raises:
-        DataUnavailable: the file cannot be read.
-        Misfit: a line is no number of an action, or the game is longer than the file.
+        DataUnavailableError: the file cannot be read.
+        ConfigMismatchError: a line is no number of an action, or the game is longer than the file.
 
     Source: Gallego (2021), section 4.3.1 (a non-strategic opponent, here as it was once
     observed).

@@ -24,7 +24,7 @@ class TitForTat(Opponent[Tensor]):
     intended action [R].
 
     Raises:
-        Misfit: there are not two actions on each side.
+        ConfigMismatchError: there are not two actions on each side.
 
     Source: Axelrod (1984); Gallego (2021), section 4.5.4 (a forgiving operator).
     """

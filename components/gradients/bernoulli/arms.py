@@ -16,7 +16,8 @@ from components.gradients.score.log_ratio import require_two_draws
 from components.registry import register
 
 Copula = Literal["dirichlet", "gaussian"]
-# Gauss-Legendre on (0, 1): the Gaussian copula's probabilities to about 1e-9, for half of 2 draws to about 1e-4
+# Gauss-Legendre on (0, 1): the Gaussian copula's probabilities to about 1e-9, for half of 2 draws
+# to about 1e-4
 POINTS = 20
 
 
@@ -39,7 +40,8 @@ def joint_lower_probability(copula: Copula, m: Tensor, n: int) -> Tensor:
     """P(u_j < m, u_k < m) of two of n numbers; m in (0, ½]."""
     if copula == "dirichlet":
         return (2 * m.pow(1 / (n - 1)) - 1).clamp_min(0).pow(n - 1)
-    # ∂/∂r P(e_j < h, e_k < h) = exp(−h²/(1 + r)) / (2π √(1 − r²)), from r = 0 on, where they are independent; r = sin t.
+    # ∂/∂r P(e_j < h, e_k < h) = exp(−h²/(1 + r)) / (2π √(1 − r²)), from r = 0 on, where they are
+    # independent; r = sin t.
     h = torch.special.ndtri(m)
     end = math.asin(-1 / (n - 1))
     nodes, weights = _legendre(m)

@@ -51,7 +51,7 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
     mean.  ``partial_gradients`` computes ĝ_bp [B, P] of all rows in one vectorised pass.
 
     Raises:
-        Misfit: there are no distinct rows; rows share their noise, and ``objective``
+        ConfigMismatchError: there are no distinct rows; rows share their noise, and ``objective``
             assumes that they are independent; or the network's last layer exceeds memory.
 
     Source: Boustati (2021), eqs. (4.5), (4.7), (4.10), (4.14), (4.15), (4.21) and

@@ -40,7 +40,7 @@ def row_gradients(
     ∇KL by parameter; and the terms of the bound.
 
     Raises:
-        Misfit: the module's rows cannot be taken one by one."""
+        ConfigMismatchError: the module's rows cannot be taken one by one."""
     if not isinstance(module, nn.Module) or not isinstance(batch, Batch | Rows):
         raise ConfigMismatchError(
             "objective=partial_gradients needs rows to differentiate one by one, which this model has not; choose "
@@ -48,7 +48,8 @@ def row_gradients(
         )
     n = batch.scale * batch.n_rows
     bound = Called(module, module.elbo_rows)
-    # A view of each parameter for every row, so that one ordinary reverse pass finds the gradients of all rows: ``grad`` inside
+    # A view of each parameter for every row, so that one ordinary reverse pass finds the gradients
+    # of all rows: ``grad`` inside
     # ``vmap`` would record it for a second derivative, at half as much again.
     row_parameters = {
         name: p.detach().expand(batch.n_rows, *p.shape).requires_grad_()

@@ -52,7 +52,8 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
     Cov[W]⁻¹ is the best there is of this form; Ṽ of ``objective`` leads there too.
 
     Raises:
-        Misfit: rows share their noise and ``objective`` asks that they do not, or it takes rows one by one and there are none.
+        ConfigMismatchError: rows share their noise and ``objective`` asks that they do not, or
+            it takes rows one by one and there are none.
 
     Source: Boustati (2021), section 4.6.1 and eqs. (4.14), (4.15); Paisley, Blei and Jordan (2012),
     eq. (12), for c*."""

@@ -71,7 +71,8 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
     """An estimator that takes a control variate of each row from the reparameterisation gradient.
 
     Raises:
-        Misfit: rows share their noise, and the objective takes the variance of their sum for a sum of variances."""
+        ConfigMismatchError: rows share their noise, and the objective takes the variance of
+            their sum for a sum of variances."""
 
     requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise"}))
     unbiased: ClassVar[bool] = True

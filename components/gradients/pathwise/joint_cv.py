@@ -70,7 +70,7 @@ class JointCV(Gradient[GlobalLatent[RowBatch], RowBatch, ExpansionTables]):
     passes.
 
     Raises:
-        Misfit: there are no rows, or their numbers are unknown; or the table exceeds
+        ConfigMismatchError: there are no rows, or their numbers are unknown; or the table exceeds
             memory.
 
     Source: Wang, Geffner and Domke (2024), section 4 and Algorithm 1; Johnson and Zhang

@@ -28,7 +28,7 @@ class MCDropoutAlpha(DropoutDescent):
     α → 0 is ``mc_dropout`` in the mean.  Info: ``loss`` per row, which is not a bound.
 
     Raises:
-        Misfit: the model's dropout is 0, so nothing would be random.
+        ConfigMismatchError: the model's dropout is 0, so nothing would be random.
 
     Source: Li and Gal (2017), section 4; Rodríguez Santana and Hernández-Lobato (2020),
     eq. (27).

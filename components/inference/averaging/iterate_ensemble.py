@@ -52,7 +52,7 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     iterate is collected, the current network predicts.
 
     Raises:
-        NumericalTrouble: a collected iterate is not finite.
+        NumericalError: a collected iterate is not finite.
 
     Source: Gallego (2021), section 1.3.4.
     """

@@ -62,7 +62,7 @@ def weights(network: Trainable) -> Tensor:
     """Parameters of a module in one row [P].
 
     Raises:
-        NumericalTrouble: one is not finite."""
+        NumericalError: one is not finite."""
     theta = flat(list(network.parameters()))
     if not bool(torch.isfinite(theta.sum())):
         raise NumericalError(

@@ -55,7 +55,7 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     collected, the current network predicts.
 
     Raises:
-        NumericalTrouble: a collected point is not finite.
+        NumericalError: a collected point is not finite.
 
     Source: Izmailov, Podoprikhin, Garipov, Vetrov and Wilson (2018), Algorithm 1; Gallego
     (2021), section 1.3.4.

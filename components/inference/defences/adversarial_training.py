@@ -46,7 +46,7 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, AdversarialDes
     continue.  ε = 0 is ``map``.
 
     Raises:
-        Misfit: the attacker is not an evasion attacker, or ``train_eps`` is not in the
+        ConfigMismatchError: the attacker is not an evasion attacker, or ``train_eps`` is not in the
             units of the inputs.
 
     Source: Gallego (2021), sections 3.3.2 and 3.5.1; Madry et al. (2018), eq. (2.1).

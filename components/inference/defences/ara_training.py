@@ -53,9 +53,9 @@ class ARATraining(Inference[ThetaPredictive, Supervised, Batch, AdversarialChain
     gradient descent; ``train_eps`` = 0 is SGLD.  β, v [K, P].
 
     Raises:
-        Misfit: the attacker is not an evasion attacker, ``train_eps`` is not in the units
-            of the inputs, or (3.14) would have to attack binary inputs.
-        NumericalTrouble: a particle becomes non-finite.
+        ConfigMismatchError: the attacker is not an evasion attacker, ``train_eps`` is not in
+            the units of the inputs, or (3.14) would have to attack binary inputs.
+        NumericalError: a particle becomes non-finite.
 
     Source: Gallego (2021), Algorithm 3.2, eqs (3.14) and (3.15); Chen et al. (2014),
     eq. (15) (momentum).

@@ -38,7 +38,7 @@ def momentum_step(
     """v := μ v + η ∇ + N(0, 2 (1 − μ) η τ I),  β := β + v;  β, v, ∇ [K, P].
 
     Raises:
-        NumericalTrouble: a particle leaves the finite numbers.
+        NumericalError: a particle leaves the finite numbers.
 
     Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
     velocity = torch.add(momentum * velocity, gradient, alpha=eta)

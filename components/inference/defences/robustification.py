@@ -63,9 +63,9 @@ class Robustification(Inference[ThetaPredictive, Supervised, Batch, RobustState]
     attacked rows [K, N, D].
 
     Raises:
-        Misfit: the attacker is not an evasion attacker, or ``train_eps`` is not in the
+        ConfigMismatchError: the attacker is not an evasion attacker, or ``train_eps`` is not in the
             units of the inputs.
-        NumericalTrouble: a particle becomes non-finite.
+        NumericalError: a particle becomes non-finite.
 
     Source: Gallego (2021), section 3.6.1 and Algorithm 3.2.
     """

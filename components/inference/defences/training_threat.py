@@ -27,7 +27,7 @@ class TrainingThreat:
     of it is rebuilt from the config by ``init``, so a checkpoint stores none of it.
 
     Raises:
-        Misfit: the attacker is of another kind, or ``eps`` is not in the units of the
+        ConfigMismatchError: the attacker is of another kind, or ``eps`` is not in the units of the
             inputs.
     """
 

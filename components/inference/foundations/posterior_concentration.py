@@ -191,7 +191,7 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     1) for a Matérn process of smoothness α and an f₀ of β, −½ for a parametric model that holds f₀.
     Posterior mass outside M r_N is at most M⁻².
 
-    Raises Misfit where the true function is not known.
+    Raises ConfigMismatchError where the true function is not known.
 
     Source: van der Vaart & van Zanten (2011), on Matérn kernels; Ghosal & van der Vaart (2017);
     Bardenet (2021), chapter 8."""

@@ -216,7 +216,7 @@ class StoppingRule(Inference[BetaPosterior, Unlabelled, Rows, StoppingState]):
     tosses fixed and with the number of tails fixed (9 and 3: 0.0730 and 0.0327, printed as
     0.075 and 0.0325).
 
-    Raises Misfit for a rule that cannot stop before ``n_max``.
+    Raises ConfigMismatchError for a rule that cannot stop before ``n_max``.
 
     Source: Bardenet (2021), section 3.1.3; Berger & Wolpert (1988), section 4.2; Lindley &
     Phillips (1976).

@@ -56,8 +56,8 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState])
     bound.
 
     Raises:
-        Misfit: all covariances of too many weights are requested.
-        NumericalTrouble: training has become non-finite, so there is no curvature.
+        ConfigMismatchError: all covariances of too many weights are requested.
+        NumericalError: training has become non-finite, so there is no curvature.
 
     Source: MacKay (1992), section 4; Immer, Korzepa and Bauer (2021), eq. (8); Daxberger et
     al. (2021), section 2.
@@ -125,7 +125,7 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState])
     def evidence(
         network: WeightSpace, train: Batch, curvature: torch.Tensor, s: torch.Tensor
     ) -> Evidence:
-        """Terms of log p(D); raises NumericalTrouble if it is not finite."""
+        """Terms of log p(D); raises NumericalError if it is not finite."""
         if not torch.isfinite(curvature).all():
             raise NumericalError("the network has left the finite numbers", "lower inference.lr")
         f = network(train.x)

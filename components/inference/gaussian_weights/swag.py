@@ -108,7 +108,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
     from training rows.
 
     Raises:
-        NumericalTrouble: the descent becomes non-finite.
+        NumericalError: the descent becomes non-finite.
 
     Source: Maddox, Garipov, Izmailov, Vetrov and Wilson (2019), Algorithm 1, eq. (1).
     """

@@ -149,7 +149,7 @@ def find_reasonable_step(
     """ε doubled or halved until the acceptance rate of one leapfrog step, averaged over the chains,
     crosses ½.
 
-    Raises NumericalTrouble when no step is small enough.
+    Raises NumericalError when no step is small enough.
 
     Source: Hoffman & Gelman (2014), Algorithm 4."""
     z = replace(z, r=mass.momentum(z.theta, generator))
@@ -167,7 +167,7 @@ def find_reasonable_step(
 
 
 def check_step_size(eps: float) -> float:
-    """ε, unless it has collapsed.  Raises NumericalTrouble."""
+    """ε, unless it has collapsed.  Raises NumericalError."""
     if not eps > SMALLEST:
         raise NumericalError(
             f"the step size that the warm-up asks for ({eps:.1e})",

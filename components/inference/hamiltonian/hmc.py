@@ -56,7 +56,7 @@ class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonian
     of time of the learned masses: about π/2 is best for a Gaussian.  A trajectory with an
     energy error over 1000 has diverged: it is rejected and counted.
 
-    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)  Raises NumericalTrouble if the warm-up
+    (Bardenet prints e^{−H(q,p)−H(q′,p′)}, a slip.)  Raises NumericalError if the warm-up
     finds no step size.
 
     Source: Bardenet (2021), section 4.4; Gallego (2021), section 2.2.1; Hoffman, Radul &

@@ -28,7 +28,7 @@ class Mass:
     def of(covariance: Tensor) -> Mass:
         """Mass with a given covariance [P] or [P, P] as its inverse.
 
-        Raises NumericalTrouble if the covariance is not positive definite.
+        Raises NumericalError if the covariance is not positive definite.
         """
         if covariance.dim() == 1:
             return Mass(covariance, covariance.rsqrt())

@@ -37,7 +37,7 @@ class NUTS(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonia
     trajectory wait and are not evaluated.  Warm-up is as in ``hmc``.  A trajectory in which
     an energy errs by more than 1000 has diverged: it ends there and is counted.
 
-    Raises NumericalTrouble if the warm-up finds no step size.
+    Raises NumericalError if the warm-up finds no step size.
 
     Source: Betancourt (2017), section A.4; Hoffman & Gelman (2014), Algorithms 3 and 6;
     Bardenet (2021), section 4.4.6.

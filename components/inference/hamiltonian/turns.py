@@ -14,7 +14,8 @@ from torch import Tensor
 # Σ_k r_k of these momenta, with this velocity: no more than 0 is a turn
 Check = tuple[tuple[int, ...], int]
 
-# Of (ρ_a, ρ_b, first of b, last of a) with the velocities at (first of a, last of b, first of b, last of a).
+# Of (ρ_a, ρ_b, first of b, last of a) with the velocities at (first of a, last of b, first of b,
+# last of a).
 MERGED: tuple[Check, ...] = (
     ((0, 1), 0),
     ((0, 1), 1),

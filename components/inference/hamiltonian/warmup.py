@@ -81,15 +81,16 @@ class WarmUp(BaseModel):
     def integrate_out(self, model: LogJoint) -> Collapsed | None:
         """Density of the parameters that are not integrated out; None if all parameters are moved.
 
-        Raises Misfit if the model cannot integrate out what ``collapse`` says for these data.
-        """
+        Raises ConfigMismatchError if the model cannot integrate out what ``collapse`` says for
+        these data."""
         if self.collapse == "none":
             return None
         assert isinstance(model, Collapsible)
         return model.integrate_out()
 
     def target(self, model: LogJoint) -> LogJoint:
-        """The density that trajectories follow.  Raises Misfit as ``integrate_out`` does."""
+        """The density that trajectories follow.  Raises ConfigMismatchError as ``integrate_out``
+        does."""
         return self.integrate_out(model) or model
 
     def moving(self, model: LogJoint, theta: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrain
     ``step_size``, the norm of the step's gradient.  What moves θ is no bound.
 
     Raises:
-        NumericalTrouble: the gradient has left the finite numbers.
+        NumericalError: the gradient has left the finite numbers.
 
     Source: Hoffman (2017), section 3; Neal (2011), section 5.3.2."""
 

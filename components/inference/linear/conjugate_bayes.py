@@ -187,7 +187,7 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
     s) | y] and its expected loss; and the choice among the full model, the one without any input,
     and those without one input, by posterior odds.
 
-    Raises NumericalTrouble when Λ is singular.
+    Raises NumericalError when Λ is singular.
 
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 

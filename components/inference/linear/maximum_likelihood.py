@@ -85,7 +85,7 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
     ``simulations`` new label vectors N(Xβ, σ²I) (β, σ² true if the data were simulated,
     else estimated) and counts the regions that contain β.
 
-    Raises NumericalTrouble if XᵀX is singular.
+    Raises NumericalError if XᵀX is singular.
 
     Source: Bardenet (2021), section 1.1 and eq. (1.1).
     """

@@ -134,7 +134,7 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
     σ̂²/‖β̂‖² of the D coefficients that are penalised.  For every β there is a λ > 0 with less risk
     than least squares.  One step does it all.
 
-    Raises NumericalTrouble when XᵀX is singular.
+    Raises NumericalError when XᵀX is singular.
 
     Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Hoerl, Kennard & Baldwin (1975);
     Bardenet (2021), sections 1.4 and 2.2."""

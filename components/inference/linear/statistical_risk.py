@@ -145,7 +145,8 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
     prior, which has the least integrated risk.  β₀ is true where the data were simulated, else
     estimated.
 
-    Raises Misfit for fewer than three coefficients, NumericalTrouble when XᵀX is singular.
+    Raises ConfigMismatchError for fewer than three coefficients, NumericalError when XᵀX is
+    singular.
 
     Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
 

@@ -43,14 +43,16 @@ class AdaptedProposal(BaseModel):
 
     step_size: PositiveFloat
     warmup: NonNegativeInt
-    # Σ learnt in warm-up: identity (not learnt) | diagonal | dense (a Cholesky factor of P × P a step)
+    # Σ learnt in warm-up: identity (not learnt) | diagonal | dense (a Cholesky factor of P × P a
+    # step)
     covariance: Literal["identity", "diagonal", "dense"]
     adapt_step_size: bool
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     gain: PositiveFloat
     # κ in (0.5, 1]; Andrieu and Thoms (2008), Algorithm 4
     decay: Annotated[float, Field(gt=0.5, le=1)]
-    # part of the warm-up in which Σ is still I, in [0, 1); the t₀ of Haario et al. (2001), section 2
+    # part of the warm-up in which Σ is still I, in [0, 1); the t₀ of Haario et al. (2001), section
+    # 2
     covariance_delay: Annotated[float, Field(ge=0, lt=1)]
     forgetting: NonNegativeFloat
     regularisation: PositiveFloat
@@ -121,7 +123,7 @@ MAX_CHAIN_VARIANCE = 1e30
 def factor(covariance: Tensor, regularisation: float) -> Tensor:
     """L [P, P] with L Lᵀ = Σ + ε I, or the square roots [P] of its diagonal.
 
-    Raises NumericalTrouble when rounding leaves no factor.
+    Raises NumericalError when rounding leaves no factor.
 
     Source: Haario et al. (2001), section 2."""
     if covariance.dim() == 1:

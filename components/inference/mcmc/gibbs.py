@@ -44,7 +44,7 @@ class Gibbs(Inference[Conditionals, SampleableProblem, ModelBatch, GibbsState]):
     Every draw is exact, so nothing is rejected or tuned; a random scan is reversible, a
     systematic one is not.  After ``burn_in`` steps every ``thinning``-th state is kept.
 
-    Raises NumericalTrouble if a conditional draws a non-finite value.
+    Raises NumericalError if a conditional draws a non-finite value.
 
     Source: Geman and Geman (1984); Robert and Casella (2004), section 10.1; Bardenet
     (2021), section 4.3.

@@ -59,8 +59,9 @@ class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weig
     estimate of log ∫π_u.  The notes print the weight of a normalised π without the 1/T that
     its estimator needs.
 
-    Raises NumericalTrouble if a log density is NaN or +∞, or all weights are zero.  Raises
-    Misfit for the prior of a density (which has no prior), and if there is no Laplace fit.
+    Raises NumericalError if a log density is NaN or +∞, or all weights are zero.  Raises
+    ConfigMismatchError for the prior of a density (which has no prior), and if there is no Laplace
+    fit.
 
     Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``).
     """

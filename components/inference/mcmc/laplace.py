@@ -73,7 +73,7 @@ def laplace(model: LogJoint, starts: Tensor, batch: ModelBatch) -> tuple[Tensor,
     """N(θ̂, L Lᵀ) of the highest mode found from the ``starts`` [S, P]: θ̂ [P] and L [P, P] with L
     Lᵀ = (−∇∇ᵀlog p(θ̂, y))⁻¹.
 
-    Raises Misfit where the log joint has no maximum with curvature in every direction.
+    Raises ConfigMismatchError where the log joint has no maximum with curvature in every direction.
 
     Source: Bishop (2006), section 4.4."""
     modes = [mode(model, theta, batch) for theta in starts]

@@ -58,7 +58,7 @@ class MALA(AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, M
     together and each chain's log ε moves by g t^−κ (α − α*); after warm-up both are fixed,
     and every ``thinning``-th state is kept.
 
-    Raises NumericalTrouble if a log density is NaN or +∞; a proposal of density 0 is
+    Raises NumericalError if a log density is NaN or +∞; a proposal of density 0 is
     rejected.
 
     Source: Roberts and Tweedie (1996); Roberts and Rosenthal (1998); Bardenet (2021),

@@ -17,7 +17,7 @@ def metropolis_hastings(
 
     ``value`` = log π(θ), ``proposed`` = log π(θ') and ``correction`` = log q(θ | θ') − log
     q(θ' | θ), all [C].  A proposal with no density (−∞) is rejected for any correction.
-    Raises NumericalTrouble if log π(θ') is NaN or +∞, or if it is finite and its correction
+    Raises NumericalError if log π(θ') is NaN or +∞, or if it is finite and its correction
     is not.
 
     Source: Robert and Casella (2004), section 7.3; Bardenet (2021), section 4.2.

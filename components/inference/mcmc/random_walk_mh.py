@@ -51,7 +51,7 @@ class RandomWalkMH(
     acceptance for a Gaussian is 0.44 for P = 1 and falls to 0.234.
 
     Raises:
-        NumericalTrouble: a log density is NaN or +∞; a proposal of density 0 is rejected.
+        NumericalError: a log density is NaN or +∞; a proposal of density 0 is rejected.
 
     Source: Robert and Casella (2004), section 7.5; Haario et al. (2001), section 2; Andrieu
     and Thoms (2008), Algorithm 4.

@@ -86,7 +86,7 @@ def fit_mixture(
     """A mixture of D components after so many rounds of population Monte Carlo, each on ``draws``
     draws of the last one.
 
-    Raises NumericalTrouble where no draw of a round has a density.
+    Raises NumericalError where no draw of a round has a density.
 
     Source: Cappé et al. (2008), section 4 (mixtures of t distributions)."""
     anchor = (start.factors @ start.factors.mT)[0]
@@ -128,7 +128,7 @@ def update_mixture(q: TMixture, theta: Tensor, weights: Tensor, anchor: Tensor) 
     draws leave no singular component; components of negligible weight are dropped.  θ [n, P], w̄
     [n].
 
-    Raises NumericalTrouble where rounding leaves no factor of a component.
+    Raises NumericalError where rounding leaves no factor of a component.
 
     Source: Cappé et al. (2008), section 4."""
     nu = q.dof

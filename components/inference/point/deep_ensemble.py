@@ -48,7 +48,7 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
     ``map``.
 
     Raises:
-        NumericalTrouble: a member leaves the finite numbers.
+        NumericalError: a member leaves the finite numbers.
 
     Source: Lakshminarayanan, Pritzel and Blundell (2017), Algorithm 1.
     """

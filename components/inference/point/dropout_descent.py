@@ -21,7 +21,7 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
     """Keys, start and posterior; a method adds its ``step``.
 
     Raises:
-        Misfit: the model's dropout is 0, which would leave nothing random."""
+        ConfigMismatchError: the model's dropout is 0, which would leave nothing random."""
 
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised", "dropout"})

@@ -19,7 +19,7 @@ class MCDropout(DropoutDescent):
     minimises the minibatch estimate of −Σ_n log p(y_n|x_n, θ ∘ m) − log p(θ).
 
     Raises:
-        Misfit: the model's dropout is 0, so nothing would be random.
+        ConfigMismatchError: the model's dropout is 0, so nothing would be random.
 
     Source: Gal and Ghahramani (2016), section 4.
     """

@@ -39,7 +39,7 @@ class StepSize(nn.Module):
     """The step size η of the kernel that refines draws of D coordinates: one for all, or one for
     each (a diagonal metric).
 
-    Raises Misfit when there are as many as neither."""
+    Raises ConfigMismatchError when there are as many as neither."""
 
     def __init__(self, eta: float | Sequence[float], learn: bool, like: Tensor):
         super().__init__()

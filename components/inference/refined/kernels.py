@@ -31,7 +31,7 @@ def slope(target: Target, z: Tensor, graph: bool) -> Tensor:
             that the target depends on.
 
     Raises:
-        Misfit: the target cannot be differentiated.
+        ConfigMismatchError: the target cannot be differentiated.
     """
     with torch.enable_grad():
         z = z if graph and z.requires_grad else z.detach().requires_grad_()

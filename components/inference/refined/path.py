@@ -71,7 +71,7 @@ class Refinement:
     ) -> tuple[Tensor, Tensor]:
         """z_T [S, B, D], and the entropy [S, B] or [B].
 
-        Raises NumericalTrouble when η is so large that a step of ``jacobian`` cannot be
+        Raises NumericalError when η is so large that a step of ``jacobian`` cannot be
         inverted."""
         z = begun.z
         target = begun.target

@@ -82,10 +82,10 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
     Info: the objective for the whole data set in nats, its two terms, η, the norm of ∇/N.
 
     Raises:
-        NumericalTrouble: η is too large to invert a step of ``jacobian``, or the guide has
+        NumericalError: η is too large to invert a step of ``jacobian``, or the guide has
             left the finite numbers.
-        Misfit: the log joint cannot be differentiated, or has too many parameters for a
-            Hessian.
+        ConfigMismatchError: the log joint cannot be differentiated, or has too many parameters
+            for a Hessian.
 
     Source: Gallego (2021), section 2.4, Algorithm 2.3, appendix 2.A.
     """
@@ -187,7 +187,8 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
             steps == 0 or (self.entropy == "jacobian" and whole)
         )
 
-    # ---- training ----------------------------------------------------------------------------------------------------
+    # ---- training
+    # ----------------------------------------------------------------------------------------------------
     def init(
         self, model: Any, problem: SampleableProblem | Unlabelled, rng: Rng
     ) -> RefinementState:
@@ -278,7 +279,8 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
             )
         return state, info | {"grad_norm": norm}
 
-    # ---- inference ---------------------------------------------------------------------------------------------------
+    # ---- inference
+    # ---------------------------------------------------------------------------------------------------
     def posterior(
         self, state: RefinementState
     ) -> RefinedPosterior | LatentPosterior | ClassPosterior:

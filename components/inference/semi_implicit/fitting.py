@@ -93,7 +93,7 @@ class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImpl
     def ascend(self, state: SemiImplicitTrainingState, value: Tensor, n: float) -> Tensor:
         """One step up the gradient of ``value`` over n rows: its norm [].
 
-        Raises NumericalTrouble when it is not finite."""
+        Raises NumericalError when it is not finite."""
         parameters = list(state.q.parameters())
         norm = climb(parameters, torch.autograd.grad(value, parameters), n, state.optimizer)
         if not torch.isfinite(norm):

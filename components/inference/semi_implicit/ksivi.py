@@ -45,9 +45,9 @@ class KSIVI(SemiImplicitVI):
     step.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+        NumericalError: the log joint is not finite where q starts, or q has left the
             finite numbers.
-        Misfit: the log joint cannot be differentiated.
+        ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Cheng et al. (2024), section 3, Algorithms 1 (two batches) and 2 (U-statistic).
     """

@@ -35,9 +35,9 @@ class SIVI(SemiImplicitVI):
     Info: L_K in nats and its two terms.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+        NumericalError: the log joint is not finite where q starts, or q has left the
             finite numbers.
-        Misfit: the log joint cannot be differentiated.
+        ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Yin and Zhou (2018), section 3 and Algorithm 1, with one sample z of the log
     ratio (its J = 1).

@@ -75,9 +75,9 @@ class UIVI(SemiImplicitVI):
     acceptance and step size of the chains.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+        NumericalError: the log joint is not finite where q starts, or q has left the
             finite numbers.
-        Misfit: the log joint cannot be differentiated.
+        ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Titsias and Ruiz (2019), section 2 and Algorithm 1.
     """

@@ -72,9 +72,9 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
     acceptance and step size.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+        NumericalError: the log joint is not finite where q starts, or q has left the
             finite numbers.
-        Misfit: the log joint cannot be differentiated.
+        ConfigMismatchError: the log joint cannot be differentiated.
 
     Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1.
     """

@@ -62,7 +62,7 @@ class AdamNoise(
     heat the chain by about ε V / 2M, relatively.
 
     Adam's correction of m for its start is left out: it belongs to burn-in.
-    Raises NumericalTrouble when a chain leaves the finite numbers.
+    Raises NumericalError when a chain leaves the finite numbers.
 
     Source: Gallego (2021), section 2.3.2; Kingma and Ba (2014), Algorithm 1; Ma et al. (2015), eq.
     (5)."""

@@ -65,7 +65,7 @@ class AdamNR(
     the error of the step; while M follows the chain it is not.
 
     Raises:
-        NumericalTrouble: a particle leaves the finite numbers, or most particles start at
+        NumericalError: a particle leaves the finite numbers, or most particles start at
             one place.
 
     Source: Gallego (2021), section 2.3.2; Kingma & Ba (2014), Algorithm 1; Ma et al.

@@ -77,11 +77,13 @@ class GradientEstimates(BaseModel):
     Source: Baker et al. (2019), eq. (4); Dubey et al. (2016), Algorithm 2.
     """
 
-    # plain; control_variate about a mode, Baker et al. (2019); svrg, Dubey et al. (2016): less minibatch noise
+    # plain; control_variate about a mode, Baker et al. (2019); svrg, Dubey et al. (2016): less
+    # minibatch noise
     gradient: Literal["plain", "control_variate", "svrg"]
     # of control_variate: L-BFGS iterations on the whole training set that look for the mode, >= 1
     centre_steps: PositiveInt
-    # of svrg: steps from one whole gradient to the next, >= 1; N/B steps make it cost one epoch each time
+    # of svrg: steps from one whole gradient to the next, >= 1; N/B steps make it cost one epoch
+    # each time
     refresh_every: PositiveInt
 
     def init_reference(
@@ -92,7 +94,7 @@ class GradientEstimates(BaseModel):
         If the point moves, the result also holds the data.
 
         Raises:
-            Misfit: a density, which has no minibatches.
+            ConfigMismatchError: a density, which has no minibatches.
         """
         if self.gradient == "plain":
             return None

@@ -87,7 +87,7 @@ class PSGLD(
     used instead of v, because otherwise the first steps are (1 − α)^−½ times too long.
 
     Raises:
-        NumericalTrouble: a chain leaves the finite numbers.
+        NumericalError: a chain leaves the finite numbers.
 
     Source: Li et al. (2016), Algorithm 1; Ma et al. (2015), eq. (5).
     """

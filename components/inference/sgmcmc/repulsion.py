@@ -125,7 +125,7 @@ class Interaction:
         """A draw of N(0, D ⊗ I), [R·L, P], and the (largest) jitter that the Cholesky factors of K
         needed.
 
-        Raises NumericalTrouble when K has no Cholesky factor."""
+        Raises NumericalError when K has no Cholesky factor."""
         theta = self.theta
         xi = torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
         used = jitter
@@ -152,7 +152,7 @@ def among(theta: Tensor, replicates: int, bandwidth: float | Literal["median"]) 
 def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
     """Refuses a median bandwidth of 0.
 
-    Raises NumericalTrouble when most particles [(R,) L, P] are at one place."""
+    Raises NumericalError when most particles [(R,) L, P] are at one place."""
     if bandwidth == "median" and not (median_bandwidth(square_distances(theta)) > 0).all():
         raise NumericalError(
             "the median distance of the particles is 0 where they start, so that the kernel has no bandwidth",
@@ -171,7 +171,7 @@ def init_scattered(
     """The state of particles that begin at draws from the model's prior, no two of them at one
     place.
 
-    Raises NumericalTrouble as ``init_chains`` and ``check_positive_bandwidth`` do."""
+    Raises NumericalError as ``init_chains`` and ``check_positive_bandwidth`` do."""
     state = init_chains(model, problem, batch_kind, chains, rng)
     check_positive_bandwidth(state.theta.unflatten(0, (state.replicates, chains)), bandwidth)
     return state
@@ -187,10 +187,12 @@ class Repulsion(BaseModel):
 
     # L, particles, at least 2; Gallego (2021) section 2.3.3 (20 for the mixture of Gaussians)
     chains: PositiveInt
-    # h of k = exp(−‖z − z′‖²/h), > 0; a good fixed one is 2σ² of a mode of the target; median: med²/log L at every
+    # h of k = exp(−‖z − z′‖²/h), > 0; a good fixed one is 2σ² of a mode of the target; median:
+    # med²/log L at every
     # step, Liu & Wang (2016)
     bandwidth: Bandwidth
-    # steps >= 0 after which particles no longer see each other (half the run costs nothing in Gallego 2.3.3); null:
+    # steps >= 0 after which particles no longer see each other (half the run costs nothing in
+    # Gallego 2.3.3); null:
     # they always do
     repulsion_until: NonNegativeInt | None
 

@@ -61,7 +61,7 @@ class SGDMomentum(
     n ε² V or so.
 
     Raises:
-        NumericalTrouble: a chain leaves the finite numbers.
+        NumericalError: a chain leaves the finite numbers.
 
     Source: Gallego (2021), section 2.3.2; Bou-Rabee and Sanz-Serna (2017), section 2.
     """

@@ -57,7 +57,7 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
     with step ε/L.
 
     Raises:
-        NumericalTrouble: a particle leaves the finite numbers, or most particles start at
+        NumericalError: a particle leaves the finite numbers, or most particles start at
             one place.
 
     Source: Gallego (2021), section 2.3.2, Algorithm 2.2; Ma et al. (2015), Theorem 1.

@@ -65,8 +65,8 @@ class SGHMC(
     can absorb; a larger share needs more friction, smaller steps or larger batches.
 
     Raises:
-        Misfit: ``noise_estimate`` has no batch to halve.
-        NumericalTrouble: a chain leaves the finite numbers.
+        ConfigMismatchError: ``noise_estimate`` has no batch to halve.
+        NumericalError: a chain leaves the finite numbers.
 
     Source: Chen et al. (2014), Algorithm 2; Ma et al. (2015), eq. (12).
     """

@@ -48,7 +48,7 @@ class SGLD(
     steps every ``thinning``-th state is kept.
 
     Raises:
-        NumericalTrouble: a chain leaves the finite numbers.
+        NumericalError: a chain leaves the finite numbers.
 
     Source: Gallego (2021), eq. (2.1); Welling & Teh (2011), eq. (4).
     """

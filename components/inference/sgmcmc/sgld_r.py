@@ -41,7 +41,7 @@ class SGLDR(Inference[LogJoint, SampleableProblem, ModelBatch, Chains], StepSize
     From step ``repulsion_until`` on K is I.
 
     Raises:
-        NumericalTrouble: a particle leaves the finite numbers, K has no Cholesky factor, or
+        NumericalError: a particle leaves the finite numbers, K has no Cholesky factor, or
             most particles start at one place.
 
     Source: Gallego (2021), eq. (2.7), (2.8), Algorithm 2.1.

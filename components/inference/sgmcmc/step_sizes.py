@@ -25,7 +25,8 @@ class StepSizes(BaseModel):
     Source: Welling & Teh (2011), section 3; Zhang et al. (2020), eq. (1)."""
 
     step_size: PositiveFloat  # ε > 0, of the first step
-    # of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical ε/2 (cos(π (t mod T)/T) + 1), Zhang et al. (2020)
+    # of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical ε/2 (cos(π (t mod T)/T) + 1), Zhang
+    # et al. (2020)
     schedule: Literal["constant", "polynomial", "cyclical"]
     # γ of a polynomial schedule, 0.5 < γ <= 1 by Robbins-Monro; Welling & Teh (2011) use 0.55
     decay: PositiveFloat

@@ -48,7 +48,7 @@ class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSi
     ``burn_in`` may be steps − 1.
 
     Raises:
-        NumericalTrouble: a particle leaves the finite numbers, or most particles start at
+        NumericalError: a particle leaves the finite numbers, or most particles start at
             one place.
 
     Source: Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4).

@@ -48,7 +48,7 @@ def ascend_parameters(
 ) -> tuple[F, Info]:
     """``ascend`` of a q(θ); of a density, which has no rows, it is as of one.
 
-    Raises NumericalTrouble when q has left the finite numbers."""
+    Raises NumericalError when q has left the finite numbers."""
     rows: RowBatch = (
         Rows(state.optimizer.parameters[0].new_zeros(1, 0), 1.0) if batch is None else batch
     )
@@ -58,7 +58,7 @@ def ascend_parameters(
 
 
 def check_norm(norm: Tensor) -> None:
-    """Raises NumericalTrouble when the norm of a gradient is not finite."""
+    """Raises NumericalError when the norm of a gradient is not finite."""
     if not torch.isfinite(norm):
         raise NumericalError(
             "q(θ) has left the finite numbers", "lower inference.lr, or raise inference.n_samples"

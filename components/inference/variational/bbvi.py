@@ -76,9 +76,9 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
     Info: elbo, the norm of ĝ / N.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the
+        NumericalError: the log joint is not finite where q starts, or q has left the
             finite numbers.
-        Misfit: a flow of one coordinate.
+        ConfigMismatchError: a flow of one coordinate.
 
     Source: Ranganath, Gerrish and Blei (2014), Algorithm 2; Bardenet (2021), section 5.3.
     """

@@ -40,7 +40,7 @@ class CAVI(Inference[CoordinateAscent[Any], Supervised | Unlabelled, RowBatch, C
     rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
 
     Raises:
-        NumericalTrouble: L falls or is not finite.
+        NumericalError: L falls or is not finite.
 
     Source: Bardenet (2021), eqs. (5.3) to (5.5); Bishop (2006), eq. (10.9).
     """

@@ -48,7 +48,7 @@ def init_coordinate_state(
 ) -> CoordinateState:
     """S starts where the model puts them.
 
-    Raises NumericalTrouble where the objective of one is not finite."""
+    Raises NumericalError where the objective of one is not finite."""
     factors = make_contiguous(ascent.start(problem.train, starts, rng.init))
     objective = ascent.objective(factors, problem.train)
     if not torch.isfinite(objective).all():
@@ -65,7 +65,7 @@ def init_coordinate_state(
 def climb(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Info]:
     """One cycle of every start.
 
-    Raises NumericalTrouble where the objective of one falls by more than rounding, or is not
+    Raises NumericalError where the objective of one falls by more than rounding, or is not
     finite: the updates are each at an optimum, so that it cannot."""
     factors = make_contiguous(state.ascent.cycle(state.factors, batch))
     objective = state.ascent.objective(factors, batch)

@@ -48,7 +48,7 @@ def natural_step(m: Tensor, C: Tensor, gamma: float) -> None:
     definite, γ is halved.
 
     Raises:
-        NumericalTrouble: no step down to γ/1024 leaves a positive definite precision.
+        NumericalError: no step down to γ/1024 leaves a positive definite precision.
 
     Source: Salimbeni, Eleftheriadis and Hensman (2018), eq. (10); Hensman et al. (2013),
     section 3.2.

@@ -38,7 +38,7 @@ class EM(Inference[PointMasses[Any], Supervised | Unlabelled, RowBatch, Coordina
     the point).  Info: elbo (the objective), its gain in this cycle, and the lowest start's.
 
     Raises:
-        NumericalTrouble: the objective falls, or a cluster collapses.
+        NumericalError: the objective falls, or a cluster collapses.
 
     Source: Dempster, Laird and Rubin (1977); Bardenet (2021), section 5.2.3; Bishop (2006),
     section 9.4.

@@ -46,7 +46,8 @@ class FlexibleGuide(nn.Module):
         share = (self.target.log_prior(theta[:, None])[:, 0] - log_q) / (batch.scale * batch.n_rows)
         return self.target.log_likelihood(theta[:, None], batch) + share[:, None]
 
-    # ---- Pathwise ----------------------------------------------------------------------------------------------------
+    # ---- Pathwise
+    # ----------------------------------------------------------------------------------------------------
     @property
     def noise_dim(self) -> int:
         return self.dim
@@ -93,7 +94,8 @@ class FlexibleGuide(nn.Module):
             value = value + self.elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
         return value
 
-    # ---- LogRatio ----------------------------------------------------------------------------------------------------
+    # ---- LogRatio
+    # ----------------------------------------------------------------------------------------------------
     @torch.no_grad()
     def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """θ ~ q, shared by the rows [S, B, P]."""

@@ -60,8 +60,9 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
     set in nats (``elbo``), and the norm of ĝ / N.
 
     Raises:
-        NumericalTrouble: the log joint is not finite where q starts, or q has left the finite numbers.
-        Misfit: a pathwise gradient of a log joint that cannot be differentiated.
+        NumericalError: the log joint is not finite where q starts, or q has left the finite
+            numbers.
+        ConfigMismatchError: a pathwise gradient of a log joint that cannot be differentiated.
 
     Source: Boustati (2021), eq. (B.6); Titsias and Lázaro-Gredilla (2014), Algorithm 1."""
 

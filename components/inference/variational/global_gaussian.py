@@ -139,7 +139,8 @@ class GlobalGaussian(nn.Module):
         """[S, B, P] -> [S, 1, P] where one draw was expanded over all rows."""
         return rows[:, :1] if rows.stride(1) == 0 else rows
 
-    # ---- Pathwise ----------------------------------------------------------------------------------------------------
+    # ---- Pathwise
+    # ----------------------------------------------------------------------------------------------------
     def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """ε ~ N(0, I) [S, B, P]: of every row, or one of each sample expanded over the rows."""
         n_rows = batch.n_rows if self.noise == "rows" else 1
@@ -206,7 +207,8 @@ class GlobalGaussian(nn.Module):
         assert isinstance(batch, Batch)
         return batch.side_by_side().to(self.mean.dtype)
 
-    # ---- LocationScale, GlobalLatent ---------------------------------------------------------------------------------
+    # ---- LocationScale, GlobalLatent
+    # ---------------------------------------------------------------------------------
     def location_scale(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
         return self.mean[None], self.scale_tril[None]  # m [1, P], L [1, P, P]
 
@@ -222,7 +224,8 @@ class GlobalGaussian(nn.Module):
     def n_data(self) -> int:
         return self.target.n_data
 
-    # ---- LogRatio ----------------------------------------------------------------------------------------------------
+    # ---- LogRatio
+    # ----------------------------------------------------------------------------------------------------
     @torch.no_grad()
     def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """θ ~ q [S, B, P], shared by the rows as the noise is."""
@@ -244,7 +247,8 @@ class GlobalGaussian(nn.Module):
         share = self.target.log_prior(theta) / (batch.scale * batch.n_rows)
         return self.target.log_likelihood(theta, batch) + share
 
-    # ---- FactoredGuide: a diagonal covariance, and draws shared by the rows ------------------------------------------
+    # ---- FactoredGuide: a diagonal covariance, and draws shared by the rows
+    # ------------------------------------------
     @torch.no_grad()
     def draw_theta(self, n: int, generator: torch.Generator) -> Tensor:
         """θ ~ q [S, P]."""

@@ -75,7 +75,8 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
     def asked_by_keys(self) -> dict[str, str]:
         return {"hyperparameters": "restarts"} if self.restarts > 1 else {}
 
-    # ---- the start ---------------------------------------------------------------------------------------------------
+    # ---- the start
+    # ---------------------------------------------------------------------------------------------------
     def _starts(self, module: Elbo, rng: Rng) -> list[Tensor]:
         """Initial θ of each restart; after the first, hyper-parameters (on their unbounded scale)
         plus normal noise."""
@@ -98,7 +99,8 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
         noise = model.draw_noise(problem.train, self.n_samples, rng.noise)
         return LBFGSState(model, noise, [init_lbfgs(theta) for theta in self._starts(model, rng)])
 
-    # ---- one iteration -----------------------------------------------------------------------------------------------
+    # ---- one iteration
+    # -----------------------------------------------------------------------------------------------
     def step(self, state: LBFGSState, batch: Batch, rng: Rng) -> tuple[LBFGSState, Info]:
         module = state.module
         parameters = list(module.parameters())

@@ -111,7 +111,7 @@ class MeanFieldVI(Inference[WeightSpace, Supervised, Batch, MeanFieldState]):
     throughout.
 
     Raises:
-        Misfit: noise on pre-activations (``estimator`` local) is requested for
+        ConfigMismatchError: noise on pre-activations (``estimator`` local) is requested for
             convolutions, in which pixels share weights.
 
     Source: Blundell et al. (2015), section 3; Kingma, Salimans and Welling (2015), eq. (6);

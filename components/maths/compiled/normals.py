@@ -106,9 +106,9 @@ def uniforms(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 def standard_normals(
     shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype
 ) -> Tensor:
-    """Independent standard normal numbers on the CPU, of a seed drawn from the generator; computed
-    in float64 whatever their type, so that both types have the same numbers.
+    """Independent standard normal numbers on the CPU, of a seed drawn from the generator.
 
+    They are computed in float64 for every type, so that all types have the same numbers.
     With pairs i, cos and sin parts in the first and in the second half of memory: z = √(−2 log u_i)
     (cos, sin)(2π(v_i − ½)).
 

@@ -72,7 +72,8 @@ def height_and_distance(
     """(z − DEM(a, b), distance of (a, b) from the point of take-off) of states x [..., N, 6] on the
     CPU -> [..., N, 2].
 
-    Computed in float64 whatever the type of x.  Carries no gradient."""
+    Computed in float64 for every type of x.  Carries no gradient.
+    """
     loop = _loop()
     # coordinate by coordinate, for vector instructions
     columns = x.transpose(-2, -1).contiguous()

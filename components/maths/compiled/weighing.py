@@ -76,12 +76,14 @@ def _compile_summarise() -> Callable[[Array, Array, Array, Array, Array], None]:
 
 
 def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights divided by the greatest of their row [R, N]; and their sum, the sum of their squares,
-    the logarithm of the sum of those that were not divided, and the effective sample size [R, 4],
-    of log weights [R, N] on the CPU that carry no gradient.
+    """Weights relative to the largest of each row, and their sums, from log weights [R, N] on the
+    CPU.
 
-    In float64 whatever theirs is.  Less than e^−708 of the greatest is 0.  Of a row of which one is
-    not a number, or all are −∞, the logarithm is none."""
+    Returns the weights [R, N], and [R, 4]: their sum, the sum of their squares, the logarithm of
+    the sum of the undivided weights, and the effective sample size.  Carries no gradient; float64
+    for every type.  A weight below e^−708 of the largest is 0.  The logarithm of a row with a NaN,
+    or with only −∞, is not finite.
+    """
     highest = log_w.amax(1).double().numpy()  # [R], in whose precision numba takes the differences
     w = torch.empty(log_w.shape, dtype=torch.float64)
     sums = torch.empty(len(log_w), 4, dtype=torch.float64)
@@ -91,11 +93,12 @@ def weights(log_w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def moments(x: Tensor, w: Tensor, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance [R, dx] of particles x [R, N, dx] that weigh w [R, N], whose sum ``sums``
-    begins with; of x's type.
+    """Mean and variance [R, dx] of particles x [R, N, dx] with weights w [R, N], which ``sums``
+    begins with the sum of; of x's type.
 
-    Taken in float64 about the first particle, in one pass: it is as near to the mean as the
-    particles to one another."""
+    Computed in float64 about the first particle, in one pass: it is as near to the mean as the
+    particles are to each other.
+    """
     columns = x.transpose(1, 2).contiguous()  # what vector instructions read
     mean = columns.new_empty(columns.shape[:2])
     variance = columns.new_empty(columns.shape[:2])

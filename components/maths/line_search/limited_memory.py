@@ -113,7 +113,8 @@ def iterate(
     s = trial.step * along
     y = new_gradient - gradient
     if float(s @ y) > CURVATURE_FLOOR * float(s.norm() * y.norm()):
-        # Freshly laid out, not a slice: BLAS rounds by address, and a resumed run's pairs start at an aligned one.
+        # Freshly laid out, not a slice: BLAS rounds by address, and a resumed run's pairs start at
+        # an aligned one.
         oldest = max(run.S.shape[0] - memory + 1, 0)
         run.S, run.Y = torch.cat([run.S[oldest:], s[None]]), torch.cat([run.Y[oldest:], y[None]])
     run.theta = theta + trial.step * along

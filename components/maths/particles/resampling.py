@@ -180,7 +180,8 @@ def ssp_counts(weights: Tensor, u: Tensor) -> Tensor:
         chance = u[:, n_used : n_used + pairs]
         n_used += pairs
         up = both > 1
-        # Whether the first goes on: it keeps p + q where that is at most 1; else the second has the offspring.
+        # Whether the first goes on: it keeps p + q where that is at most 1; else the second has the
+        # offspring.
         first_on = torch.where(up, chance * (2 - both) < 1 - p, chance * both < p)
         settled = torch.where(first_on, second, first)
         more.scatter_(1, settled, up.to(more))

@@ -71,7 +71,7 @@ class LatentEvidence:
         In nats a row.
 
         Raises:
-            Misfit: the posterior has no latent variables with a Gaussian guide."""
+            ConfigMismatchError: the posterior has no latent variables with a Gaussian guide."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if not isinstance(module, LatentVariable):
             raise ConfigMismatchError(

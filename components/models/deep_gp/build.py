@@ -204,7 +204,8 @@ def build_shared_and_specific(
             shared = b.inner(f"shared {depth}", g[:, : b.M], 1, n_shared, length, variance, weight)
         if specific is not None:
             Z = b.by_task()
-            # Above the first level a task's own features go through; the shared ones do so in their own layer.
+            # Above the first level a task's own features go through; the shared ones do so in their
+            # own layer.
             own_features = torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device)[
                 :, -specific.dim :
             ]

@@ -192,7 +192,8 @@ class CollapsedMDGP(nn.Module):
         """Parameters of the observation noise, which ``noise_warmup`` holds."""
         return self.top.noise_parameters()
 
-    # ---- what figures ask for ----------------------------------------------------------------------------------------
+    # ---- what figures ask for
+    # ----------------------------------------------------------------------------------------
     @property
     def process_names(self) -> list[str]:
         functions = [f"g{i + 1}" for i in range(self.inner.q_mean.shape[0])]

@@ -75,7 +75,8 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
         takes long.
 
         Raises:
-            Misfit: the matrices of its labels do not fit in the memory that is free."""
+            ConfigMismatchError: the matrices of its labels do not fit in the memory that is
+                free."""
         x = problem.train.x
         T = problem.n_tasks
         by_task = group_by_task(problem.train)

@@ -52,7 +52,8 @@ class TwoLayers(nn.Module):
     def context(self, batch: Batch) -> Tensor:
         return batch.side_by_side()  # [B, C]
 
-    # ---- the bound ---------------------------------------------------------------------------------------------------
+    # ---- the bound
+    # ---------------------------------------------------------------------------------------------------
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.noise_dim)
         return torch.randn(
@@ -89,7 +90,8 @@ class TwoLayers(nn.Module):
         kl = self.kl()
         return {"elbo": log_likelihood - kl, "log_likelihood": log_likelihood, "kl": kl}
 
-    # ---- predictions -------------------------------------------------------------------------------------------------
+    # ---- predictions
+    # -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """p(y*|x*) as a mixture over n samples of f_1, f_2 integrated out; x [B, D]."""
         noise = torch.randn(
@@ -127,7 +129,7 @@ class DGP(Model[Supervised, TwoLayers]):
     mean over f_2 given f_1 in closed form. Inducing inputs of both layers are the k-means
     centroids of the training inputs (the upper ones through the mean function).
 
-    Raises Misfit for a dataset of several tasks.
+    Raises ConfigMismatchError for a dataset of several tasks.
 
     Source: Boustati (2021), eq. (B.7) and appendix B.2.2; Salimbeni and Deisenroth (2017).
     """

@@ -29,7 +29,8 @@ class GaussianLabels(nn.Module):
 
     def __init__(self, n_tasks: int, noise_variance: float, like: Tensor):
         super().__init__()
-        # σ² = floor + softplus(raw) ≥ floor; a value at the floor starts a hair above it, where there is a gradient.
+        # σ² = floor + softplus(raw) ≥ floor; a value at the floor starts a hair above it, where
+        # there is a gradient.
         above = max(noise_variance - NOISE_FLOOR, NOISE_FLOOR)
         raw = above if above > 30 else math.log(math.expm1(above))
         self.raw_noise = nn.Parameter(

@@ -74,7 +74,8 @@ class MultiTaskDGP(nn.Module):
     def _levels(self) -> list[Level]:
         return cast("list[Level]", list(self.levels))  # a ModuleList forgets what its modules are
 
-    # ---- the bound ---------------------------------------------------------------------------------------------------
+    # ---- the bound
+    # ---------------------------------------------------------------------------------------------------
     def sample_layer_noise(
         self, x: Tensor, layout: Layout, S: int, generator: torch.Generator
     ) -> DGPNoise:
@@ -131,7 +132,8 @@ class MultiTaskDGP(nn.Module):
             "jitter": torch.tensor(max(layer.jitter for layer in terms)),
         }
 
-    # ---- predictions -------------------------------------------------------------------------------------------------
+    # ---- predictions
+    # -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) as a mixture over samples of λ, for every task at every row of x [B, D];
         differentiable in x."""
@@ -164,7 +166,8 @@ class MultiTaskDGP(nn.Module):
             mean, variance, _ = self.top(features)
             yield (mean, variance), noise.likelihood
 
-    # ---- what figures and natural gradients ask for ------------------------------------------------------------------
+    # ---- what figures and natural gradients ask for
+    # ------------------------------------------------------------------
     def layers(self) -> dict[str, GPLayer]:
         """Every GP layer by name ("shared 1", "specific 1", …, "top"), bottom to top."""
         return {m.name: m for m in self.modules() if isinstance(m, GPLayer)}

@@ -16,7 +16,8 @@ class DeepGPSettings(BaseModel):
     inner_dim: PositiveInt
     # inner layers under the top one, >= 0 (0: a shallow sparse GP for each task)
     depth: Annotated[int, Field(ge=0)]
-    # true: the processes of one inner layer share kernel and inducing inputs (faster); false: each has its own
+    # true: the processes of one inner layer share kernel and inducing inputs (faster); false: each
+    # has its own
     tied: bool
     inner_kernel: Shape  # matern12 | matern32 | matern52 | squared_exponential, inner layers
     inner_ard: bool  # true: a lengthscale for each input of an inner layer
@@ -25,9 +26,11 @@ class DeepGPSettings(BaseModel):
     inner_variance: PositiveFloat  # initial signal variance of the inner processes, > 0
     # zero | linear: fixed identity or principal axes (Salimbeni and Deisenroth 2017)
     inner_mean: Literal["zero", "linear"]
-    # initial sd of q(v), whitened inducing values, inner layers, > 0 (Salimbeni and Deisenroth: 1e-5)
+    # initial sd of q(v), whitened inducing values, inner layers, > 0 (Salimbeni and Deisenroth:
+    # 1e-5)
     inner_q_scale: PositiveFloat
-    # sd of the random initial mean of q(v), inner layers, >= 0: above 0 the processes start apart; 1: a prior draw
+    # sd of the random initial mean of q(v), inner layers, >= 0: above 0 the processes start apart;
+    # 1: a prior draw
     inner_q_mean: NonNegativeFloat
     top_kernel: Shape  # kernel of the top layer, always ARD, Boustati eq. (3.15)
     top_lengthscale: PositiveFloat | None  # initial value, > 0; null: sqrt(number of features)
@@ -37,11 +40,13 @@ class DeepGPSettings(BaseModel):
     # initial sd of q(v), whitened inducing values, top layer, > 0; 1: the prior
     top_q_scale: PositiveFloat
     pass_inputs: bool  # true: the top layer sees the inputs and the latent features
-    # inducing inputs of each shared process, at most the number of training rows (A.1.2: 100); see inducing_by_task
+    # inducing inputs of each shared process, at most the number of training rows (A.1.2: 100); see
+    # inducing_by_task
     n_inducing: PositiveInt
     # rows: training rows drawn at random | kmeans: centroids (A.1.1); higher layers propagate them
     inducing: Literal["rows", "kmeans"]
-    # true: a task's own processes have n_inducing, which start in its own rows; dealt: n_inducing in all, 1/T of them for
+    # true: a task's own processes have n_inducing, which start in its own rows; dealt: n_inducing
+    # in all, 1/T of them for
     # each task (A.1: "distributed per task"), in its own rows; false: one set for all
     inducing_by_task: bool | Literal["dealt"]
     # real labels: initial noise variance, > 0, in units of the standardised labels (A.1.2: 1e-6)

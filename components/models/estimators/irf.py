@@ -49,7 +49,7 @@ class Forests(nn.Module):
         """Grows a forest on the observed labels of each task; trees are padded to the largest.
 
         Raises:
-            Misfit: a task has no label at all, or too few of a class to calibrate.
+            ConfigMismatchError: a task has no label at all, or too few of a class to calibrate.
         """
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -176,7 +176,7 @@ def _fit_calibration(
     isotonic regression [C, 2, n].
 
     Raises:
-        Misfit: some class has fewer rows than there are folds.
+        ConfigMismatchError: some class has fewer rows than there are folds.
     """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.model_selection import StratifiedKFold
@@ -259,8 +259,8 @@ class IRF(Model[Supervised, Forests]):
     the labels (isotonic). The trees are the same as without calibration.
 
     Raises:
-        Misfit: a task has no training label; calibration of real labels, or of a class with
-            fewer labels than folds.
+        ConfigMismatchError: a task has no training label; calibration of real labels, or of a
+            class with fewer labels than folds.
 
     Source: Breiman (2001); Boustati (2021), section 3.5.3; Platt (1999), section 2;
     Zadrozny and Elkan (2002), section 3.

@@ -65,7 +65,7 @@ class MultinomialNaiveBayes(Model[Supervised, CountsNaiveBayes]):
     n_j says how often word j is in the text, or with ``presence`` whether it is.  Order and unknown
     words have no say.  By scikit-learn.  x [B, L] of tokens.
 
-    Raises Misfit for inputs that are no tokens, or several tasks.
+    Raises ConfigMismatchError for inputs that are no tokens, or several tasks.
 
     Source: McCallum and Nigam (1998); Pang, Lee and Vaithyanathan (2002), sections 5 and 6
     (reviews, presence)."""

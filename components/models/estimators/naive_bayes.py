@@ -34,7 +34,7 @@ class BernoulliNaiveBayes(nn.Module):
         x_i = 1.
 
         Raises:
-            Misfit: an input is neither 0 nor 1.
+            ConfigMismatchError: an input is neither 0 nor 1.
         """
         is_labelled = batch.mask[:, 0]
         x = batch.x[is_labelled]
@@ -79,7 +79,7 @@ class NaiveBayes(Model[Supervised, BernoulliNaiveBayes]):
     p(y|x) ∝ p(y) Π_i p(x_i|y),  p(x_i = 1|y = c) = (n_ci + α)/(n_c + 2α),  p(y = c) = (n_c + α)/(N + αC).  A generative
     classifier: p(x_i|y) and p(y) can be asked for, which attacks and defences that reason about x need.  x in {0, 1}.
 
-    Raises Misfit for inputs that are not 0 or 1, or several tasks.
+    Raises ConfigMismatchError for inputs that are not 0 or 1, or several tasks.
 
     Source: Murphy (2012), section 3.5; Gallego (2021), section 3.2.1."""
 

@@ -73,7 +73,7 @@ class TfidfLogistic(Model[Supervised, TfidfRegression]):
 
     Order and unknown words have no say.  By scikit-learn.  x [B, L] of tokens; binary labels.
 
-    Raises Misfit for inputs that are no tokens, or several tasks.
+    Raises ConfigMismatchError for inputs that are no tokens, or several tasks.
 
     Source: Salton and Buckley (1988); Pang, Lee and Vaithyanathan (2002), section 5 (reviews by
     words)."""

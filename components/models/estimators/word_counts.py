@@ -19,7 +19,7 @@ def problem_vocabulary_size(problem: Supervised, name: str) -> int:
     """V, the words of the vocabulary.
 
     Raises:
-        Misfit: the inputs are no tokens."""
+        ConfigMismatchError: the inputs are no tokens."""
     return check_vocabulary(problem, name) - LEFT_OUT
 
 
@@ -27,7 +27,7 @@ def select_labelled(batch: Batch, n_classes: int) -> Batch:
     """The rows that have a label.
 
     Raises:
-        Misfit: a class has none."""
+        ConfigMismatchError: a class has none."""
     rows = batch.part(batch.mask[:, 0], batch.scale)
     n_present = rows.y[:, 0].unique().numel()
     if n_present < n_classes:

@@ -44,7 +44,7 @@ class BetaBernoulli(Model[Unlabelled, BetaBernoulliModule]):
     θ ~ Beta(a, b), x_i | θ ~ Bernoulli(θ);  θ | h heads, t tails ~ Beta(a + h, b + t), for
     any stopping rule.
 
-    Raises Misfit where a row has more than one value.
+    Raises ConfigMismatchError where a row has more than one value.
 
     Source: Robert (2007), section 3.3; Bardenet (2021), section 3.1.3.
     """

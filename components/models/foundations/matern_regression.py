@@ -78,7 +78,8 @@ class MaternRegression(Model[Supervised, MaternRegressionModule]):
     f | y ~ N(S y, σ² S) at the inputs, S = K (K + σ² I)⁻¹. The posterior contracts to a
     β-smooth f₀ at the rate n^{−min(α, β)/(2α + 1)}.
 
-    Raises Misfit for several inputs or tasks, NumericalTrouble where K + σ² I is singular.
+    Raises ConfigMismatchError for several inputs or tasks, NumericalError where K + σ² I is
+    singular.
 
     Source: Rasmussen & Williams (2006), eqs. (2.23), (2.24), (4.14); van der Vaart & van
     Zanten (2011), on Matérn kernels.

@@ -83,7 +83,8 @@ class Amortised(nn.Module, Generic[R]):
     def context(self, batch: R) -> Tensor:
         return batch.x.flatten(1)  # [B, C]
 
-    # ---- p and q, at any z --------------------------------------------------------------------------------------------
+    # ---- p and q, at any z
+    # --------------------------------------------------------------------------------------------
     def encode(self, batch: R) -> tuple[Tensor, Tensor]:
         return self.guide(self.context(batch))  # m, s [B, D]
 
@@ -98,7 +99,8 @@ class Amortised(nn.Module, Generic[R]):
         m, s = self.encode(batch)
         return m + s * self.draw_noise(batch, n_samples, generator)  # [S, B, D]
 
-    # ---- the bound, through noise -------------------------------------------------------------------------------------
+    # ---- the bound, through noise
+    # -------------------------------------------------------------------------------------
     def draw_noise(self, batch: R, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.latent_dim)
         return torch.randn(shape, generator=generator, dtype=batch.x.dtype, device=batch.x.device)

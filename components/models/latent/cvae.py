@@ -121,7 +121,8 @@ class ConditionalAutoEncoder(Amortised[Batch]):
         y = self._classes(batch).expand(*theta.shape[:2], -1)
         return self.generative.log_prob(batch.x.flatten(1), torch.cat([theta, y], -1))
 
-    # ---- as a model of labels -----------------------------------------------------------------------------------------
+    # ---- as a model of labels
+    # -----------------------------------------------------------------------------------------
     def elbo(self, batch: Batch, noise: Tensor) -> dict[str, Tensor]:
         """The bound on Σ log p(x_b|y_b) + log p(y_b) of the whole data set in nats: rows share
         nothing, so that kl is 0."""
@@ -148,7 +149,7 @@ class CVAE(Model[Supervised, ConditionalAutoEncoder]):
     for m and one for s. x [B, I], y [B, 1], z [S, B, D].
 
     Raises:
-        Misfit: there is more than one label, or inputs are not binary.
+        ConfigMismatchError: there is more than one label, or inputs are not binary.
 
     Source: Gallego (2021), section 2.4.2 (Variational autoencoder as a deep Bayes
     classifier), Figure 2.13, eq. (2.15).

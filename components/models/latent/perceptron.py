@@ -48,7 +48,8 @@ class Perceptron(nn.Module):
     ):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        # The affine maps in the order in which they act; a module's own list takes its time to look through.
+        # The affine maps in the order in which they act; a module's own list takes its time to look
+        # through.
         self.layers = [
             AffineMap(inside, out, rng, std) for inside, out in itertools.pairwise(sizes)
         ]
@@ -71,7 +72,8 @@ class Perceptron(nn.Module):
             )
         return h
 
-    # ---- the same with its derivative by the parameters, which spares what autograd records -------------------------------
+    # ---- the same with its derivative by the parameters, which spares what autograd records
+    # -------------------------------
     def run(self, h: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Output of ``forward``, and the input of each affine map.
 

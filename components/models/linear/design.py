@@ -13,7 +13,7 @@ from components.problems.supervised import Supervised
 def check_one_task(problem: Supervised, model: str) -> None:
     """Refuses a multi-task problem.
 
-    Raises Misfit."""
+    Raises ConfigMismatchError."""
     if problem.n_tasks != 1:
         raise ConfigMismatchError(
             f"model={model}: has one output and dataset={problem.name} has {problem.n_tasks} tasks; use igp or mlp"

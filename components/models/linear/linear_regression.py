@@ -116,7 +116,8 @@ class LinearRegressionModule(nn.Module):
         mu = predictor(beta, x, self.intercept).unsqueeze(-1)  # [K, B, 1]
         return GaussianMixture(mu, log_noise.exp().unsqueeze(-1).expand_as(mu))
 
-    # ---- in closed form ----------------------------------------------------------------------------------------------
+    # ---- in closed form
+    # ----------------------------------------------------------------------------------------------
     def coefficients(self, batch: Batch) -> Coefficients:
         """β | σ², y of all rows."""
         return coefficients(*select_labelled(batch, self.intercept), self.penalty)
@@ -205,7 +206,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     beta and sigma2.  The posterior is Normal–inverse-Gamma, so that its moments and the evidence
     p(y | X) are known; mean field takes q(β) q(σ²).
 
-    Raises Misfit for a dataset of several tasks.
+    Raises ConfigMismatchError for a dataset of several tasks.
 
     Source: Murphy (2012), sections 7.6.1 and 7.6.3; Bardenet (2021), section 1.3."""
 

@@ -35,7 +35,7 @@ class LogisticLassoModule(nn.Module):
         here does.
 
         Raises:
-            Misfit: the training labels are all of one class.
+            ConfigMismatchError: the training labels are all of one class.
         """
         from sklearn.linear_model import LogisticRegression as Solver  # slow to import
 
@@ -74,7 +74,7 @@ class LogisticLasso(Model[Supervised, LogisticLassoModule]):
     ± the sign of the label. The posterior equals the posterior of model=logistic_regression
     with prior=laplace except for the intercept's prior; the mode is found directly.
 
-    Raises Misfit for several tasks, or labels of one class.
+    Raises ConfigMismatchError for several tasks, or labels of one class.
 
     Source: Tibshirani (1996); Park and Casella (2008); Gallego (2021), section 3.2.2.
     """

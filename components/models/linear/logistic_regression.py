@@ -155,7 +155,7 @@ class LogisticRegressionModule(nn.Module):
     def mean_field(self) -> LogisticAscent:
         """q(β) of two classes under Jaakkola and Jordan's bound.
 
-        Raises Misfit where there are more classes."""
+        Raises ConfigMismatchError where there are more classes."""
         if self.n_rows > 1:
             raise ConfigMismatchError(
                 f"inference=cavi: the bound of model=logistic_regression is for two classes, and there are {self.n_classes}; "
@@ -182,7 +182,7 @@ class LogisticRegression(Model[Supervised, LogisticRegressionModule]):
     With a Gaussian prior and two classes there is a mean field, by Jaakkola and Jordan's
     bound.
 
-    Raises Misfit for a dataset of several tasks.
+    Raises ConfigMismatchError for a dataset of several tasks.
 
     Source: Murphy (2012), sections 8.2 and 8.3.7; Jaakkola and Jordan (2000).
     """

@@ -59,7 +59,7 @@ def scatter_starts(scales: Tensor, n: int, generator: torch.Generator) -> Tensor
 def invert_positive_definite(precision: Tensor) -> Tensor:
     """Inverse of a positive definite matrix.
 
-    Raises NumericalTrouble if it does not exist.
+    Raises NumericalError if it does not exist.
     """
     L, info = torch.linalg.cholesky_ex(precision)
     if (info > 0).any():

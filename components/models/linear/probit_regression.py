@@ -97,7 +97,8 @@ class ProbitModule:
         # [K, B, 1, 2]
         return Categorical(torch.stack([log_share(-f), log_share(f)], -1)[:, :, None])
 
-    # ---- given the augmentation --------------------------------------------------------------------------------------
+    # ---- given the augmentation
+    # --------------------------------------------------------------------------------------
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 
@@ -200,7 +201,7 @@ class ProbitRegression(Model[Supervised, ProbitModule]):
     turn, mean field takes q(z) q(β), and expectation maximisation is its limit with β a point.  The
     mean of mean field is the posterior's mode.
 
-    Raises Misfit for a dataset of several tasks.
+    Raises ConfigMismatchError for a dataset of several tasks.
 
     Source: Albert and Chib (1993); Murphy (2012), sections 9.4 and 21.8.3."""
 

@@ -105,7 +105,8 @@ class Ridge(Model[Supervised, RidgeModule]):
     squared loss; ``linear_regression`` with prior_scale = λ^−½ samples that posterior.  Needs
     inference=fit.
 
-    Raises Misfit for a dataset of several tasks, NumericalTrouble for a singular XᵀX + λI.
+    Raises ConfigMismatchError for a dataset of several tasks, NumericalError for a singular XᵀX +
+    λI.
 
     Source: Hoerl & Kennard (1970), eq. (2.3); Bardenet (2021), section 1.4."""
 

@@ -92,7 +92,7 @@ class DpMixture(Model[Unlabelled, DpMixtureModule]):
     α^K Π_k Γ(n_k).  m is the mean of the training rows, V = ν ``width``² times their variances along each axis.  As a log joint
     and for mean field G = Σ_t π_t δ, π_t = v_t Π_{j<t} (1 − v_j), v_t ~ Beta(1, α), v_T = 1, T = ``truncation``.
 
-    Raises Misfit for ν not above D − 1, or for a value that never changes.
+    Raises ConfigMismatchError for ν not above D − 1, or for a value that never changes.
 
     Source: Bardenet (2021), chapter 7; Blei & Jordan (2006), sections 2 and 3; Neal (2000), eq.
     (2.1)."""

@@ -169,7 +169,7 @@ class GaussianMixtureModel(Model[Unlabelled, GaussianMixtureModule]):
     Gibbs sampler draws the labels and then all of θ. Parameters are in the order of the
     clusters' first means, for any labels.
 
-    Raises Misfit for more clusters than rows, or ν not above D − 1.
+    Raises ConfigMismatchError for more clusters than rows, or ν not above D − 1.
 
     Source: Bishop (2006), section 10.2; Bardenet (2021), section 5.2.
     """

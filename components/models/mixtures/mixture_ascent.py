@@ -113,7 +113,7 @@ class MixtureExpectation:
     Penalised, of the density of (π, μ, Λ): π_k ∝ α + N_k − 1, Λ_k⁻¹ = V_k/(ν_k − D).  Not
     penalised: shares, means and covariances of the rows by their responsibilities.
 
-    Raises NumericalTrouble where a covariance becomes singular, or a weight negative.
+    Raises NumericalError where a covariance becomes singular, or a weight negative.
 
     Source: Bishop (2006), section 9.2; Fraley and Raftery (2007) for the penalised form; Bardenet
     (2021), section 5.2.3."""

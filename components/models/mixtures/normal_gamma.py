@@ -213,7 +213,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     normal–gamma, in closed form; its mean-field approximation q(μ) q(τ) is the textbook's.
     Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
 
-    Raises Misfit for rows of more than one value.
+    Raises ConfigMismatchError for rows of more than one value.
 
     Source: Bishop (2006), section 10.1.3; Murphy (2012), section 21.5.1; Bardenet (2021), section
     5.2."""

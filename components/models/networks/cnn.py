@@ -36,7 +36,7 @@ class CNN(Model[Supervised, FeedForward]):
     particles.  x [B, D] -> f [B, T, C].
 
     Raises:
-        Misfit: the inputs are no images, or pooling would leave nothing of them.
+        ConfigMismatchError: the inputs are no images, or pooling would leave nothing of them.
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al. (2015),
     section 2 (stride)."""

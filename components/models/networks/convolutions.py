@@ -36,7 +36,7 @@ class Convolutions(nn.Module):
     which keeps an odd last row. x [B, D] -> features [B, F].
 
     Raises:
-        Misfit: the inputs are no images, or pooling would leave nothing of them.
+        ConfigMismatchError: the inputs are no images, or pooling would leave nothing of them.
 
     Source: LeCun, Bottou, Bengio and Haffner (1998), section II; Springenberg et al.
     (2015), section 2 (stride).

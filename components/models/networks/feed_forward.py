@@ -129,7 +129,8 @@ class FeedForward(FlatNetwork):
         )
         return torch.cat([theta, log_noise.to(generator.device)], 1)
 
-    # ---- the forward pass ------------------------------------------------------------------------------------------
+    # ---- the forward pass
+    # ------------------------------------------------------------------------------------------
     def layers(self, theta: Tensor, first: int | None = None) -> list[tuple[Tensor, Tensor]]:
         """θ [..., P] as (W [..., out, in], b [..., out]) of each layer.
 
@@ -219,7 +220,8 @@ class FeedForward(FlatNetwork):
     def _forward(self, x: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
         return x if self.front is None else self.front(x, layers[: self.first])
 
-    # ---- and back to the inputs ------------------------------------------------------------------------------------
+    # ---- and back to the inputs
+    # ------------------------------------------------------------------------------------
     def reverse(self, x: Tensor) -> tuple[Tensor, Reverse] | None:
         """f [B, T, C] of the module's own weights, and what takes ∂/∂f to ∂/∂x [B, D]; None: there
         are convolutions."""
@@ -255,11 +257,13 @@ class FeedForward(FlatNetwork):
             else (self.output_predictive(both[0], self._split_log_noise(theta)), both[1])
         )
 
-    # ---- without the last layer --------------------------------------------------------------------------------------
+    # ---- without the last layer
+    # --------------------------------------------------------------------------------------
     def integrate_out(self) -> LastLayerMarginal:
         """The log density of all but the last layer, which is integrated out.
 
-        Raises Misfit where that has no closed form: classes, several tasks, no layer below."""
+        Raises ConfigMismatchError where that has no closed form: classes, several tasks, no layer
+        below."""
         if self.target != "real" or self.n_tasks > 1 or len(self.shapes) - self.first < 2:
             raise ConfigMismatchError(
                 "inference.collapse=last_layer: the last layer can be integrated out where there is one real-valued label "

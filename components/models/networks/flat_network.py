@@ -67,7 +67,8 @@ class FlatNetwork(nn.Module):
         """f [K, B, T, C] of K weight vectors θ [K, P'], P' ≥ the number of weights."""
         raise TypeError(f"{type(self).__name__} has no outputs")
 
-    # ---- likelihood and prior --------------------------------------------------------------------------------------
+    # ---- likelihood and prior
+    # --------------------------------------------------------------------------------------
     def log_prob(self, f: Tensor, batch: Batch, log_noise: Tensor | None = None) -> Tensor:
         """Σ_t log p(y_t|f_t) over the observed labels: f [..., B, T, C] -> [..., B]."""
         if self.target == "real":
@@ -145,7 +146,8 @@ class FlatNetwork(nn.Module):
         """Copy with weights and buffers in another floating-point format, without gradients."""
         return copy.deepcopy(self).to(dtype).requires_grad_(False)
 
-    # ---- as a log-density over flat parameters ---------------------------------------------------------------------
+    # ---- as a log-density over flat parameters
+    # ---------------------------------------------------------------------
     @property
     def dim(self) -> int:
         """P: the weights and, when learned, one log σ² per task."""

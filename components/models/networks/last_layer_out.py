@@ -126,7 +126,8 @@ class LastLayerMarginal:
             w = fit.mean + fit.variance.sqrt()[:, None] * z  # L⁻ᵀz ~ N(0, B⁻¹)
         return torch.cat([rest[:, : self.below], w.to(rest), rest[:, self.below :]], 1)
 
-    # ---- the regression of y on Φ ----------------------------------------------------------------------------------
+    # ---- the regression of y on Φ
+    # ----------------------------------------------------------------------------------
     def _log_noise(self, rest: Tensor) -> Tensor:
         return (
             rest[:, self.below :]

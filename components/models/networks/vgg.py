@@ -20,7 +20,8 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 Depth = Literal[7, 11, 13, 16, 19]
-# Convolutions of each block; with the affine layers of the original (three; one in the small net) they make the depth.
+# Convolutions of each block; with the affine layers of the original (three; one in the small net)
+# they make the depth.
 BLOCKS: dict[int, tuple[int, ...]] = {
     7: (2, 2, 2),
     11: (1, 1, 2, 2, 2),
@@ -143,7 +144,7 @@ class VGG(Model[Supervised, VGGNetwork]):
     [B, T, C].
 
     Raises:
-        Misfit: the inputs are no images, or pooling would leave nothing of them.
+        ConfigMismatchError: the inputs are no images, or pooling would leave nothing of them.
 
     Source: Simonyan and Zisserman (2015), Table 1; Ioffe and Szegedy (2015), Algorithms 1
     and 2; Gallego (2021), 1.3.4.

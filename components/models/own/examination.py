@@ -42,7 +42,7 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
     """Each row is answered by itself, twice the same, and inputs stay as they are.
 
     Raises:
-        Misfit: they do not."""
+        ConfigMismatchError: they do not."""
     rows = x.clone()
     half = max(1, len(x) // 2)
     with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
@@ -122,7 +122,7 @@ def check_finite(values: Tensor, where: str, n_classes: int) -> None:
     them.
 
     Raises:
-        Misfit: they are not.
+        ConfigMismatchError: they are not.
     """
     possible = values.isfinite() | (values.isneginf() if n_classes > 1 else False)
     bad = ~possible.flatten(1).all(1) | (~values.isfinite()).all(-1).any(-1)
@@ -155,7 +155,7 @@ def check_outputs(
         key: how it is said what outputs are, such as ``model.outputs``.
 
     Raises:
-        Misfit: they cannot."""
+        ConfigMismatchError: they cannot."""
     with torch.no_grad():
         values = answer(theta, x)
         if outputs == "probabilities" or outputs == "log_probabilities":
@@ -210,7 +210,7 @@ def check_declared(values: Tensor, outputs: Outputs, where: str, key: str) -> No
     """Probabilities lie in [0, 1], logarithms of them below 0.
 
     Raises:
-        Misfit: they do not."""
+        ConfigMismatchError: they do not."""
     low, high = {
         "logits": (-torch.inf, torch.inf),
         "probabilities": (0, 1),
@@ -266,7 +266,7 @@ def check_input_gradient(
     """Check that an attacker that follows the gradient in the inputs finds one.
 
     Raises:
-        Misfit: there is no gradient.
+        ConfigMismatchError: there is no gradient.
     """
     if not isinstance(attacker, Evasion) or not attacker.follows_gradient:
         return

@@ -38,8 +38,9 @@ class Module(Model[Supervised, ModuleNetwork]):
     C].
 
     Raises:
-        Misfit: there is no such class, it is no module, it raises, what it gives has another shape or is not what ``outputs``
-            says, it answers a row by other rows, or draws random numbers.
+        ConfigMismatchError: there is no such class, it is no module, it raises, what it gives
+            has another shape or is not what ``outputs`` says, it answers a row by other rows, or
+            draws random numbers.
 
     Source: Paszke et al. (2019)."""
 

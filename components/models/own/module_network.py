@@ -53,8 +53,8 @@ class ModuleNetwork(FlatNetwork):
     checkpoint keeps them.  All of it but batch normalisation is as it predicts; layers of dropout
     act where a generator is given, and what they draw is the run's.  Batch normalisation learns
     where the network trains as one, never where θ is an argument (samplers, posteriors over θ).
-    ``source`` gives a new module, and where its training begins.  Outputs that are probabilities, or
-    their logarithms, are made logits (``outputs``)."""
+    ``source`` gives a new module, and where its training begins.  Outputs that are probabilities,
+    or their logarithms, are made logits (``outputs``)."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class ModuleNetwork(FlatNetwork):
         """Compare the module with itself when its parameters are given to it from outside.
 
         Raises:
-            Misfit: the answers differ."""
+            ConfigMismatchError: the answers differ."""
         with torch.no_grad():
             for p in dict.fromkeys(named.values()):
                 p.mul_(PROBE_SCALE)  # in place: copies of them would become visible
@@ -142,7 +142,8 @@ class ModuleNetwork(FlatNetwork):
     start: Tensor  # [P]
     shares_weights = True  # noise on pre-activations does not apply to its layers
 
-    # ---- the module ------------------------------------------------------------------------------------------------
+    # ---- the module
+    # ------------------------------------------------------------------------------------------------
     def _to_module_input(self, x: Tensor) -> Tensor:
         """x [B, D] as the module reads it: rows, or images [B, colours, height, width]."""
         if self.inputs == "flat":
@@ -183,8 +184,8 @@ class ModuleNetwork(FlatNetwork):
         """f [B, T, C] with weights θ [P].
 
         Raises:
-            Misfit: its gradient in θ is requested and does not exist; or the outputs are not
-                what was declared.
+            ConfigMismatchError: its gradient in θ is requested and does not exist; or the
+                outputs are not what was declared.
         """
         if theta.requires_grad and torch.is_grad_enabled() and self.training_fault is not None:
             raise ConfigMismatchError(f"{self.where}: {self.training_fault}")
@@ -229,7 +230,8 @@ class ModuleNetwork(FlatNetwork):
                 [self.at(row, x_k) for row, x_k in zip(self._weights(theta), each, strict=True)]
             )
 
-    # ---- where training begins -------------------------------------------------------------------------------------
+    # ---- where training begins
+    # -------------------------------------------------------------------------------------
     def initial(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P'] of n newly constructed modules, or around the weights of the file."""
         if self.given:
@@ -253,7 +255,7 @@ class ModuleNetwork(FlatNetwork):
         """The module can be copied after a call that a graph was kept of.
 
         Raises:
-            Misfit: it keeps tensors of that graph."""
+            ConfigMismatchError: it keeps tensors of that graph."""
         try:
             copy.deepcopy(self.net)
         except RuntimeError as error:
@@ -266,7 +268,8 @@ class ModuleNetwork(FlatNetwork):
         parameters = dict(module.named_parameters(remove_duplicate=False))
         return torch.cat([parameters[name].detach().flatten() for name in self.shapes])
 
-    # ---- batch normalisation ---------------------------------------------------------------------------------------
+    # ---- batch normalisation
+    # ---------------------------------------------------------------------------------------
     def _normalisations(self) -> list[_BatchNorm]:
         return [
             layer

@@ -33,8 +33,8 @@ def flatten_parameters(
         binary: the last layer may have one output for each label, its log odds.
 
     Raises:
-        Misfit: tensors are missing, of no use or of another shape, or names do not tell
-            which layer comes first.
+        ConfigMismatchError: tensors are missing, of no use or of another shape, or names do not
+            tell which layer comes first.
     """
     shapes = _expected_shapes(network)
     weight_names = [

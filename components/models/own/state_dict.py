@@ -46,8 +46,8 @@ class StateDict(Model[Supervised, Network]):
     another file is another run. x [B, D] -> f [B, T, C].
 
     Raises:
-        DamagedFile: the file is neither of the two.
-        Misfit: tensors are missing, of no use, of another shape or not finite.
+        DamagedFileError: the file is neither of the two.
+        ConfigMismatchError: tensors are missing, of no use, of another shape or not finite.
 
     Source: Paszke et al. (2019).
     """

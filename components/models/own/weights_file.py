@@ -33,9 +33,9 @@ def read_weights(path: Path, prefix: str) -> dict[str, Tensor]:
     weights; of several, ``prefix`` names the mapping.
 
     Raises:
-        DamagedFile: it is no such file.
-        Misfit: it holds something else, no such names, several sets of weights, or numbers
-            that are not finite.
+        DamagedFileError: it is no such file.
+        ConfigMismatchError: it holds something else, no such names, several sets of weights, or
+            numbers that are not finite.
     """
     content = (
         _safetensors(path)
@@ -94,7 +94,7 @@ def _nested_weights(found: Mapping[str, object], path: Path, prefix: str) -> Map
     A file without nested weights is returned unchanged.
 
     Raises:
-        Misfit: there are several, and neither their keys nor ``prefix`` say which.
+        ConfigMismatchError: there are several, and neither their keys nor ``prefix`` say which.
     """
     groups = dict(_groups(found, ""))
     if not groups:
@@ -202,7 +202,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], where: str, 
     """Load the tensors into a network that has the same names.
 
     Raises:
-        Misfit: they are not the tensors of the network.
+        ConfigMismatchError: they are not the tensors of the network.
     """
     state = network.state_dict()
     tensors = unwrap_names(state, tensors)

@@ -50,7 +50,8 @@ class ShallowGPSettings(BaseModel):
     # initial noise variance, in squared units of the labels; > 0; Boustati (2021), A.1.2: 1e-6
     noise_variance: PositiveFloat
     mean: Mean  # prior mean function: zero | constant | linear (coefficients are point estimates)
-    # s.d. τ > 0 of the normal prior of each log hyper-parameter around its initial value (coefficients of the mean:
+    # s.d. τ > 0 of the normal prior of each log hyper-parameter around its initial value
+    # (coefficients of the mean:
     # around 0); null: none, maximum likelihood, Boustati (2021), A.1.2
     hyperprior: PositiveFloat | None
     n_inducing: PositiveInt
@@ -119,8 +120,8 @@ def build_shallow_gp(
     A slow exact one warns (``HighCostWarning``).
 
     Raises:
-        Misfit: an exact posterior is requested for labels that have none, or with matrices
-            that do not fit in memory.
+        ConfigMismatchError: an exact posterior is requested for labels that have none, or with
+            matrices that do not fit in memory.
     """
     labels = group_by_task(problem.train)
     x = problem.train.x

@@ -57,7 +57,7 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
         """``ExactGP`` or ``SparseGP`` on the training labels.
 
         Raises:
-            Misfit: an exact posterior of labels that are not real.
+            ConfigMismatchError: an exact posterior of labels that are not real.
         """
         covariance = CoregionalisedCovariance(
             shape=self.kernel,

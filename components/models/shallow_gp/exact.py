@@ -48,7 +48,8 @@ class _LogGaussian(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor, _: Any):
-        # ∂/∂K = ½ (α αᵀ − K⁻¹), Rasmussen and Williams (2006), eq. (5.9): an inverse from the factor, where the
+        # ∂/∂K = ½ (α αᵀ − K⁻¹), Rasmussen and Williams (2006), eq. (5.9): an inverse from the
+        # factor, where the
         # reverse pass of a Cholesky would take two triangular solves and two products.
         L, alpha = ctx.saved_tensors
         half = 0.5 * gradient[..., None]
@@ -97,7 +98,8 @@ class ExactGP(nn.Module):
         self.log_initial_noise = math.log(noise_variance)
         self._conditioned: tuple[Tensor, ExactGPCache] | None = None
 
-    # ---- the bound ---------------------------------------------------------------------------------------------------
+    # ---- the bound
+    # ---------------------------------------------------------------------------------------------------
     def _system(self, labels: Labels) -> tuple[Tensor, Tensor, Tensor]:
         """K [G, n, n], the diagonal of Σ [G, n] and y − m [G, n] of labels."""
         x = labels.x
@@ -143,7 +145,8 @@ class ExactGP(nn.Module):
             - 0.5 * noise.square().sum()
         )
 
-    # ---- predictions -------------------------------------------------------------------------------------------------
+    # ---- predictions
+    # -------------------------------------------------------------------------------------------------
     @torch.no_grad()
     def condition(self) -> ExactGPCache:
         """The Cholesky factor at the present hyper-parameters; computed anew only after they have
@@ -193,7 +196,8 @@ class ExactGP(nn.Module):
         floor = torch.finfo(variance.dtype).eps
         return mean[None, ..., None], variance.clamp_min(floor)[None, ..., None]
 
-    # ---- what inference asks for -------------------------------------------------------------------------------------
+    # ---- what inference asks for
+    # -------------------------------------------------------------------------------------
     def hyperparameters(self) -> list[nn.Parameter]:
         """Parameters that a restart draws anew."""
         return [*self.covariance.parameters(), *self.likelihood.parameters()]

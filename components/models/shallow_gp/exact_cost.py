@@ -16,8 +16,10 @@ from components.errors import ConfigMismatchError, HighCostWarning
 from components.memory import GIB, room_for
 from components.models.shallow_gp.labels import Labels
 
-# [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps what it frees: 8.8 of one
-# group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the factor, the inverse, …).
+# [G, n, n] matrices at the peak of three bounds with their gradients, in a process that keeps what
+# it frees: 8.8 of one
+# group of 4,000, 9.9 to 10.9 of seven of 2,000 (κ, its slope, K with and without the mask, the
+# factor, the inverse, …).
 MATRICES = 11
 PROBE = 1_000  # labels of a group from which time is measured
 MIN_PROBE_OPERATIONS = 2e10  # G n³ from which on a step takes about a second
@@ -42,7 +44,8 @@ def raise_if_too_large(
     ``model.top=independent`` has them.
 
     Raises:
-        Misfit: they would not fit in the memory that is free; the message says what would."""
+        ConfigMismatchError: they would not fit in the memory that is free; the message says
+            what would."""
     size = _matrix_bytes(labels)
     room = room_for(labels.x.device)
     if room is None or size <= room:

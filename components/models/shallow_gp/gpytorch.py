@@ -37,8 +37,8 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     only. The class is code: its module must be among ``plugins`` too. x [B, D], y [B, T].
 
     Raises:
-        Misfit: there is no such class, it is neither, raises or gives another number of
-            functions, or labels do not fit it.
+        ConfigMismatchError: there is no such class, it is neither, raises or gives another
+            number of functions, or labels do not fit it.
 
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018).
     """

@@ -49,7 +49,7 @@ class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
         """``ExactGP`` or ``SparseGP`` on the training labels.
 
         Raises:
-            Misfit: no such kernel, or an exact posterior of labels that are not real.
+            ConfigMismatchError: no such kernel, or an exact posterior of labels that are not real.
         """
         kernel = parse_kernel(self.kernel, problem.train.x.shape[-1])
         covariance = GPyTorchCovariance(kernel, problem.n_tasks, problem.train.x)

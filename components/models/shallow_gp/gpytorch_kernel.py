@@ -67,7 +67,7 @@ def parse_kernel(text: str, n_inputs: int) -> Kernel:
     Nothing is evaluated: a text can name only kernels, numbers and strings.
 
     Raises:
-        Misfit: it is no such text, names no kernel, or GPyTorch refuses the arguments.
+        ConfigMismatchError: it is no such text, names no kernel, or GPyTorch refuses the arguments.
     """
     classes = _kernel_classes()
 

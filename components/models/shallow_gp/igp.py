@@ -54,7 +54,7 @@ class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
         """``ExactGP`` or ``SparseGP`` on the training labels.
 
         Raises:
-            Misfit: an exact posterior of labels that are not real.
+            ConfigMismatchError: an exact posterior of labels that are not real.
         """
         covariance = IndependentCovariance(
             self.kernel, self.ard, self.lengthscale, self.variance, problem.n_tasks, problem.train.x

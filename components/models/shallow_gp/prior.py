@@ -158,7 +158,8 @@ class CoregionalisedCovariance(nn.Module):
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
         """Covariance of points with points, [G, n, m]."""
-        # Products with indicator matrices, not B[task][:, task]: the reverse pass of an indexing would scatter.
+        # Products with indicator matrices, not B[task][:, task]: the reverse pass of an indexing
+        # would scatter.
         left, right = (one_hot(t, self.n_tasks).to(self.W.dtype) for t in (task, z_task))
         coefficient = (left @ self.coregionalisation) @ right.mT  # B_tt' [G, n, m]
         z = z.expand(max(x.shape[0], z.shape[0]), -1, -1)

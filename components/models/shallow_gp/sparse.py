@@ -64,7 +64,8 @@ class SparseGP(nn.Module):
         eye = torch.eye(M, dtype=inducing.z.dtype, device=inducing.z.device)
         self.q_tril = nn.Parameter(eye.repeat(G, likelihood.outputs, 1, 1))
 
-    # ---- the bound ---------------------------------------------------------------------------------------------------
+    # ---- the bound
+    # ---------------------------------------------------------------------------------------------------
     def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
         """Means and variances [1, T, n, C] of q(f) at points (x [T or 1, n, D], task [T, n or 1]);
         the jitter used."""
@@ -116,7 +117,8 @@ class SparseGP(nn.Module):
             log_prior = log_prior - 0.5 * noise.square().sum()
         return log_prior
 
-    # ---- predictions -------------------------------------------------------------------------------------------------
+    # ---- predictions
+    # -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*) of every task at x [B, D]: in closed form (S = 1), or a mixture over samples of
         f for classes."""
@@ -134,7 +136,8 @@ class SparseGP(nn.Module):
         mean, variance, _ = self.marginals(*pair_with_tasks(x, self.covariance.n_tasks))
         return predictive_at_draws(self.likelihood, mean, variance, n, generator)
 
-    # ---- what inference asks for -------------------------------------------------------------------------------------
+    # ---- what inference asks for
+    # -------------------------------------------------------------------------------------
     def layers(self) -> dict[str, SparseGP]:
         """The only layer with a q(v) that natural gradients can follow: this one."""
         return {"top": self}

@@ -28,8 +28,8 @@ def exactly(where: str, whose: object = None) -> Iterator[None]:
     second argument is the user's code that runs in the context.
 
     Raises:
-        NumericalTrouble: a covariance has no Cholesky factor.
-        Misfit: the user's own code raised.
+        NumericalError: a covariance has no Cholesky factor.
+        ConfigMismatchError: the user's own code raised.
     """
     with ExitStack() as stack:
         stack.enter_context(gpytorch.settings.fast_computations(False, False, False))

@@ -78,7 +78,7 @@ class LSTM(Model[Supervised, LSTMNetwork]):
     training.  θ ~ N(0, s²) independently.  Weights begin uniform in ±1/√units, numbers of a word's
     vector with variance 1.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
 
-    Raises Misfit for inputs that are no tokens.
+    Raises ConfigMismatchError for inputs that are no tokens.
 
     Source: Hochreiter and Schmidhuber (1997), section 4; Gers et al. (2000) (the gate f); Gallego
     (2021), section 1.3.4."""

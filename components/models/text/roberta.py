@@ -96,8 +96,8 @@ class Roberta(Model[Supervised, RobertaNetwork]):
     -> f [B, T, C].
 
     Raises:
-        DataUnavailable: weights or package are not there.
-        Misfit: the inputs are no tokens, are of another tokenizer, or are too long.
+        DataUnavailableError: weights or package are not there.
+        ConfigMismatchError: the inputs are no tokens, are of another tokenizer, or are too long.
 
     Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4.
     """

@@ -116,7 +116,7 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
     N(0, s²) independently.  Glorot's limits for all affine maps, vectors of words at length 1 in
     the mean square.  x [B, L] of tokens, 0 behind the last -> f [B, T, C].
 
-    Raises Misfit for inputs that are no tokens.
+    Raises ConfigMismatchError for inputs that are no tokens.
 
     Source: Vaswani et al. (2017), sections 3.1 to 3.5; Gallego (2021), section 1.3.4."""
 

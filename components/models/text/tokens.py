@@ -17,7 +17,7 @@ def check_vocabulary(problem: Supervised, name: str) -> int:
     """How many different tokens there are, 0 (none) among them.
 
     Raises:
-        Misfit: the inputs are no tokens."""
+        ConfigMismatchError: the inputs are no tokens."""
     if problem.vocabulary is None:
         raise ConfigMismatchError(
             f"model={name}: the inputs of {problem.name} are no tokens; choose dataset=reviews or dataset=imdb"

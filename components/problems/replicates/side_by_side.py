@@ -47,7 +47,8 @@ class SupervisedReplicates:
     posterior of it is R posteriors. Figures are of the first split.
 
     Raises:
-        Misfit: the training data of the splits differ in number of rows, inputs or labels.
+        ConfigMismatchError: the training data of the splits differ in number of rows, inputs or
+            labels.
     """
 
     kind: ClassVar[Kind] = "supervised"

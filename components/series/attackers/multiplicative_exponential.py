@@ -60,7 +60,8 @@ class MultiplicativeExponential(Contamination):
     an infinite mixture, with a density by quadrature that the oracle reads.
 
     Raises:
-        Misfit: the noise cannot be separated from the observations, as in recorded data.
+        ConfigMismatchError: the noise cannot be separated from the observations, as in recorded
+            data.
 
     Source: Boustati (2021), section 6.5.3 and appendix D.3.5.
     """

@@ -47,8 +47,8 @@ class Spoofing(Injection):
     at a smaller one.  Observations and shifts are [R, T, dy]; missing ones stay missing.
 
     Raises:
-        Misfit: the unit of the noise is not known; or the gradient is asked for and the
-            filter has none.
+        ConfigMismatchError: the unit of the noise is not known; or the gradient is asked for
+            and the filter has none.
 
     Source: Mo and Sinopoli (2010); Madry et al. (2018), eq. (1); Ścibior and Wood (2021),
     section 3.

@@ -34,7 +34,8 @@ class StudentTOutliers(Contamination):
     τ_t has a draw for each coordinate, or one that they ``share``.  The law of the corrupted noise
     has a density that is known where noise is replaced and nothing is shared.
 
-    Raises Misfit where noise is to be replaced and the means of the observations are not known.
+    Raises ConfigMismatchError where noise is to be replaced and the means of the observations are
+    not known.
 
     Source: Boustati (2021), eq. (6.18) and appendix D.3.4."""
 
@@ -74,7 +75,8 @@ class StudentTOutliers(Contamination):
         [...].
 
         Raises:
-            Misfit: the law has no density that is known: noise is added to noise, or coordinates share a draw.
+            ConfigMismatchError: the law has no density that is known: noise is added to noise,
+                or coordinates share a draw.
         """
         if self.mode == "add" or self.shared:
             key = "mode=replace" if self.mode == "add" else "shared=false"

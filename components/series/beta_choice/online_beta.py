@@ -39,12 +39,11 @@ class OnlineBetaState:
 class OnlineBetaFilter(BetaGrid):
     """Robust filter that uses, per time and replicate, the β that predicted best lately.
 
-    β_t = argmin_β median_{s = t−W … t−1} dy⁻¹ Σ_j w_j |y_sj − ŷ_sj(β)|, with w_j =
-    1/|median_s y_sj|; ties go to the smaller β.  The β come from a grid.  The prediction
-    ŷ_t and the summaries of time t come from the filter at β_t, which was chosen before y_t
-    was observed.  The filters at all β run in parallel, with particles [R, N, dx] each.
-    During the first W times β is ``first_beta``.  Raises Misfit if a median is 0, and any
-    error of the filter.
+    β_t = argmin_β median_{s = t−W … t−1} dy⁻¹ Σ_j w_j |y_sj − ŷ_sj(β)|, with w_j = 1/|median_s
+    y_sj|; ties go to the smaller β.  The β come from a grid.  The prediction ŷ_t and the summaries
+    of time t come from the filter at β_t, which was chosen before y_t was observed.  The filters at
+    all β run in parallel, with particles [R, N, dx] each. During the first W times β is
+    ``first_beta``.  Raises ConfigMismatchError if a median is 0, and any error of the filter.
 
     Source: Boustati (2021), section 6.3.3, eq. (6.13), over a window.
     """

@@ -50,8 +50,8 @@ class SelectBeta(BetaGrid):
     (of equals the smaller) filters the observations.  Where none can be simulated (measured data)
     y' are the observations themselves, as 6.3.3 allows offline, and a warning says so.  The filters
     at all β see both realisations side by side, particles [R, N, dx] each, until the choice is
-    made; what is handed back before is the filter that would be chosen by then.  Raises Misfit
-    where a median is 0, and what the filter raises.
+    made; what is handed back before is the filter that would be chosen by then.  Raises
+    ConfigMismatchError where a median is 0, and what the filter raises.
 
     Source: Boustati (2021), section 6.3.3, eq. (6.13) and appendix D.3.2."""
 

@@ -23,8 +23,8 @@ def frontier(law: SumLaw, spends: Spends, points: int) -> list[Plan]:
     The plans between are the best at equally spaced standard deviations.
 
     Raises:
-        Misfit: constraints that nothing satisfies.
-        NumericalTrouble: a plan is not solved.
+        ConfigMismatchError: constraints that nothing satisfies.
+        NumericalError: a plan is not solved.
 
     Source: Gallego (2021), section 1.2.4, "a continuum of Pareto optimal investment
     strategies"; Markowitz (1952).
@@ -80,8 +80,8 @@ class Budget(BaseModel):
     strategies: dict[str, dict[str, NonNegativeFloat]] | None
 
     def check(self, channels: list[str], horizon: int) -> None:
-        """Raises Misfit: no inputs, or none of a name, more weeks than are known ahead, constraints
-        that nothing satisfies."""
+        """Raises ConfigMismatchError: no inputs, or none of a name, more weeks than are known
+        ahead, constraints that nothing satisfies."""
         if self.total is None:
             return
         if not channels:

@@ -47,8 +47,8 @@ def best_plan(
     As printed the programme chooses u_{t+1} for y_{t+1}, which by (1.4) moves only y_{t+2}: what is
     chosen here are u_t … u_{t+k−1}, for y_{t+1} … y_{t+k}.
 
-    Raises Misfit (constraints that nothing satisfies, a risk that no plan meets), NumericalTrouble
-    (not solved).
+    Raises ConfigMismatchError (constraints that nothing satisfies, a risk that no plan meets),
+    NumericalError (not solved).
 
     Source: Gallego (2021), section 1.2.4, "Budget allocation"; Kraft (1988); Frank and Wolfe (1956)
     for the bound."""
@@ -93,7 +93,7 @@ def safest_plan(law: SumLaw, spends: Spends) -> Plan:
     """Plan u of least variance; its ``gap`` is for the standard deviation.
 
     Raises:
-        Misfit: constraints that nothing satisfies.
+        ConfigMismatchError: constraints that nothing satisfies.
     """
     spends.check()
     one = _ScaledPlan.of(law, spends)

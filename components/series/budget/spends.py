@@ -32,7 +32,7 @@ class Spends:
     def best(self, value: Array) -> Array:
         """A u that makes value'u largest, a corner: linear programming.
 
-        Raises NumericalTrouble."""
+        Raises NumericalError."""
         solution = linprog(
             -value, A_ub=self.A, b_ub=self.b, bounds=self._bounds, method="highs-ds", options=EXACT
         )
@@ -57,7 +57,7 @@ class Spends:
         return self.names[int(over.argmax())] if over.max() >= wrong.max() else "bounds of a week"
 
     def check(self) -> None:
-        """Raises Misfit, naming the constraint: nothing satisfies all of them."""
+        """Raises ConfigMismatchError, naming the constraint: nothing satisfies all of them."""
         n = len(self.lower)
         m = len(self.b)
         if (crossed := np.flatnonzero(self.lower > self.upper)).size:

@@ -1,4 +1,4 @@
-"""Draws of what makes errors heavy-tailed, compiled: the precision of each, and degrees of freedom.
+"""Draws of heavy-tailed errors, compiled: the precision of each error, and degrees of freedom.
 
     ε_t = σ z_t,  z_t ~ N(0, 1/λ_t),  λ_t ~ Gamma(ν/2, ν/2);  ν known, or ν − 2 ~ Gamma(shape, rate)
 

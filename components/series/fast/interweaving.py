@@ -22,7 +22,8 @@ from components.series.fast.simulation_smoother import System, multiply, read_st
 
 
 class ScalePriors(NamedTuple):
-    """1/σ_j² ~ Gamma(df/2, squares/2) given σ_j ≤ upper, of S scales; the first is that of y."""
+    """1/σ_j² ~ Gamma(df/2, squares/2) given σ_j ≤ upper, of S scales; the first is the scale of
+    y."""
 
     df: Array  # [S]
     squares: Array  # df guess² [S]
@@ -39,7 +40,7 @@ class ScaleNumbers(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What columns leave of y, and how much it weighs."""
+    """The part of y that columns leave, and its weights."""
 
     left: Array  # [n]
     weights: Array  # w [n], 0 where y is not seen

@@ -27,7 +27,7 @@ from components.series.fast.memory import clear, clear_rows, copy
 
 
 class System(NamedTuple):
-    """What all draws share: n times, d states, k of them noisy."""
+    """Constants of all draws: n times, d states, k of them noisy."""
 
     seen: Array  # [n] bool
     F: Array  # [n, d]
@@ -40,7 +40,7 @@ class System(NamedTuple):
 
 
 class SystemMotion(NamedTuple):
-    """What differs between draws."""
+    """Quantities that differ between draws."""
 
     values: Array  # numbers of G in the order of its columns [nnz]
     scale: Array  # √w of the noisy states [k]

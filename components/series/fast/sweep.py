@@ -93,7 +93,7 @@ class SweepRows(NamedTuple):
 
 
 class SweepModel(NamedTuple):
-    """What no sweep changes."""
+    """Constants of all sweeps."""
 
     series: SweepSeries
     system: System
@@ -117,7 +117,7 @@ class SweepRandomNumbers(NamedTuple):
 
 
 class SweepChain(NamedTuple):
-    """Where C chains are, [C, …], or one."""
+    """States of C chains, [C, …], or of one."""
 
     sigma: Array  # [S]
     phi: Array  # [Q]
@@ -287,7 +287,7 @@ def draw_dynamics(model: SweepModel, chain: SweepChain, seeds: Array, work: Swee
 
 
 def weigh_columns(model: SweepModel, is_weighed: bool, work: SweepWork) -> float:
-    """XᵀΛX and XᵀΛe in the memory of the slab, and eᵀΛe, of what the states leave of y."""
+    """XᵀΛX and XᵀΛe in the memory of the slab, and eᵀΛe, of the rest of y after its states."""
     A = work.slab.A
     b = work.slab.b
     X = work.Xy

@@ -1,5 +1,6 @@
-"""Variances whose standard deviation has an upper limit: gamma numbers given that they are at least
-c, drawn exactly."""
+"""Variances with an upper limit on the standard deviation: gamma numbers given that they are at
+least c, drawn exactly.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +43,13 @@ def sample_gamma(a: float, seed: Any, k: int) -> tuple[float, int]:
 
 
 def sample_gamma_above(a: float, c: float, seed: Any) -> float:
-    """A number of Gamma(a, 1) given that it is at least c, by rejection: of gamma numbers where c
-    is not far above their mean, otherwise of exponential ones from c on, whose rate is the slope at
-    c of the logarithm of a density that is log-concave.
+    """A number of Gamma(a, 1) given that it is at least c, by rejection.
 
-    Source: Dagpunar (1978); Philippe (1997)."""
+    Proposals are gamma numbers where c is not far above their mean, otherwise exponential ones
+    from c on; their rate is the slope at c of the log density, which is concave.
+
+    Source: Dagpunar (1978); Philippe (1997).
+    """
     k = 0
     if c <= a + math.sqrt(a):
         while True:

@@ -25,7 +25,7 @@ class AuxiliaryFilter(LookAheadFilter[TransitionMean]):
     Σ_n w_{t−1}^n ǧ_t times the mean of the unnormalised w_t estimates the evidence without bias.
     Honest predictions are Σ_n w_{t−1}^n h of fresh draws from f; ``selected`` ones are means over
     particles that were selected by y_t and so have seen it.  A missing observation leaves
-    particles' weights as they are.  Raises NumericalTrouble when all weights of a replicate are
+    particles' weights as they are.  Raises NumericalError when all weights of a replicate are
     zero.
 
     Source: Pitt & Shephard (1999); Johansen & Doucet (2008); Boustati (2021), appendix D.1.3."""

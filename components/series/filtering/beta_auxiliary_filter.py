@@ -27,7 +27,7 @@ class BetaAuxiliaryFilter(LookAheadFilter[TransitionMean]):
     with x, its smallest value over the evaluated points is used.  Particles are [R, N, dx];
     β = 0 is the auxiliary filter.  The log normaliser is the one of the generalised
     posterior, not an evidence.  A missing observation leaves the weights of the particles
-    unchanged.  Raises NumericalTrouble if all weights of a replicate are zero.
+    unchanged.  Raises NumericalError if all weights of a replicate are zero.
 
     Source: Boustati (2021), eq. (6.6) and Algorithm 8.
     """

@@ -23,7 +23,7 @@ class BetaBootstrapFilter(AdaptiveFilter[PowerIntegral]):
     g(y'|x)^{β+1} dy'/(β+1)), then resampling as in the bootstrap filter, which is the case
     β = 0.  Particles are [R, N, dx].  The log normaliser is the one of the generalised
     posterior, not an evidence.  A missing observation leaves the weights unchanged.  Raises
-    NumericalTrouble if all weights of a replicate are zero.
+    NumericalError if all weights of a replicate are zero.
 
     Source: Boustati (2021), eq. (6.6) and Algorithm 7.
     """

@@ -20,7 +20,7 @@ class BootstrapFilter(AdaptiveFilter[StateSpace]):
     and equal weights if the effective sample size is at most ``resample_below`` · N.
     Particles are [R, N, dx]; the product over t of Σ_n w_{t−1}^n g_t is an unbiased
     estimate of the evidence.  A missing observation leaves the weights unchanged.  Raises
-    NumericalTrouble if all weights of a replicate are zero.
+    NumericalError if all weights of a replicate are zero.
 
     Source: Gordon et al. (1993); Boustati (2021), Algorithm 6 with q = f and G = g.
     """

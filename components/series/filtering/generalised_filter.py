@@ -43,7 +43,7 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     loss forgives an outlier: its posterior stays near f, wider than q and away from it, and
     w_t = exp(−ℓ) f_t / q_t then has a large variance.  Such proposals are correct on
     average and poor with few particles; a warning (Doubtful) reports this.  Raises
-    NumericalTrouble if all weights of a replicate are zero.
+    NumericalError if all weights of a replicate are zero.
 
     Source: Boustati (2021), Algorithm 6 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
     Huber (1964).

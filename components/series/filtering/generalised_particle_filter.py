@@ -94,7 +94,7 @@ def advance(
     """x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} G_t(y_t | x̄_t); predictions are Σ_n w_{t−1}^n E[y_t |
     x̄_t^n].
 
-    Raises NumericalTrouble when all weights of a replicate are zero or one is not a number."""
+    Raises NumericalError when all weights of a replicate are zero or one is not a number."""
     x = state.model.transition(state.particles, batch.t, rng.noise)  # Sample  # [R, N, dx]
     predicted = expectation(state.log_w, state.model.observation_mean(x, batch.t))  # [R, dy]
     observation = stand_in(batch, predicted)
@@ -145,7 +145,7 @@ def settle(
     float64 for any dtype of the states, because the logarithm of a sum of 10⁶ terms is a
     factor of the evidence.
 
-    Raises NumericalTrouble if all weights of a replicate are zero or one is NaN.
+    Raises NumericalError if all weights of a replicate are zero or one is NaN.
     """
     x = moved.x
     log_w = moved.log_w
@@ -196,7 +196,7 @@ class Weights(NamedTuple):
 def normalise_log_weights(log_w: Tensor, batch: Observation) -> Weights:
     """The weights that log weights [R, N] stand for.
 
-    Raises NumericalTrouble, which names the observation, where their sum is zero or not a
+    Raises NumericalError, which names the observation, where their sum is zero or not a
     number."""
     if loops.is_on_cpu(log_w) and not log_w.requires_grad:
         w, sums = weighing.weights(log_w)

@@ -65,7 +65,7 @@ def advance_guided(
     ``None`` as potential means the likelihood under the optimal proposal, for which g f / q
     is the predictive likelihood, equal for all draws.  Predictions are Σ_n w_{t−1}^n h over
     draws from f, which do not depend on y_t; these draws also replace the proposals if y_t
-    is missing.  Raises NumericalTrouble if all weights of a replicate are zero or one is
+    is missing.  Raises NumericalError if all weights of a replicate are zero or one is
     NaN.
     """
     model = state.model

@@ -24,7 +24,7 @@ class GuidedFilter(AdaptiveFilter[StateSpace]):
     Predictions are means of h over draws from f.  Both proposals follow the likelihood, and
     thus an outlier as far as it pulls; for losses that forgive outliers see
     ``generalised_filter``.  A missing observation leaves the weights unchanged.  Raises
-    NumericalTrouble if all weights of a replicate are zero.
+    NumericalError if all weights of a replicate are zero.
 
     Source: Doucet, Godsill & Andrieu (2000); Boustati (2021), Algorithm 6 with G = g.
     """

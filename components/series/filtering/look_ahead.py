@@ -59,7 +59,7 @@ class LookAheadFilter(ParticleFilter[A], Generic[A]):
     ) -> tuple[FilterState[A], Info]:
         """One step; ``bound`` is only evaluated if there is a stabiliser.
 
-        Raises NumericalTrouble if all weights of a replicate, in either stage, are zero.
+        Raises NumericalError if all weights of a replicate, in either stage, are zero.
         """
         model = state.model
         before = state.particles

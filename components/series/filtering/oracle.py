@@ -66,14 +66,14 @@ class Oracle(AdaptiveFilter[StateSpace]):
     """Bootstrap particle filter with the true likelihood of the corrupted observations.
 
     The likelihood comes from the attacker.  x̄_t ~ f_t(· | x_{t−1}), w_t ∝ w_{t−1} p(y_t −
-    h_t(x̄_t)), with p the noise distribution after the attack: a mixture of Gaussians, of a
-    t, or over all scales around the model's own N(0, Σ); without an attack it is N(0, Σ).
-    Then resampling as in the bootstrap filter.  Particles are [R, N, dx]; the normaliser is
-    an unbiased estimate of the evidence.  A missing observation leaves the weights
-    unchanged: under ``attacker=missing``, which drops observations regardless of their
-    values, the observations that arrive have the clean distribution, and the filter is
-    exact.  Raises Misfit if the attacker has no such distribution or the model's noise is
-    not N(0, Σ) in the first place, NumericalTrouble if all weights of a replicate are zero.
+    h_t(x̄_t)), with p the noise distribution after the attack: a mixture of Gaussians, of a t, or
+    over all scales around the model's own N(0, Σ); without an attack it is N(0, Σ). Then resampling
+    as in the bootstrap filter.  Particles are [R, N, dx]; the normaliser is an unbiased estimate of
+    the evidence.  A missing observation leaves the weights unchanged: under ``attacker=missing``,
+    which drops observations regardless of their values, the observations that arrive have the clean
+    distribution, and the filter is exact.  Raises ConfigMismatchError if the attacker has no such
+    distribution or the model's noise is not N(0, Σ) in the first place, NumericalError if all
+    weights of a replicate are zero.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF).
     """

@@ -62,7 +62,7 @@ class StudentTFilter(AdaptiveFilter[GaussianNoise]):
     multivariate t; then resampling as in the bootstrap filter, which is the case ν → ∞.
     The model's own noise is Gaussian.  Particles are [R, N, dx].  The normaliser is the
     evidence of the model with t noise.  A missing observation leaves the weights unchanged.
-    Raises NumericalTrouble if all weights of a replicate are zero.
+    Raises NumericalError if all weights of a replicate are zero.
 
     Source: Xu et al. (2013); Boustati (2021), section 6.5.2.
     """

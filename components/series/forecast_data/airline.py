@@ -24,9 +24,9 @@ class Airline(MonthlyRecord):
     is error.
 
     Raises:
-        DataUnavailable: the file cannot be obtained.
-        DamagedFile: the file does not match its checksum.
-        Misfit: more months are requested than there are.
+        DataUnavailableError: the file cannot be obtained.
+        DamagedFileError: the file does not match its checksum.
+        ConfigMismatchError: more months are requested than there are.
 
     Source: Box and Jenkins (1976), series G.
     """

@@ -22,7 +22,7 @@ class Alternating(Dataset[Forecasting]):
     y [1, T, 1]; the last ``n_ahead`` of the ``n_steps`` times are to be forecast.
 
     Raises:
-        Misfit: nothing is left to learn from.
+        ConfigMismatchError: nothing is left to learn from.
 
     Source: Gallego (2021), section 2.4.2, "Prediction with an HMM".
     """

@@ -43,9 +43,9 @@ class CO2(FileOrSimulationDataset[Forecasting]):
     it, named ``co2-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
 
     Raises:
-        DataUnavailable: the file cannot be obtained.
-        DamagedFile: the file does not match its checksum.
-        Misfit: more months are requested than there are.
+        DataUnavailableError: the file cannot be obtained.
+        DamagedFileError: the file does not match its checksum.
+        ConfigMismatchError: more months are requested than there are.
 
     Source: Keeling et al. (2005); Gallego (2021), section 2.4.2, "Prediction with a DLM".
     """

@@ -37,7 +37,7 @@ class DlmSim(Dataset[Forecasting]):
     Neither T nor the standard deviations are printed.  The last ``n_ahead`` observations are to be
     forecast.
 
-    Raises Misfit when nothing is left to learn from.
+    Raises ConfigMismatchError when nothing is left to learn from.
 
     Source: Gallego (2021), appendix 2.B.1."""
 

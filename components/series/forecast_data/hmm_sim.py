@@ -36,7 +36,7 @@ class HmmSim(Dataset[Forecasting]):
     paper's series are known: small concentrations, so that there is something to learn.  The last
     ``n_ahead`` observations are to be forecast.
 
-    Raises Misfit when nothing is left to learn from.
+    Raises ConfigMismatchError when nothing is left to learn from.
 
     Source: Gallego (2021), section 2.4.2 and appendix 2.B.1."""
 

@@ -22,7 +22,7 @@ def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
     """The months of a record [T] that are seen, and those to be forecast.
 
     Raises:
-        Misfit: there are not so many.
+        ConfigMismatchError: there are not so many.
     """
     n = n_train + n_ahead
     if n > len(record):

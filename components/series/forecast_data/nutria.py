@@ -23,9 +23,9 @@ class Nutria(MonthlyRecord):
     ``offline`` is error.
 
     Raises:
-        DataUnavailable: the file cannot be obtained.
-        DamagedFile: the file does not match its checksum.
-        Misfit: more months are requested than there are.
+        DataUnavailableError: the file cannot be obtained.
+        DamagedFileError: the file does not match its checksum.
+        ConfigMismatchError: more months are requested than there are.
 
     Source: Peters, Hosack and Hayes (2010).
     """

@@ -50,7 +50,7 @@ class RetailSim(Dataset[Forecasting]):
     known.  ``missing_share`` of the weeks seen lose their y.  The series of the thesis is private:
     nothing here was fitted to it, and no number compares with its tables.
 
-    Raises Misfit: names of none of the regressors or channels, all weeks missing.
+    Raises ConfigMismatchError: names of none of the regressors or channels, all weeks missing.
 
     Source: Gallego (2021), section 1.2, eqs. (1.4), (1.5)."""
 
@@ -73,7 +73,7 @@ class RetailSim(Dataset[Forecasting]):
     budget: Budget
 
     def _check(self) -> None:
-        """Raises Misfit."""
+        """Raises ConfigMismatchError."""
         named = {
             "channels": (self.channels, CHANNELS),
             "q": (self.q, CHANNELS),

@@ -117,7 +117,8 @@ REGRESSORS: dict[str, Callable[[RetailWorld], Tensor]] = {
     "Price_IX": RetailWorld.prices,
     "CC_IX": RetailWorld.confidence,
 }
-# Million EUR a week, ours: section 1.2.3 says that TV and OOH dominate, and that some are spread evenly, others in spikes.
+# Million EUR a week, ours: section 1.2.3 says that TV and OOH dominate, and that some are spread
+# evenly, others in spikes.
 CHANNELS: dict[str, Callable[[RetailWorld], Tensor]] = {
     "OOH": lambda world: world.bursts(1.5, 0.4),
     "RADIO": lambda world: world.bursts(0.5, 0.3),

@@ -46,8 +46,8 @@ class ExtendedKalman(
     model it is the Kalman filter; otherwise the log normaliser is the one of the linearised
     model, not an evidence.  If an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises NumericalTrouble if S cannot be factorised, Misfit if the model observes another
-    number of coordinates.
+    Raises NumericalError if S cannot be factorised, ConfigMismatchError if the model observes
+    another number of coordinates.
 
     Source: Särkkä (2013), algorithm 5.4.
     """

@@ -81,8 +81,8 @@ def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Ga
     """The prior N(m_0, P_0); ``apart``: replicates will differ in their covariances.
 
     Raises:
-        Misfit: the model observes another number of coordinates than the data have.
-        NumericalTrouble: Σ has no Cholesky factor.
+        ConfigMismatchError: the model observes another number of coordinates than the data have.
+        NumericalError: Σ has no Cholesky factor.
     """
     observed = problem.observations.shape[2]
     modelled = model.Sigma.shape[-1]
@@ -118,7 +118,7 @@ def gain(start: Tensor, prior_P: Tensor, deviations: Deviations, Sigma: Tensor, 
     """The update's K, S and P, before the value of y.
 
     Raises:
-        NumericalTrouble: S has no Cholesky factor.
+        NumericalError: S has no Cholesky factor.
     """
     W = deviations.W
     half = W @ deviations.y.mT  # [J, dy]

@@ -69,8 +69,8 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGa
     observation is missing, m = m⁻ and P = P⁻.  Quantiles are Gaussian; the log normaliser
     is the log evidence Σ_t log N(y_t | H m⁻, S).
 
-    Raises NumericalTrouble if S cannot be factorised, Misfit if the model observes another
-    number of coordinates.
+    Raises NumericalError if S cannot be factorised, ConfigMismatchError if the model observes
+    another number of coordinates.
 
     Source: Kalman (1960); Särkkä (2013), theorem 4.2.
     """

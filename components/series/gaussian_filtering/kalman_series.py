@@ -58,7 +58,7 @@ def filter_series(
     """Filters observations y [R, T, dy]; what is missing [R, T] may hold NaN.
 
     Raises:
-        NumericalTrouble: an innovation covariance has no Cholesky factor.
+        NumericalError: an innovation covariance has no Cholesky factor.
     """
     r, times, dy = y.shape
     is_missing = None if missing is None or not missing.any() else missing
@@ -75,7 +75,8 @@ def filter_series(
     K = gains.K[gains.which]
     onward = onward[gains.which]
     whiten = gains.whiten[gains.which]
-    # Replicates last: the products of small matrices with all of them are then over contiguous numbers.
+    # Replicates last: the products of small matrices with all of them are then over contiguous
+    # numbers.
     observations = y.permute(1, 2, 0).contiguous()  # [T, dy, R]
     if is_missing is not None:
         is_observed = ~is_missing.T  # [T, R]

@@ -43,8 +43,8 @@ class UnscentedKalman(
     dx, dx].  On a linear model it is the Kalman filter; elsewhere the log normaliser is no
     evidence.  Where an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises Misfit where n + κ is not positive, or when the model observes another number of
-    coordinates, NumericalTrouble when a covariance cannot be factorised.
+    Raises ConfigMismatchError where n + κ is not positive, or when the model observes another
+    number of coordinates, NumericalError when a covariance cannot be factorised.
 
     Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
 

@@ -44,8 +44,8 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
     [R, dx, dx].  The log normaliser is the one of the generalised posterior, not an
     evidence.  If an observation is missing, m = m⁻ and P = P⁻.
 
-    Raises NumericalTrouble if S cannot be factorised, Misfit if the model observes another
-    number of coordinates.
+    Raises NumericalError if S cannot be factorised, ConfigMismatchError if the model observes
+    another number of coordinates.
 
     Source: Duran-Martin et al. (2024), section 3.
     """

@@ -19,7 +19,8 @@ import torch
 from pydantic import AfterValidator
 from torch import Tensor
 
-# F and P∞ with λ = σ² = 1, and the spectral density q of W.  D.3.6 prints one corner of the last P∞ without its sign.
+# F and P∞ with λ = σ² = 1, and the spectral density q of W.  D.3.6 prints one corner of the last P∞
+# without its sign.
 _DRIFT = {
     0.5: [[-1.0]],
     1.5: [[0.0, 1.0], [-1.0, -2.0]],

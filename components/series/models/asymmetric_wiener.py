@@ -93,7 +93,7 @@ class AsymmetricWienerSSM(Model[Sequence, AsymmetricModule]):
     prediction of y is H x, where the noise is 0; Σ = I is the unit of a heavy-tailed
     density that replaces g. A scale that is null takes the value of the simulated noise.
 
-    Raises Misfit on data of another system.
+    Raises ConfigMismatchError on data of another system.
 
     Source: Boustati (2021), eq. (6.19), section 6.5.3 and appendix D.3.5.
     """

@@ -82,8 +82,8 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
 
     y_t | x_t ~ Σ_c w_c N(H x_t, Σ_c), weights and covariances asked of the problem's attacker, here
     (1 − p_c) N(H x_t, Σ) + p_c N(H x_t, Σ + s² I).  Where nothing attacks, it is the linear
-    Gaussian model.  Raises Misfit where the attacker knows of no law, and on data of another
-    system.  Scales of the clean noises may be unknown, as in ``lgssm``.
+    Gaussian model.  Raises ConfigMismatchError where the attacker knows of no law, and on data of
+    another system.  Scales of the clean noises may be unknown, as in ``lgssm``.
 
     Source: Boustati (2021), section 6.5.1 (Oracle BPF)."""
 

@@ -236,7 +236,7 @@ class Dlm(Model[Sequence, DynamicLinear]):
     state, s₀ = 0 starts from z_0 = 0. A missing observation is skipped. There is one series
     of one number at a time, log p(x | θ) [K, 1].
 
-    Raises Misfit when there are several series or numbers, or class numbers.
+    Raises ConfigMismatchError when there are several series or numbers, or class numbers.
 
     Source: Gallego (2021), appendix 2.B.1; West and Harrison (1997).
     """

@@ -154,7 +154,8 @@ class Hmm(Model[Sequence, HiddenMarkovModule]):
     the prior has the Jacobian. A missing observation adds no information. There is one
     series at a time, log p(x | θ) [K, 1].
 
-    Raises Misfit when the observations are not class numbers, or there are several series.
+    Raises ConfigMismatchError when the observations are not class numbers, or there are several
+    series.
 
     Source: Gallego (2021), eq. (2.14) and section 2.4.2; Rabiner (1989), eqs. (19), (20).
     """

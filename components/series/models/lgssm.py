@@ -80,8 +80,8 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
     is given, ``observation_sd`` = (tr Σ/dy)^½ or ``state_sd`` = (tr Q/dx)^½ is unknown, and
     the matrix gives only the shape of the covariance.
 
-    Raises ValueError or Misfit, naming the key, where a matrix does not match the size of
-    the others or of the data, a matrix is not a covariance, or a key is null and no linear
+    Raises ValueError or ConfigMismatchError, naming the key, where a matrix does not match the size
+    of the others or of the data, a matrix is not a covariance, or a key is null and no linear
     Gaussian system made the data.
 
     Source: Boustati (2021), eqs. (6.16), (6.17); Andrieu, Doucet and Holenstein (2010),

@@ -46,7 +46,7 @@ def linear_gaussian_system(problem: Sequence, model: str) -> LinearGaussian:
     """The system that a model assumes.
 
     Raises:
-        Misfit: what made the data is something else, or not known.
+        ConfigMismatchError: what made the data is something else, or not known.
     """
     if not isinstance(problem.system, LinearGaussian):
         raise ConfigMismatchError(
@@ -189,8 +189,8 @@ class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     """Linear Gaussian state-space model with the matrices of the simulated system.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
-    [R, N, dx]. The model does not know about any contamination. Raises NumericalTrouble
-    when a covariance cannot be factorised, Misfit on data of another system.
+    [R, N, dx]. The model does not know about any contamination. Raises NumericalError
+    when a covariance cannot be factorised, ConfigMismatchError on data of another system.
 
     Source: Boustati (2021), eqs. (6.16), (6.17).
     """

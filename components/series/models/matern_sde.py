@@ -28,8 +28,8 @@ class MaternSDE(Model[Sequence, LinearGaussianModule]):
         F = [0 1 0; 0 0 1; −λ³ −3λ² −3λ],   P∞ = [σ_s² 0 −κ; 0 κ 0; −κ 0 σ_s² λ⁴]
 
     Particles are [R, N, d]. Where the data know the truth of fewer coordinates than d,
-    these are the first. Raises Misfit on observations of several coordinates,
-    NumericalTrouble when Q has no Cholesky factor.
+    these are the first. Raises ConfigMismatchError on observations of several coordinates,
+    NumericalError when Q has no Cholesky factor.
 
     Source: Boustati (2021), appendix D.3.6 (its P∞ lacks a sign in one corner); Hartikainen
     and Särkkä (2010).

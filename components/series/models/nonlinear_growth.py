@@ -117,7 +117,7 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
     y_t = x_t²/20 + N(0, s_y²); particles [R, N, 1]. A standard deviation with a prior is
     unknown.
 
-    Raises Misfit when an observation has several coordinates.
+    Raises ConfigMismatchError when an observation has several coordinates.
 
     Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987).
     """

@@ -104,8 +104,8 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
     standard normal η, ε; particles [R, N, 1]. A key that is null takes the value that made
     the data, unless its prior is given: the parameter is then unknown.
 
-    Raises Misfit when a key is null and the data were made by something else, or when an
-    observation has several coordinates.
+    Raises ConfigMismatchError when a key is null and the data were made by something else, or when
+    an observation has several coordinates.
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1).
     """

@@ -123,8 +123,8 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
 
     x_t = A x_{t−1} + N(0, Q), y_t = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) + N(0, s² I),
     particles [R, N, 6] of positions and velocities in x, y and z; parameters and elevation map are
-    those that made the data.  It knows nothing of any contamination.  Raises Misfit on data of
-    another system.
+    those that made the data.  It knows nothing of any contamination.  Raises ConfigMismatchError on
+    data of another system.
 
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 

@@ -79,7 +79,7 @@ class ParticleMCMC(
     the filter of any chain fails in a step, all chains reject that step.
 
     Raises:
-        NumericalTrouble: the filter fails at a draw from the prior where a chain starts.
+        NumericalError: the filter fails at a draw from the prior where a chain starts.
 
     Source: Andrieu, Doucet and Holenstein (2010), section 2.4.2; Andrieu and Thoms (2008),
     Algorithm 4.

@@ -37,7 +37,7 @@ def passing(
 ) -> Iterator[FilterState]:
     """The filter after each of y_1 … y_t, from the start.
 
-    Raises NumericalTrouble when the filter does."""
+    Raises NumericalError when the filter does."""
     state: FilterState = method.init(model, problem, rng)
     for _, batch in problem.batches("observation", rng, 0, t):
         assert isinstance(batch, Observation)

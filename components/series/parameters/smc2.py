@@ -69,7 +69,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     θ.
 
     Raises:
-        NumericalTrouble: the filter fails at a parameter set other than a proposal.
+        NumericalError: the filter fails at a parameter set other than a proposal.
 
     Source: Chopin, Jacob and Papaspiliopoulos (2013), sections 3.1 to 3.6.
     """

@@ -21,7 +21,7 @@ def weights(observations: Tensor, standardised: Standardised, key: str) -> Tenso
     median is negative its absolute value is meant.
 
     Raises:
-        Misfit: a median is 0; ``key`` is the key of ``standardised``.
+        ConfigMismatchError: a median is 0; ``key`` is the key of ``standardised``.
 
     Source: Boustati (2021), appendix D.3.2.
     """

@@ -62,7 +62,7 @@ class SensorNetwork:
         """Column of a sensor, by its code or number.
 
         Raises:
-            Misfit: there is no such sensor.
+            ConfigMismatchError: there is no such sensor.
         """
         if isinstance(code, str) and code in self.sites:
             return self.sites.index(code)
@@ -76,7 +76,7 @@ class SensorNetwork:
         """Row of an hour, by its number, or by date and hour.
 
         Raises:
-            Misfit: the text is not a date.
+            ConfigMismatchError: the text is not a date.
         """
         if isinstance(start, int):
             return start
@@ -115,7 +115,7 @@ def read_network(path: Path, species: str) -> SensorNetwork:
     """Read the file of the London Air Quality Network.
 
     Raises:
-        DamagedFile: the file has unexpected content.
+        DamagedFileError: the file has unexpected content.
     """
     try:
         with np.load(path) as arrays:

@@ -30,7 +30,7 @@ class AsymmetricWiener(Dataset[Sequence]):
     H x_t, the observations without noise.
 
     Raises:
-        NumericalTrouble: Q is too small to be factorised.
+        NumericalError: Q is too small to be factorised.
 
     Source: Boustati (2021), eq. (6.19) and appendix D.3.5.
     """

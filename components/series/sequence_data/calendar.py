@@ -68,8 +68,8 @@ def calendar(
     mistake.
 
     Raises:
-        Misfit: no date, one that can be read in two ways, out of order, there twice, between two steps, or a gap; it names the
-            line.
+        ConfigMismatchError: no date, one that can be read in two ways, out of order, there
+            twice, between two steps, or a gap; it names the line.
     """
     where = [f"{file}, line {line}: {column}" for line in lines]
     dates, facts = to_iso(texts, where, date_format)
@@ -131,7 +131,7 @@ def place(dates: tuple[str, ...], text: str, key: str, date_format: str | None =
     """The place of the first of the dates that is no earlier.
 
     Raises:
-        Misfit: it is no date, or not between the first and the last."""
+        ConfigMismatchError: it is no date, or not between the first and the last."""
     if not dates:
         raise ConfigMismatchError(
             f"{key}={text}: a date asks for a column of dates, dataset.date; or give a number"
@@ -160,7 +160,7 @@ def to_iso(
     """Dates in ISO 8601 and what they were taken for, where they were not written so.
 
     Raises:
-        Misfit: a text is no date, or days and months cannot be told apart."""
+        ConfigMismatchError: a text is no date, or days and months cannot be told apart."""
     if date_format is None:
         if not (unread := read_times(texts).isna()).any():
             return texts, {}
@@ -182,7 +182,7 @@ def _day_or_month_first(texts: list[str], where: list[str]) -> str:
     """The format of numeric dates such as 31.12.2020, by the part that exceeds 12 somewhere.
 
     Raises:
-        Misfit: neither or both parts exceed 12, or another date has another form.
+        ConfigMismatchError: neither or both parts exceed 12, or another date has another form.
     """
     matches = [NUMBERS.fullmatch(text) for text in texts]
     for row, match in enumerate(matches):
@@ -214,7 +214,7 @@ def _parse(texts: list[str], where: list[str], date_format: str) -> list[pd.Time
     """Parse dates by a format.
 
     Raises:
-        Misfit: the format is invalid, or a date does not have it.
+        ConfigMismatchError: the format is invalid, or a date does not have it.
     """
     import pandas as pd
 
@@ -255,7 +255,8 @@ def _check_order(
     """Check that dates rise strictly and that either all or none have offsets.
 
     Raises:
-        Misfit: only some times have offsets, a date occurs twice, or one precedes the last.
+        ConfigMismatchError: only some times have offsets, a date occurs twice, or one precedes
+            the last.
     """
     if any(aware) and not all(aware):
         row = aware.index(not aware[0])

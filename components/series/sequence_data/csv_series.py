@@ -42,10 +42,10 @@ class CsvSeries(OwnFile[Sequence]):
     the beginning of the file's checksum.
 
     Raises:
-        DataUnavailable: no such file.
-        DamagedFile: the file is empty, or not a table.
-        Misfit: a column that is not there, or constant, a cell that is not a number, dates
-            out of order, x or u unknown where they are required, or y never observed.
+        DataUnavailableError: no such file.
+        DamagedFileError: the file is empty, or not a table.
+        ConfigMismatchError: a column that is not there, or constant, a cell that is not a
+            number, dates out of order, x or u unknown where they are required, or y never observed.
 
     Source: Shafranovich (2005), RFC 4180.
     """
@@ -151,7 +151,7 @@ class CsvSeries(OwnFile[Sequence]):
         """The lines that were asked for.
 
         Raises:
-            Misfit: the file has too few."""
+            ConfigMismatchError: the file has too few."""
         file = self.file(data_dir)
         table = read_table(
             file, self.delimiter, self.missing, self.exclude, self.decimal, self.encoding
@@ -167,7 +167,8 @@ class CsvSeries(OwnFile[Sequence]):
         """Number of times to learn from.
 
         Raises:
-            Misfit: there is none."""
+            ConfigMismatchError: there is no such time.
+        """
         n_train = len(times.dates)
         if isinstance(self.n_ahead, str):
             dates = times.dates if self.date else ()
@@ -188,7 +189,7 @@ class CsvSeries(OwnFile[Sequence]):
         )
 
     def _calendar(self, table: TextTable) -> Calendar:
-        """Raises Misfit: dates that make no series."""
+        """Raises ConfigMismatchError: dates that make no series."""
         if self.date is None:
             return Calendar(("",) * table.n_rows, list(range(table.n_rows)))
         texts = table.column(self.date, "date")
@@ -207,7 +208,7 @@ class CsvSeries(OwnFile[Sequence]):
         Each must vary where y is seen and be known after that; inputs must be known everywhere.
 
         Raises:
-            Misfit: a column violates this.
+            ConfigMismatchError: a column violates this.
         """
         for j, name in enumerate(names):
             column = values[:, j]
@@ -234,8 +235,8 @@ class CsvSeries(OwnFile[Sequence]):
         """Columns by name [T, …], NaN where missing.
 
         Raises:
-            Misfit: a column is not there or named twice, a cell is no number, or numbers are so large or small that their
-                squares are none, or 0.
+            ConfigMismatchError: a column is not there or named twice, a cell is no number, or
+                numbers are so large or small that their squares are none, or 0.
         """
         if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigMismatchError(f"dataset.{key}: names {twice[0]} twice; leave one out")

@@ -96,7 +96,7 @@ def _business_days(times: pd.DatetimeIndex) -> EqualSteps:
     """Times counted in days from Monday to Friday.
 
     Raises:
-        Misfit: one is on a weekend, or has another hour."""
+        ConfigMismatchError: one is on a weekend, or has another hour."""
     if not are_weekdays(times):
         row = int(((times.day_of_week > 4) | (times != times.normalize())).argmax())
         raise ConfigMismatchError(

@@ -50,9 +50,9 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
     ``london_air-sim``, with a ``SimulatedDataWarning`` warning, unless ``offline`` is error.
 
     Raises:
-        DataUnavailable: the file cannot be had and ``offline`` is error.
-        DamagedFile: the checksum of the file does not fit.
-        Misfit: a sensor or an hour is not there.
+        DataUnavailableError: the file cannot be had and ``offline`` is error.
+        DamagedFileError: the checksum of the file does not fit.
+        ConfigMismatchError: a sensor or an hour is not there.
 
     Source: Boustati (2021), section 6.5.4 and appendix D.3.6; londonair.org.uk.
     """
@@ -117,7 +117,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
         """Window of hours that the keys select.
 
         Raises:
-            Misfit: there is no such window.
+            ConfigMismatchError: there is no such window.
         """
         if self.sensor is None or self.start is None:
             windows = network.contaminated_windows(

@@ -32,7 +32,7 @@ class MaternSeries(Dataset[Sequence]):
     replicate has its own observations y [R, T, 1].
 
     Raises:
-        NumericalTrouble: Q has no Cholesky factor.
+        NumericalError: Q has no Cholesky factor.
 
     Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010).
     """
@@ -60,7 +60,8 @@ class MaternSeries(Dataset[Sequence]):
                 raise NumericalError(
                     f"Cholesky of {name} failed with Δτ = {self.step}", "raise dataset.step"
                 )
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
+        # changes the path.
         drive = torch.randn(
             self.n_steps + 1, len(matrices["A"]), generator=rng.data, dtype=torch.float64
         )

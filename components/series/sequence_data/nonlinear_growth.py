@@ -47,7 +47,8 @@ class NonlinearGrowthSeries(Dataset[Sequence]):
     observation_sd: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
+        # changes the path.
         drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
         x = self.initial_mean + self.initial_sd * drive[0]
         path = torch.empty_like(drive[1:])

@@ -46,7 +46,7 @@ class RealisedDataset(Dataset[Sequence]):
         """Its first n times.
 
         Raises:
-            Misfit: it has not as many.
+            ConfigMismatchError: it has not as many.
         """
         if n_steps > (most := len(released.states)):
             raise ConfigMismatchError(

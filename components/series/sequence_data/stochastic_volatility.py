@@ -50,7 +50,8 @@ class StochasticVolatilityReturns(Dataset[Sequence]):
     sigma: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
+        # changes the path.
         drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
         x = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[0]
         path = torch.empty_like(drive[1:])

@@ -52,7 +52,8 @@ class TerrainAidedNavigation(RealisedDataset):
     point of take-off).  The states [1, T, 6] are simulated once from x_0 and are the same for all R
     replicates; each replicate has its own observations [R, T, 2].  ``realisation: released`` takes
     the states, and a first sequence of corrupted observations, of the code published with the
-    thesis, where x_0 itself is observed first.  Raises Misfit when it has not as many times.
+    thesis, where x_0 itself is observed first.  Raises ConfigMismatchError when it has not as many
+    times.
 
     Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
 
@@ -78,7 +79,8 @@ class TerrainAidedNavigation(RealisedDataset):
         )
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
-        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates changes the path.
+        # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
+        # changes the path.
         flight = self.flight()
         A = flight.A()
         fixed = None

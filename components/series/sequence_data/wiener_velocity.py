@@ -37,8 +37,8 @@ class WienerVelocity(RealisedDataset):
     observations, from that code.
 
     Raises:
-        NumericalTrouble: Q is too small to be factorised.
-        Misfit: the released realisation has too few times.
+        NumericalError: Q is too small to be factorised.
+        ConfigMismatchError: the released realisation has too few times.
 
     Source: Boustati (2021), section 6.5.1 and appendix D.3.3.
     """

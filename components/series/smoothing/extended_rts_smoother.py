@@ -32,8 +32,8 @@ class ExtendedRTSSmoother(
         P⁻ = F P_t Fᵀ + Q,  G = P_t Fᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − f_{t+1}(m_t)),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
 
     Means are [R, dx], covariances [R, dx, dx].  On a linear model it is the Rauch-Tung-Striebel
-    smoother.  Raises NumericalTrouble when S or P⁻ cannot be factorised, Misfit when the model
-    observes another number of coordinates.
+    smoother.  Raises NumericalError when S or P⁻ cannot be factorised, ConfigMismatchError when the
+    model observes another number of coordinates.
 
     Source: Särkkä (2013), algorithm 9.1."""
 

@@ -23,7 +23,7 @@ class FFBS(ParticleSmoother):
         w_{t|T}^i = Σ_j w_{t+1|T}^j w_t^i f(x_{t+1}^j | x_t^i) / Σ_l w_t^l f(x_{t+1}^j | x_t^l),     w_{T|T} = w_T
 
     for R replicates of N particles x [R, N, dx], O(N²) a time, in blocks that a cache holds.  With
-    the weights of a β-filter it smooths the generalised posterior.  Raises NumericalTrouble where
+    the weights of a β-filter it smooths the generalised posterior.  Raises NumericalError where
     no particle leads to another.
 
     Source: Doucet, Godsill and Andrieu (2000), eqs. (50), (51); Boustati (2021), section 2.6."""

@@ -26,7 +26,7 @@ class FFBSi(ParticleSmoother):
 
     for R replicates [R, M, dx]; O(K N) a time, K the number of different x̃_{t+1} among the M.
     This is what the thesis calls FFBS.  With the weights of a β-filter it draws from the
-    generalised posterior.  Raises NumericalTrouble where no particle leads to another.
+    generalised posterior.  Raises NumericalError where no particle leads to another.
 
     Source: Godsill, Doucet and West (2004), algorithm 1; Boustati (2021), section 6.5.4."""
 

@@ -59,7 +59,7 @@ class ParticleSmoother(
     that the result is always the same.
 
     Raises:
-        NumericalTrouble: no particle leads to another.
+        NumericalError: no particle leads to another.
     """
 
     requires = Requirements(
@@ -114,7 +114,7 @@ def _summarise(
     """Means and variances of the weighted particles, quantiles of as many drawn from them, as the
     filters have them.
 
-    Raises NumericalTrouble where a weight is not a number."""
+    Raises NumericalError where a weight is not a number."""
     noise = factor(model.Sigma, "Σ") if isinstance(model, GaussianNoise) else None
     rows_by_time: dict[int, dict[str, Tensor]] = {}
     for t, x, w in clouds:

@@ -72,7 +72,7 @@ def backwards(
     stays positive definite, (I − GA) P (I − GA)ᵀ + G(P^s' + Q)Gᵀ.
 
     Raises:
-        NumericalTrouble: a predicted covariance has no Cholesky factor.
+        NumericalError: a predicted covariance has no Cholesky factor.
     """
     if not ahead:
         return m, P

@@ -33,8 +33,9 @@ class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[Linea
         m⁻ = A m_t, P⁻ = A P_t Aᵀ + Q,  G = P_t Aᵀ (P⁻)⁻¹,  m^s_t = m_t + G(m^s_{t+1} − m⁻),  P^s_t = P_t + G(P^s_{t+1} − P⁻)Gᵀ
 
     Means are [R, dx], covariances [dx, dx], or [R, dx, dx] where replicates miss different
-    observations.  What it hands back is given all observations so far.  Raises NumericalTrouble
-    when S or P⁻ cannot be factorised, Misfit when the model observes another number of coordinates.
+    observations.  What it hands back is given all observations so far.  Raises NumericalError when
+    S or P⁻ cannot be factorised, ConfigMismatchError when the model observes another number of
+    coordinates.
 
     Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2."""
 

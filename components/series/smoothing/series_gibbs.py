@@ -47,7 +47,7 @@ class SeriesGibbs(Inference[SeriesConditionals, Sequence, Series, Sweeps]):
     numbers.
 
     Raises:
-        NumericalTrouble: a conditional draws a value that is not finite.
+        NumericalError: a conditional draws a value that is not finite.
 
     Source: Gallego (2021), section 1.2.2; Carter and Kohn (1994).
     """

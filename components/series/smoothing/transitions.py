@@ -34,7 +34,7 @@ class Pairs(NamedTuple):
 def backward_kernel(block: Pairs, t: int) -> Tensor:
     """w_n f_t(x'_k | x_n) / Σ_l w_l f_t(x'_k | x_l), written over the block's logits; [r, k, N].
 
-    Raises NumericalTrouble where nothing leads to x'_k."""
+    Raises NumericalError where nothing leads to x'_k."""
     kernel = torch.softmax(block.logits, 2, out=block.logits)
     if not torch.isfinite(kernel[:, :, 0]).all():
         raise NumericalError(

@@ -66,7 +66,7 @@ class TwoFilter(ParticleSmoother):
     systematically.
 
     Raises:
-        NumericalTrouble: a weight is NaN, or a moment is not a covariance.
+        NumericalError: a weight is NaN, or a moment is not a covariance.
 
     Source: Briers, Doucet and Maskell (2010), section 3, eqs. (29) to (33).
     """

@@ -102,7 +102,7 @@ class LocalLevel(Model[Sequence, LocalLevelConditionals]):
     forward filtering and backward sampling, each variance from its inverse-gamma.  Missing
     observations are left out.  A series [R, T, 1].
 
-    Raises Misfit when an observation has several coordinates.
+    Raises ConfigMismatchError when an observation has several coordinates.
 
     Source: Gallego (2021), section 1.2.2; Petris, Petrone and Campagnoli (2009), section 4.4.3."""
 

@@ -177,7 +177,7 @@ class SumOfBlocks:
         """The rows and columns of all T times, and of so many that follow.
 
         Raises:
-            Misfit: a row needs what is not known of the times ahead."""
+            ConfigMismatchError: a row needs what is not known of the times ahead."""
         covariates = extend_covariates(series, ahead)
         F = torch.cat([terms.rows(covariates) for terms in self.terms], 1)
         parts = [
@@ -268,7 +268,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
     drawn from. ν − 2 ~ Gamma(a, b) where it is drawn. Missing observations are skipped.
     There is one series of one number at a time.
 
-    Raises Misfit when there are several series or numbers, y is not observed or is
+    Raises ConfigMismatchError when there are several series or numbers, y is not observed or is
     constant, or a block lacks its columns.
 
     Source: Gallego (2021), section 1.2.2, eqs. (1.2) to (1.5); Scott and Varian (2014).

@@ -61,7 +61,7 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, StructuralGi
     sweeps every ``thinning``-th sweep is kept, which takes C (P + n B) numbers.
 
     Raises:
-        NumericalTrouble: a conditional draws a value that is not finite.
+        NumericalError: a conditional draws a value that is not finite.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014), section 3; Durbin and
     Koopman (2002); Yu and Meng (2011); Liu (1994).

@@ -114,7 +114,7 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
     Info: log_likelihood, grad_norm, converged (1 when all have).
 
     Raises:
-        Misfit: errors are Student's t, for which the likelihood has no closed form.
+        ConfigMismatchError: errors are Student's t, for which the likelihood has no closed form.
 
     Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
     """

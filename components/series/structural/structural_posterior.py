@@ -50,7 +50,8 @@ class StructuralDraws(Draws):
     contributions: Tensor  # [C, N, T, B], or other draws of them [C', N', T, B]
     precisions: Tensor | None = None  # λ [C, N, T]; None: errors are Gaussian
 
-    # ---- forecasts ---------------------------------------------------------------------------------------------------
+    # ---- forecasts
+    # ---------------------------------------------------------------------------------------------------
     def _forecast_parameters(self) -> tuple[Tensor, Tensor | None]:
         """θ [S, P] of at most 500 draws, evenly spaced, and their λ [S, T]; where chains are before
         one is kept."""
@@ -205,7 +206,8 @@ class StructuralDraws(Draws):
                 D[:, j:, j, i] = response[:, : horizon - j]
         return Affine(base.mean, base.covariance, D)
 
-    # ---- what the blocks say -----------------------------------------------------------------------------------------
+    # ---- what the blocks say
+    # -----------------------------------------------------------------------------------------
     @property
     def labels(self) -> list[str]:
         return list(self.of.structure.labels)

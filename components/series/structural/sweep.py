@@ -1,4 +1,5 @@
-"""Sweeps of a Gibbs sampler over all that is unknown of a structural series, C chains at once."""
+"""Sweeps of a Gibbs sampler over all unknown quantities of a structural series, C chains
+together."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from components.series.fast.sweep import (
 
 @dataclass(frozen=True)
 class Place:
-    """Where C chains are."""
+    """States of C chains."""
 
     sigma: Tensor  # [C, S]
     phi: Tensor  # [C, Q]

@@ -51,7 +51,8 @@ class Composition:
         self.carried = carried or {}
         self.asked = asked or {}
         self.lacks_steps = lacks_steps
-        # Methods that ``is_valid_with`` has accepted: whether the run would lack its number of steps.
+        # Methods that ``is_valid_with`` has accepted: whether the run would lack its number of
+        # steps.
         self.methods_that_work: dict[str, bool] = {}
         self.built = dict(parts or {})  # components that are already built, by their roles
 
@@ -151,7 +152,8 @@ class Composition:
             holder[int(keys[-1]) if isinstance(holder, list) else keys[-1]] = value
             values[role] = expand_component(role, values[role], role)
         adjusted = self.adjusted(values)
-        # A mapping that nothing changed stays the same object, so that its component is not built again.
+        # A mapping that nothing changed stays the same object, so that its component is not built
+        # again.
         return {
             k: self.values[k] if k in self.values and v == self.values[k] else v
             for k, v in adjusted.items()

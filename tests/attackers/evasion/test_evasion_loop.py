@@ -38,7 +38,8 @@ def test_projection_is_the_nearest_point_of_the_ball(norm):
     torch.testing.assert_close(hooks.project(inside, eps), inside)
     projected = hooks.project(delta, eps)
     assert hooks.size(projected).max() <= eps + 1e-12
-    # z* is the projection of z exactly when (z − z*)·(v − z*) ≤ 0 for every v of the ball (the ball is convex).
+    # z* is the projection of z exactly when (z − z*)·(v − z*) ≤ 0 for every v of the ball (the ball
+    # is convex).
     ball = hooks.start(torch.zeros(5000, 4, dtype=F64), eps, generator(9))
     ball = torch.cat(
         [

@@ -146,7 +146,8 @@ def test_nobody_is_judged_on_the_way_where_success_is_not_asked():
     assert model.calls == 0
 
 
-# ---- gradients in bfloat16 -----------------------------------------------------------------------------------------
+# ---- gradients in bfloat16
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +166,8 @@ def test_rounded_gradients_are_those_of_a_copy_in_that_format(trained):
     one, other = (v.input_gradient(x, y, generator()) for v in (exact, rounded))
     assert other.dtype == x.dtype
     assert not torch.equal(one, other)
-    # bfloat16 keeps 8 binary digits: sums of a few dozen products are right to a few per cent of the largest slope.
+    # bfloat16 keeps 8 binary digits: sums of a few dozen products are right to a few per cent of
+    # the largest slope.
     assert float((one - other).abs().max() / one.abs().max()) < 0.05
     assert float((one.sign() == other.sign()).double().mean()) > 0.95
     assert rounded.posterior is posterior  # as it was

@@ -393,7 +393,8 @@ def test_a_broken_row_is_left_alone():
 def test_who_knows_more_breaks_more():
     """Noise < more noise; noise < squares < PGD; DeepFool and C&W near PGD; Langevin samples above
     noise, below PGD."""
-    # Two classes: with more, log p(y|x) can lead away from the class whose boundary is nearest, and DeepFool wins.
+    # Two classes: with more, log p(y|x) can lead away from the class whose boundary is nearest, and
+    # DeepFool wins.
     model = Softmax(inputs=16, classes=2, seed=4)
     # units that do not saturate inside the ball: the gradient leads to the best corner
     model.w = 0.3 * model.w

@@ -100,7 +100,8 @@ def load(data_dir: Path, seed: int = 0, replicate: int = 0, **overrides):
     return dataset(**overrides).load(Streams(seed, replicate), setting(data_dir))
 
 
-# ---- the protocol ----------------------------------------------------------------------------------------------------
+# ---- the protocol
+# ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("k", [1, 2, 5, 7])
 def test_every_row_has_as_many_labels_each_equally_likely(k):
     n = 20_000
@@ -206,7 +207,8 @@ def test_labels_do_not_depend_on_how_many_rows_are_tested(genuine):
     assert b.test.x.shape == (10, 21)
 
 
-# ---- the splits ------------------------------------------------------------------------------------------------------
+# ---- the splits
+# ------------------------------------------------------------------------------------------------------
 def test_official_split(genuine):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -254,7 +256,8 @@ def test_simulated_split_is_no_surprise_and_needs_no_warning(tmp_path):
     assert problem.test.x.shape == (1_500, 21)
 
 
-# ---- files that cannot be had ----------------------------------------------------------------------------------------
+# ---- files that cannot be had
+# ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("split", ["official", "test_file"])
 def test_simulation_takes_the_place_loudly_and_under_its_own_name(tmp_path, no_network, split):
     with pytest.warns(SimulatedDataWarning) as caught:
@@ -321,7 +324,8 @@ def test_a_file_that_arrives_later_does_not_change_what_was_announced(
     assert dataset(split="test_file").identity(tmp_path, offline=False) == "sarcos-test-file"
 
 
-# ---- mistakes --------------------------------------------------------------------------------------------------------
+# ---- mistakes
+# --------------------------------------------------------------------------------------------------------
 def test_more_training_rows_than_there_are(tmp_path, no_network):
     message = r"n_train=5000: split=test_file leaves 3449 of its 4449 rows for training; set dataset\.n_train to at most 3449"
     with pytest.raises(ValidationError, match=message):
@@ -351,7 +355,8 @@ def test_refused_values(wrong):
         dataset(**wrong)
 
 
-# ---- the real test file ----------------------------------------------------------------------------------------------
+# ---- the real test file
+# ----------------------------------------------------------------------------------------------
 @needs_real_file
 def test_real_test_file():
     with warnings.catch_warnings():

@@ -46,7 +46,8 @@ def states(n: int, joints: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarr
     return tuple(scale * random.uniform(-1, 1, (n, joints)) for scale in (3.0, 4.0, 20.0))
 
 
-# ---- the arm as a Lagrangian system, in torch, from the poses of its links alone ---------------------------------------
+# ---- the arm as a Lagrangian system, in torch, from the poses of its links alone
+# ---------------------------------------
 def link_poses(arm: Arm, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Rotations [J, 3, 3] and centres of mass [J, 3] in the base frame, by homogeneous transforms:
     Craig (2005), eq. (3.6)."""
@@ -256,7 +257,8 @@ def test_the_arm_could_exist():
         assert a > 0
         assert a + b > c, "no mass distribution has such moments"
     np.testing.assert_allclose(np.linalg.norm(arm.gravity), 9.81)
-    # At rest and hanging straight, the shoulder and elbow hold next to nothing; with the arm raised forward they hold it.
+    # At rest and hanging straight, the shoulder and elbow hold next to nothing; with the arm raised
+    # forward they hold it.
     straight, raised = np.zeros((1, 7)), np.zeros((1, 7))
     raised[0, 0] = np.pi / 2
     rest = np.zeros((1, 7))
@@ -274,7 +276,8 @@ def test_friction_opposes_the_motion():
     )
 
 
-# ---- motions ---------------------------------------------------------------------------------------------------------
+# ---- motions
+# ---------------------------------------------------------------------------------------------------------
 def test_motions_stay_within_their_limits_and_use_them():
     q, qd, qdd = random_motions(WORLD.motion, 300, np.random.RandomState(1))
     assert (q >= WORLD.motion.lower).all()
@@ -295,7 +298,8 @@ def test_velocities_and_accelerations_are_the_derivatives_of_the_positions():
     np.testing.assert_allclose((qd[:, 2:] - qd[:, :-2]) / (2 * dt), qdd[:, 1:-1], atol=1e-4)
 
 
-# ---- the world -------------------------------------------------------------------------------------------------------
+# ---- the world
+# -------------------------------------------------------------------------------------------------------
 def test_as_many_rows_as_sarcos_in_seconds():
     started = time.process_time()
     rows = simulate(WORLD)
@@ -373,7 +377,8 @@ def test_a_linear_model_explains_as_much_as_of_the_real_arm(rows):
     ).all()
 
 
-# ---- the cache -------------------------------------------------------------------------------------------------------
+# ---- the cache
+# -------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def small(monkeypatch):
     """A world of few rows; counts how often it is generated."""
@@ -485,7 +490,8 @@ def test_nothing_can_be_written(tmp_path, small, monkeypatch):
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
 
 
-# ---- the dataset -----------------------------------------------------------------------------------------------------
+# ---- the dataset
+# -----------------------------------------------------------------------------------------------------
 def load(tmp_path, seed: int = 0, **overrides):
     setting = Setting(tmp_path, torch.device("cpu"), torch.float64, replicates=1)
     dataset = SarcosSim(**(yaml.safe_load(YAML.read_text()) | overrides))

@@ -132,7 +132,8 @@ def test_the_value_of_where_an_episode_is_truncated_follows_its_rewards_literall
     assert max(float(value.abs().max()) for _, value, _ in NOTED) > 0.5
 
 
-# ---- deaths -----------------------------------------------------------------------------------------------------------
+# ---- deaths
+# -----------------------------------------------------------------------------------------------------------
 def test_an_opponent_that_leaves_learns_that_nothing_comes_after():
     """b is paid 2 once: worth 2 and not 2/(1 − γ); a plays on, truncated, and is worth 5."""
     inference = explorer("q_learning")
@@ -167,7 +168,8 @@ def test_moves_of_an_opponent_that_has_left_are_not_counted():
     assert posterior.firsts[1].unique().tolist() == [1.0]
 
 
-# ---- episodes without moves -------------------------------------------------------------------------------------------
+# ---- episodes without moves
+# -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", LEARNERS)
 def test_an_episode_that_is_over_before_the_first_move_is_worth_0_and_teaches_nothing(name):
     follows_gradient = "gradient" in name

@@ -108,7 +108,8 @@ def literal(posterior: str, data: dict, v: Tensor) -> Tensor:
         return lp
     if posterior.startswith("eight_schools"):
         effect, mu, tau = v[:-2], v[-2], v[-1]
-        # in the parameters themselves the effects are N(μ, τ²): η = (ϑ − μ)/τ brings their Jacobian with it
+        # in the parameters themselves the effects are N(μ, τ²): η = (ϑ − μ)/τ brings their Jacobian
+        # with it
         return (Normal(effect, d["sigma"]).log_prob(y).sum() + Normal(mu, tau).log_prob(effect).sum()
                 + Normal(0.0, 5.0).log_prob(mu) + HalfCauchy(5.0).log_prob(tau))  # fmt: skip
     if posterior.startswith("low_dim"):
@@ -227,7 +228,8 @@ def test_exact_moments_of_one_school_are_those_of_a_fine_grid():
     assert torch.allclose(mean[:2], (weight @ values)[:2], rtol=1e-2)
 
 
-# ---- against the reference draws -------------------------------------------------------------------------------------
+# ---- against the reference draws
+# -------------------------------------------------------------------------------------
 def reference(posterior: str):
     """The density with its real data, and the reference draws [10, 1000, P']."""
     folder = os.environ.get("RUNNER_DATA_DIR")

@@ -38,7 +38,8 @@ def loaded(name, seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):
     return component("dataset", name, **keys).load(Streams(seed, replicate), setting)
 
 
-# ---- titanic ---------------------------------------------------------------------------------------------------------
+# ---- titanic
+# ---------------------------------------------------------------------------------------------------------
 def test_the_persons_are_those_of_the_table():
     """Dawson (1995): margins of the table, and survivors among women and children of each class."""
     rows = persons()
@@ -89,7 +90,8 @@ def test_rows_put_aside_do_not_standardise_and_are_drawn_from_the_seed():
         loaded("titanic", n_test=2200)
 
 
-# ---- airfoil ---------------------------------------------------------------------------------------------------------
+# ---- airfoil
+# ---------------------------------------------------------------------------------------------------------
 @pytest.mark.skipif(
     not (REAL / airfoil.FILE).is_file(),
     reason="RUNNER_DATA_DIR is not set or has no uci_10fold/airfoil",
@@ -124,7 +126,8 @@ def test_a_damaged_file_is_named(tmp_path):
         loaded("airfoil", data_dir=tmp_path)
 
 
-# ---- logistic_synthetic ----------------------------------------------------------------------------------------------
+# ---- logistic_synthetic
+# ----------------------------------------------------------------------------------------------
 def test_labels_follow_the_true_weights():
     problem = loaded("logistic_synthetic", n_train=40000, n_inputs=4, weight_std=1.0)
     x, y = problem.train.x, problem.train.y[:, 0].double()

@@ -73,7 +73,8 @@ def test_one_shot_equilibria_under_a_tax_on_defectors():
         assert solved(x, tax_on="defectors", **pays) == expected, (pays, x)
         seen.add(frozenset(expected[0]))
     assert seen == {frozenset({DD}), frozenset({CC}), frozenset({CC, DD}), frozenset({CD, DC})}
-    # What is printed, x < 2(P − S)/T is a prisoner's dilemma, is wrong where temptation has gone before fear has.
+    # What is printed, x < 2(P − S)/T is a prisoner's dilemma, is wrong where temptation has gone
+    # before fear has.
     pays = {"T": 6.0, "R": 5.5, "P": 3.0, "S": 1.0}
     assert 2 * (1 - 5.5 / 6) < 0.4 < 2 * (3 - 1) / 6
     assert solved(0.4, tax_on="defectors", **pays) == ({CC, DD}, 1)

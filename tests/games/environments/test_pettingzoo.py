@@ -106,7 +106,8 @@ def test_discrete_observations_are_one_hot():
     ]
 
 
-# ---- going on ---------------------------------------------------------------------------------------------------------
+# ---- going on
+# ---------------------------------------------------------------------------------------------------------
 def begun(job):
     rng = Streams(job.settings.seed)
     problem = load_problem(job, rng, 3)
@@ -162,7 +163,8 @@ def test_the_middle_of_an_episode_is_not_gone_back_to_and_a_changed_world_is_not
         world.step(s, *moves(world, g), g)
 
 
-# ---- what is refused --------------------------------------------------------------------------------------------------
+# ---- what is refused
+# --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

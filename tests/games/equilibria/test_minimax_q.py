@@ -63,7 +63,8 @@ def test_it_finds_the_value_and_the_safest_mixture(payoff):
         assert method.mixture(state.mind, state.standing.s)[r].tolist() == pytest.approx(
             x.tolist(), abs=1e-3
         )
-        # ψ is what her actions are worth against the mixture that holds her down: V where she plays them, less elsewhere.
+        # ψ is what her actions are worth against the mixture that holds her down: V where she plays
+        # them, less elsewhere.
         assert float(posterior.values[r].max()) == pytest.approx(value / 0.5, abs=1e-3)
 
 

@@ -85,7 +85,8 @@ def trained(estimator, module, batch, steps, seed=0):
     return state, rng, torch.stack(found)
 
 
-# ---- the equations ---------------------------------------------------------------------------------------------------
+# ---- the equations
+# ---------------------------------------------------------------------------------------------------
 def test_moments_are_those_of_a_normal():
     """E ε^k by Gauss-Hermite quadrature of 20 points, which is exact for k < 40."""
     at, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(20))
@@ -226,7 +227,8 @@ def test_gradients_of_rows_are_those_of_batches_of_one(make):
         )
 
 
-# ---- mean and variance -----------------------------------------------------------------------------------------------
+# ---- mean and variance
+# -----------------------------------------------------------------------------------------------
 def largest_z(name, changes, module, exact, batch, steps):
     """Largest |mean − exact| in standard errors while the coefficients are learnt (martingale
     differences)."""
@@ -388,7 +390,8 @@ def test_an_amortised_coefficient_beats_one_for_all_rows():
     assert ratios[0] < 0.9 * ratios[1]
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- what is refused
+# -------------------------------------------------------------------------------------------------
 def test_rows_that_share_their_noise_have_no_sum_of_variances():
     module, batch = Location(), rows()
     module.draw_noise = lambda batch, n, generator: torch.randn(

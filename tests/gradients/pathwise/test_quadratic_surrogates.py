@@ -87,7 +87,8 @@ def some(problem, rows=(4, 1, 2)):
     return replace(problem.train.part(chosen, problem.n / len(rows)), numbers=chosen)
 
 
-# ---- the equations ---------------------------------------------------------------------------------------------------
+# ---- the equations
+# ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("full", [True, False])
 def test_what_a_path_has_in_the_mean(full):
     """E[∂θ(ε)ᵀ r(ε)] of an affine r, by quadrature."""
@@ -278,7 +279,8 @@ def test_the_joint_estimate_is_the_one_printed():
     assert torch.allclose(flat(found), expected, atol=1e-10)
 
 
-# ---- what they leave -------------------------------------------------------------------------------------------------
+# ---- what they leave
+# -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("noise", ["rows", "shared"])
 def test_of_a_quadratic_log_joint_the_expansion_leaves_nothing(noise):
     problem, q = regression(noise)
@@ -326,7 +328,8 @@ def test_the_surrogate_learns_to_leave_little(full, curvature):
     assert float(draws[-80:].var(0).sum() / draws[:20].var(0).sum()) < 0.4
 
 
-# ---- mean ------------------------------------------------------------------------------------------------------------
+# ---- mean
+# ------------------------------------------------------------------------------------------------------------
 def largest_z(draws, expected):
     n = len(draws)
     # some have no noise left
@@ -432,7 +435,8 @@ def test_no_surrogate_knows_the_noise_that_it_corrects():
     assert largest_z(torch.stack(draws), exact(q, problem.train)) < 4
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- what is refused
+# -------------------------------------------------------------------------------------------------
 def test_tables_of_no_rows_of_unknown_rows_and_beyond_memory():
     problem, q = logistic()
     estimator = component("gradient", "joint_cv")

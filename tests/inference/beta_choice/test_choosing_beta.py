@@ -86,7 +86,8 @@ def test_the_modal_beta_of_the_alternative_realisation_filters_the_observations(
     found = run(inference, model, problem, rng)
     other = problem.another(Streams(0))
     w = weights(other.observations, "inverse_median", "k")
-    # The same draws as inside: all filters see time t before any sees the next, the largest β first.
+    # The same draws as inside: all filters see time t before any sees the next, the largest β
+    # first.
     rng = contaminated()[2]
     states = [[f.init(model, data, rng) for f in inference.filters] for data in (problem, other)]
     for (_, seen), (_, elsewhere) in zip(

@@ -110,7 +110,8 @@ def test_evidence_is_unbiased_and_distributions_are_those_of_kalman(stabiliser):
         component("inference", "auxiliary_filter", particles=4000, **keys), model, few, Streams(2)
     )
     exact = run(component("inference", "kalman"), model, few, Streams(0))
-    # Without a stabiliser the weights of particles that Ǧ forgets are so large that variances are still too small.
+    # Without a stabiliser the weights of particles that Ǧ forgets are so large that variances are
+    # still too small.
     for name in (
         ("mean", "variance", "lower", "upper", "predicted") if stabiliser else ("predicted",)
     ):

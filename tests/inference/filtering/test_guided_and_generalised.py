@@ -206,7 +206,8 @@ def test_generalised_filter_with_beta_is_the_beta_bootstrap_filter():
 @pytest.mark.parametrize("proposal", ["transition", "optimal"])
 @pytest.mark.parametrize("loss", ["beta", "gamma", "huber"])
 def test_generalised_posterior_of_one_step_is_that_of_quadrature(loss, proposal):
-    # Σ is so large beside Q that weights f/q have a variance: a proposal that trusts an outlier is too narrow for a loss
+    # Σ is so large beside Q that weights f/q have a variance: a proposal that trusts an outlier is
+    # too narrow for a loss
     # that forgives it.
     s = replace(system(), A=ONE, Q=0.5 * ONE, H=ONE, Sigma=ONE, m0=ONE[0] * 0, P0=ONE)
     problem, model = sequence(s, 1, replicates=80), LinearGaussianModule(s)

@@ -46,7 +46,8 @@ def test_p_values_and_intervals_literally():
 
 def test_one_posterior_and_two_p_values():
     found, _ = reported(1, simulations=10)
-    # P(9 heads or more of 12); P(9 heads or more before the third tail) = P(9 or more of the first 11)
+    # P(9 heads or more of 12); P(9 heads or more before the third tail) = P(9 or more of the first
+    # 11)
     assert found.p_values["binomial"] == pytest.approx(299 / 4096)
     assert found.p_values["negative_binomial"] == pytest.approx(binomial_tail(11, 9, 0.5))
     assert round(found.p_values["negative_binomial"], 4) == 0.0327

@@ -102,7 +102,8 @@ def test_he_sees_the_game_from_the_other_side():
         strict=True,
     ):
         torch.testing.assert_close(mine, theirs)
-    # What she shows: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first episode began.
+    # What she shows: Q_A(s, a) = E_b[r + γ V_A(s')], and (1 − γ) V_A of where the first episode
+    # began.
     worth = hers.game.values(hers.theta.softmax(-1), hers.theirs, 0.96)[0]
     s = posterior.s
     for r in range(3):

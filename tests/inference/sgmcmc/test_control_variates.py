@@ -57,7 +57,8 @@ def picked(problem: Supervised, rows: list[int] | Tensor) -> Batch:
     return Batch(whole.x[rows], whole.y[rows], whole.mask[rows], problem.n / len(rows))
 
 
-# ---- the estimates ---------------------------------------------------------------------------------------------------
+# ---- the estimates
+# ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_the_mean_over_all_batches_is_the_gradient_of_all_rows(gradient):
     problem = regression(7)
@@ -104,7 +105,8 @@ def test_unbiased_by_z_test_and_less_noisy_near_the_reference(model_name, gradie
     plain = torch.stack([value_and_gradient(model, theta, batch)[1] for batch in some])
     ratio = float(found.var(0).sum() / plain.var(0).sum())
     assert ratio == 1 if gradient == "plain" else ratio < 0.15
-    # The mutant forgets the gradient of all rows at the reference: biased wherever that point is not a mode.
+    # The mutant forgets the gradient of all rows at the reference: biased wherever that point is
+    # not a mode.
     if gradient == "svrg":
         wrong = found - state.control.slope
         assert ((wrong.mean(0) - exact) / (found.std(0) / 600**0.5)).abs().max() > 4
@@ -196,7 +198,8 @@ def _setting():
     return Setting(Path(), torch.device("cpu"), F64, 1, offline=True)
 
 
-# ---- chains on minibatches -------------------------------------------------------------------------------------------
+# ---- chains on minibatches
+# -------------------------------------------------------------------------------------------
 class Rows:
     """y ~ N(x·θ, σ²), θ ~ N(0, I); a batch may hold other rows for each chain, x [B, K, P], so that
     chains are independent."""
@@ -311,7 +314,8 @@ def test_sghmc_takes_the_noise_of_minibatches_off_its_own():
     assert 0 <= float(info["uncovered"]) < 0.2
 
 
-# ---- resumed runs ----------------------------------------------------------------------------------------------------
+# ---- resumed runs
+# ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "keys"),
     [

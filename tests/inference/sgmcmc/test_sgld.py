@@ -89,7 +89,8 @@ def test_bias_of_the_variance_vanishes_at_first_order_in_the_step():
         float((chains(eps, int(8 / eps), 60_000).var(0) / SIGMA2 - 1)[1])
         for eps in (0.2, 0.1, 0.05)
     ]
-    # Exact: (ε/2σ²)/(1 − ε/2σ²) = 0.667, 0.25, 0.111; the Monte-Carlo error of each is 0.01 or less.
+    # Exact: (ε/2σ²)/(1 − ε/2σ²) = 0.667, 0.25, 0.111; the Monte-Carlo error of each is 0.01 or
+    # less.
     assert bias == pytest.approx([2 / 3, 0.25, 1 / 9], abs=0.04)
 
 
@@ -171,7 +172,8 @@ def test_mixture_of_gaussians_from_end_to_end():
     assert draws.draws.shape == (400, 10, 2)
     scores = problem.score(draws, rng)
     assert {"error_mean", "error_second_moment", "ess", "rhat", "rhat/x1"} <= set(scores)
-    # Chains can hardly change modes in so few steps; inside a mode they are at home: spread v/(1 − ε/2v) = 0.111.
+    # Chains can hardly change modes in so few steps; inside a mode they are at home: spread v/(1 −
+    # ε/2v) = 0.111.
     nearest = 2 * (draws.flat / 2).round().clamp(-1, 1)
     within = (draws.flat - nearest).square().mean()
     assert float(within) == pytest.approx(0.1 / 0.9, rel=0.06)

@@ -243,7 +243,8 @@ def test_curvature_of_a_linear_log_joint_is_zero():
     )
 
 
-# ---- what the recipe promises: exp(−H) is a stationary solution of the Fokker–Planck equation ------------------------
+# ---- what the recipe promises: exp(−H) is a stationary solution of the Fokker–Planck equation
+# ------------------------
 def test_recipes_leave_the_target_invariant_and_a_wrong_correction_does_not():
     model = Skewed(0.7)
     g = torch.Generator().manual_seed(2)

@@ -170,7 +170,8 @@ def test_variances_of_docstrings():
     assert (covariance("sgld", 0.1).diagonal() > variance).all()
 
 
-# ---- scales that follow the chain ------------------------------------------------------------------------------------
+# ---- scales that follow the chain
+# ------------------------------------------------------------------------------------
 def skewed(
     cls: type | None = None, eps: float = 0.02, chains: int = 600, **keys
 ) -> tuple[float, float]:

@@ -9,7 +9,8 @@ from particle_systems import Systems, force
 from components.inference.log_joint import value_and_gradient
 from runner.execution.rng import Streams
 
-# The six starting points and the numbers that the author's notebook Gaussian_example_jax.ipynb (repository
+# The six starting points and the numbers that the author's notebook Gaussian_example_jax.ipynb
+# (repository
 # vicgalle/sgmcmc-force) shows for Figure 2.2.
 NOTEBOOK_START = [
     [3.2593813, 3.1996868], [2.9687963, 3.0197053], [3.0067084, 3.0664346],
@@ -67,7 +68,8 @@ def test_figure_2_2_is_reproduced_to_the_digits_of_the_authors_notebook():
     draws = sampled(
         "svgd", target, 200, chains=6, step_size=0.06, bandwidth=2.0, burn_in=0, thinning=1
     ).draws
-    # The notebook ran on a TPU, whose matrix products keep 8 bits of the mantissa: 2e-3 after 200 steps.
+    # The notebook ran on a TPU, whose matrix products keep 8 bits of the mantissa: 2e-3 after 200
+    # steps.
     torch.testing.assert_close(
         draws[:, -1], torch.tensor(NOTEBOOK_END, dtype=F64), rtol=0, atol=2e-3
     )

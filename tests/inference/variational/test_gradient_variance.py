@@ -69,7 +69,8 @@ def regression():
     return real(n=24, n_tasks=1, missing=0.0, batch_size=6)
 
 
-# ---- estimators that are known -----------------------------------------------------------------------------------------
+# ---- estimators that are known
+# -----------------------------------------------------------------------------------------
 class Vector(nn.Module):
     def __init__(self):
         super().__init__()
@@ -148,7 +149,8 @@ def test_p_values_of_unbiased_estimators_are_uniform():
     assert 0.35 < np.mean(p) < 0.65
 
 
-# ---- in a run --------------------------------------------------------------------------------------------------------
+# ---- in a run
+# --------------------------------------------------------------------------------------------------------
 def test_training_is_what_it_is_without_the_laboratory():
     problem, inference = regression(), laboratory()
     alone, _ = train(inference.train, LINEAR, problem, 6)
@@ -260,7 +262,8 @@ def test_its_table_and_its_figure(tmp_path):
     assert isinstance(posterior.predict(regression().test.x, torch.Generator()).mean, Tensor)
 
 
-# ---- VarGrad's coefficient and the evidence ----------------------------------------------------------------------------
+# ---- VarGrad's coefficient and the evidence
+# ----------------------------------------------------------------------------
 def test_corrections_are_those_of_an_enumerated_model():
     """δ_i/E a = Cov(f, h_i²)/(Var(h_i) E f), eq. (5.14), over all 64 values of z, of each row
     alone."""
@@ -355,7 +358,8 @@ def test_kl_divergence_is_that_of_two_normals():
     assert set(inference.posterior(state).figures()) >= {"gradient_variance", "corrections"}
 
 
-# ---- mistakes --------------------------------------------------------------------------------------------------------
+# ---- mistakes
+# --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

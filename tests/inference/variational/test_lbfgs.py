@@ -58,9 +58,11 @@ def run(module, p=None, steps=300, seed=0, **changes):
     return inference, state, infos
 
 
-# ---- the direction -------------------------------------------------------------------------------------------------
+# ---- the direction
+# -------------------------------------------------------------------------------------------------
 def test_two_loop_recursion_literally():
-    # Nocedal and Wright (2006), eqs. (7.16) and (7.20): H_{k+1} = Vᵀ H V + ρ s sᵀ, V = I − ρ y sᵀ, H₀ = (sᵀy/yᵀy) I.
+    # Nocedal and Wright (2006), eqs. (7.16) and (7.20): H_{k+1} = Vᵀ H V + ρ s sᵀ, V = I − ρ y sᵀ,
+    # H₀ = (sᵀy/yᵀy) I.
     g = torch.Generator().manual_seed(0)
     S = torch.randn(4, 6, generator=g, dtype=F64)
     A = torch.randn(6, 6, generator=g, dtype=F64)
@@ -75,7 +77,8 @@ def test_two_loop_recursion_literally():
     assert torch.equal(find_direction(gradient, S[:0], Y[:0]), -gradient)
 
 
-# ---- the line search -----------------------------------------------------------------------------------------------
+# ---- the line search
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [1e-3, 1.0, 50.0])
@@ -110,7 +113,8 @@ def test_no_decrease_is_said():
     assert evaluations == 15
 
 
-# ---- the optimum ---------------------------------------------------------------------------------------------------
+# ---- the optimum
+# ---------------------------------------------------------------------------------------------------
 def test_rosenbrock():
     _, state, infos = run(
         Function(rosenbrock, [-1.2, 1.0, -0.5, 2.0]), tolerance=0.0, gradient_tolerance=1e-9
@@ -219,7 +223,8 @@ def test_every_row_is_used_whatever_the_batches():
     )
 
 
-# ---- checkpoints ---------------------------------------------------------------------------------------------------
+# ---- checkpoints
+# ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "target", "changes"),
     [

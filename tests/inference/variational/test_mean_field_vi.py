@@ -144,7 +144,8 @@ def test_elbo_and_its_gradient_are_unbiased(estimator):
         elbo = inference.elbo(q, batch, rng.noise)["elbo"]
         draws.append(torch.cat([elbo[None], *torch.autograd.grad(elbo, parameters)]).detach())
     sample = torch.stack(draws)
-    # Batches of one epoch partition the data and are not independent: the epoch's mean is the independent unit.
+    # Batches of one epoch partition the data and are not independent: the epoch's mean is the
+    # independent unit.
     sample = sample.unflatten(0, (-1, 4)).mean(1)
     z = (sample.mean(0) - closed) / (sample.std(0) / len(sample) ** 0.5)
     assert float(z.abs().max()) < 4

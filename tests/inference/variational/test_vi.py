@@ -69,7 +69,8 @@ def test_an_affine_model_reaches_the_maximum_likelihood_of_probabilistic_pca(opt
     assert scores["nll_bound"] <= scores["nelbo"]
 
 
-# ---- the gradient as a part of the inference ------------------------------------------------------------------------
+# ---- the gradient as a part of the inference
+# ------------------------------------------------------------------------
 def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
     made = make_job(*VAE_DIGITS, "inference.n_samples=3")
     assert nested_roles(type(made.inference)) == {"gradient": "gradient"}

@@ -39,7 +39,8 @@ def z_of(log_w, exact) -> float:
     return float((ratio.mean() - 1) / (ratio.std() / len(ratio) ** 0.5))
 
 
-# ---- importance sampling -----------------------------------------------------------------------------------------------
+# ---- importance sampling
+# -----------------------------------------------------------------------------------------------
 def test_the_fit_of_a_normal_posterior_is_that_posterior(problem):
     module, exact = (ppca(problem, exact_guide=kind) for kind in (False, True))
     with torch.no_grad():
@@ -127,7 +128,8 @@ def test_log_weights_are_a_literal_sum(problem):
     torch.testing.assert_close(w, module.log_joint(problem.test, z) - q.log(), rtol=1e-8, atol=1e-8)
 
 
-# ---- annealed importance sampling ----------------------------------------------------------------------------------------
+# ---- annealed importance sampling
+# ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("temperatures", [1, 2, 7])
 def test_the_schedule_goes_from_prior_to_posterior(temperatures):
     betas = annealed.schedule(temperatures)
@@ -209,7 +211,8 @@ def test_a_transition_leaves_its_target_in_place():
     assert float(z.var()) == pytest.approx(sd**2, rel=4 * (2 / 200_000) ** 0.5)
 
 
-# ---- scores ------------------------------------------------------------------------------------------------------------
+# ---- scores
+# ------------------------------------------------------------------------------------------------------------
 def scored(problem, module, **keys):
     given = {
         "proposal": "laplace",

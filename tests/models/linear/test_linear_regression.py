@@ -116,7 +116,8 @@ def test_evidence_is_that_of_a_gaussian_and_of_a_student():
         torch.zeros(12, dtype=F64), 0.3 * cover
     ).log_prob(y)
     torch.testing.assert_close(built(data, noise=0.3).log_evidence(data.train), known)
-    # σ² ~ InvGamma(a, b) integrated out: a Student t with 2a degrees of freedom and scale matrix b/a · cover
+    # σ² ~ InvGamma(a, b) integrated out: a Student t with 2a degrees of freedom and scale matrix
+    # b/a · cover
     learned = stats.multivariate_t(
         loc=[0.0] * 12, shape=(0.7 / 2.5 * cover).numpy(), df=5.0
     ).logpdf(y.numpy())

@@ -90,7 +90,8 @@ def test_generalised_cross_validation_literally_and_against_leaving_one_out():
         len(y) * ((y - hat @ y) ** 2).sum() / (torch.eye(len(y), dtype=F64) - hat).trace() ** 2
     )
     assert generalised_cross_validation(X, y, penalty) == pytest.approx(float(literal))
-    # What gcv chooses predicts left-out rows about as well as the best of scikit-learn's leave-one-out.
+    # What gcv chooses predicts left-out rows about as well as the best of scikit-learn's
+    # leave-one-out.
     noisy = problem(n=40)
     noisy.train.y.add_(
         2 * torch.randn(40, 1, generator=torch.Generator().manual_seed(3), dtype=F64)

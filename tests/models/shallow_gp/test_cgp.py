@@ -90,7 +90,8 @@ def test_exact_literally_with_missing_labels(ard, rank):
 
 
 def test_all_labels_are_a_kronecker_product():
-    # With every label observed, the covariance of vec(Y) is B ⊗ K + diag(σ²) ⊗ I: Bonilla et al. (2007), eq. (3).
+    # With every label observed, the covariance of vec(Y) is B ⊗ K + diag(σ²) ⊗ I: Bonilla et al.
+    # (2007), eq. (3).
     p = problem(n=12, keep=1.0)
     module = exact(p, rank=2)
     scatter_parameters(module)

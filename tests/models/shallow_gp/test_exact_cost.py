@@ -155,7 +155,8 @@ def test_half_of_the_memory_is_told_though_it_is_fast(monkeypatch):
         built("cgp")
 
 
-# ---- the command line -------------------------------------------------------------------------------------------------
+# ---- the command line
+# -------------------------------------------------------------------------------------------------
 def told_by(monkeypatch, capfd, *words):
     monkeypatch.setattr(sys, "argv", ["runner", *SMOKE, *words])
     try:
@@ -193,7 +194,8 @@ def test_said_before_the_first_step(tmp_path, monkeypatch, capfd):
     assert out.count("each bound with its gradient takes") == 1
 
 
-# ---- what is free -----------------------------------------------------------------------------------------------------
+# ---- what is free
+# -----------------------------------------------------------------------------------------------------
 def test_what_is_free_and_what_the_process_holds_already(tmp_path, monkeypatch):
     for name, text in {
         "meminfo": "MemTotal: 9000 kB\nMemAvailable:    4000 kB\n",

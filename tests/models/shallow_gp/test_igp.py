@@ -60,7 +60,8 @@ def set_optimal_q(module: SparseGP, batch: Batch) -> None:
         module.q_tril.copy_(torch.linalg.cholesky(S)[:, None])
 
 
-# ---- exact ---------------------------------------------------------------------------------------------------------
+# ---- exact
+# ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("ard", ["none", "own"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_exact_is_scikit_learns(shape, ard):
@@ -242,7 +243,8 @@ def test_exact_refuses_other_labels():
         exact(problem("binary"))
 
 
-# ---- sparse --------------------------------------------------------------------------------------------------------
+# ---- sparse
+# --------------------------------------------------------------------------------------------------------
 def test_sparse_at_all_rows_is_exact():
     p = problem(n=15, keep=1.0)
     full = exact(p, ard="own", mean="linear")
@@ -341,7 +343,8 @@ def test_class_predictions(target, size):
     assert torch.allclose(predictive.probs.sum(-1), torch.ones(size[1:3], dtype=F64))
 
 
-# ---- real rows -----------------------------------------------------------------------------------------------------
+# ---- real rows
+# -----------------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_sarcos_rows_are_predicted_as_an_exact_gp_should():
     folder = os.environ.get("RUNNER_DATA_DIR")

@@ -37,7 +37,8 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-# ---- comments ---------------------------------------------------------------------------------------------------------
+# ---- comments
+# ---------------------------------------------------------------------------------------------------------
 def leaves(content: object, prefix: str = "") -> dict[str, object]:
     out: dict[str, object] = {}
     for key, value in content.items() if isinstance(content, dict) else []:
@@ -143,7 +144,8 @@ def test_comments_inline_above_and_going_on_below():
     }
 
 
-# ---- declarations -----------------------------------------------------------------------------------------------------
+# ---- declarations
+# -----------------------------------------------------------------------------------------------------
 def test_types_are_read_in_words(tmp_path):
     path = tmp_path / "thing.py"
     path.write_text(
@@ -208,7 +210,8 @@ def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
             assert own.facts[fact] == getattr(cls, fact), fact
 
 
-# ---- the commands -----------------------------------------------------------------------------------------------------
+# ---- the commands
+# -----------------------------------------------------------------------------------------------------
 def test_list_names_everything(capsys):
     assert main(["list"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]

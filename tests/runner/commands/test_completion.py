@@ -27,7 +27,8 @@ def words(line: str) -> list[str]:
     return [text for text, _ in candidates(line)]
 
 
-# ---- candidates -------------------------------------------------------------------------------------------------------
+# ---- candidates
+# -------------------------------------------------------------------------------------------------------
 def test_the_first_word_is_a_command_or_an_override():
     found = words("runner ")
     assert set(COMMANDS) <= set(found)
@@ -177,7 +178,8 @@ def test_every_candidate_of_a_line_begins_as_the_word_does():
         assert all(word.startswith(line.split()[-1]) for word in found)
 
 
-# ---- the command ------------------------------------------------------------------------------------------------------
+# ---- the command
+# ------------------------------------------------------------------------------------------------------
 def test_scripts_and_the_shell_in_use(capsys, monkeypatch):
     monkeypatch.setenv("SHELL", "/usr/bin/zsh")
     assert main(["completion"]) == 0
@@ -194,7 +196,8 @@ def test_it_imports_neither_torch_nor_hydra():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-# ---- in the shells ----------------------------------------------------------------------------------------------------
+# ---- in the shells
+# ----------------------------------------------------------------------------------------------------
 def shell(name: str, script: str, tmp_path: Path) -> list[str]:
     """Output of a shell in which ``runner`` is this checkout's, without the user's own start-up
     files."""

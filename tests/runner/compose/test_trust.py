@@ -68,7 +68,8 @@ def own(tmp_path, monkeypatch):
     _registered.pop(("inference", "walk"), None)
 
 
-# ---- names that become paths ------------------------------------------------------------------------------------------
+# ---- names that become paths
+# ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "", ".", "..", "a\nb"])
 def test_a_name_stays_in_its_folder(tmp_path, name):
     with pytest.raises(ConfigError, match="leads out of its folder"):
@@ -132,7 +133,8 @@ def test_no_snapshot_names_a_folder_elsewhere(tmp_path):
             frozen.folder(run)
 
 
-# ---- code of others ---------------------------------------------------------------------------------------------------
+# ---- code of others
+# ---------------------------------------------------------------------------------------------------
 def test_a_study_imports_what_its_user_names(own, monkeypatch, capfd):
     code, _, error = call(monkeypatch, capfd, "study", "mine", "--config-dir", "conf")
     assert code == 2
@@ -242,7 +244,8 @@ def test_a_record_with_a_link_to_elsewhere_is_not_written_to(make_job, tmp_path)
     assert not (job.folder / "run.json").exists()
 
 
-# ---- words that would be run, or drawn --------------------------------------------------------------------------------
+# ---- words that would be run, or drawn
+# --------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("cell", "written"),
     [("=1+1", "'=1+1"), ("@x", "'@x"), ("-x", "'-x"), ("-1.5", "-1.5"), ("a", "a"), (-2, -2)],
@@ -285,7 +288,8 @@ def test_a_report_of_hostile_words(own, monkeypatch, capfd):
         assert [row["column"] for row in csv.DictReader(file)] == ["'@a|b"]
 
 
-# ---- what a config file says of the machine -----------------------------------------------------------------------------
+# ---- what a config file says of the machine
+# -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("content", "key"),
     [

@@ -30,8 +30,10 @@ with tarfile.open(ARCHIVE) as opened:
     )
 
 
-# Scores are near, no more, where other numbers of the same law are drawn since (CHANGELOG): particle filters are compiled, and
-# ACRA draws an attacker's beliefs only while they can change his choice (few rows: AUC moves most), and hmc adapts its
+# Scores are near, no more, where other numbers of the same law are drawn since (CHANGELOG):
+# particle filters are compiled, and
+# ACRA draws an attacker's beliefs only while they can change his choice (few rows: AUC moves most),
+# and hmc adapts its
 # trajectories otherwise.  Gibbs' chain goes
 # another way on processors whose products round otherwise in their last bits.
 DRAW_OTHERWISE = {

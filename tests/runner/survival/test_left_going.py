@@ -25,7 +25,8 @@ DEFINITION = yaml.safe_load(
     (Path(study.__file__).parents[2] / "conf/study/moe_mog_table.yaml").read_text()
 )
 
-# Stands in for the runner: goes on until it is told to end, and notes how many do so at the same time.
+# Stands in for the runner: goes on until it is told to end, and notes how many do so at the same
+# time.
 FAKE = """
 import json, pathlib, signal, sys, time
 folder = pathlib.Path(sys.argv[1])

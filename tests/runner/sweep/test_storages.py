@@ -38,7 +38,8 @@ def postgresql() -> Iterator[str]:
     initdb, server = shutil.which("initdb"), shutil.which("postgres")
     if initdb is None or server is None:
         pytest.skip("PostgreSQL's initdb and postgres are not on the PATH")
-    # Not in pytest's own folder, which is root's alone, and stays so: each session of pytest sees to that.
+    # Not in pytest's own folder, which is root's alone, and stays so: each session of pytest sees
+    # to that.
     folder, port = Path(tempfile.mkdtemp(prefix="postgresql-")), free_port()
     how = {}
     if os.getuid() == 0:  # it refuses to be run by root

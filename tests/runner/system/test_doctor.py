@@ -23,7 +23,8 @@ def only(findings):
     return finding
 
 
-# ---- the machine ------------------------------------------------------------------------------------------------------
+# ---- the machine
+# ------------------------------------------------------------------------------------------------------
 def test_python_too_old_is_a_problem(monkeypatch):
     assert only(machine.python()).level == "ok"
     monkeypatch.setattr(machine, "OLDEST_PYTHON", (99, 0))
@@ -97,7 +98,8 @@ def test_a_busy_machine_and_little_memory_are_warned_of(monkeypatch):
     assert only(machine.memory(available=8 * machine.GIB)).level == "ok"
 
 
-# ---- what runs write --------------------------------------------------------------------------------------------------
+# ---- what runs write
+# --------------------------------------------------------------------------------------------------
 def test_outputs(tmp_path, monkeypatch):
     assert "will be made" in only(doctor.outputs(tmp_path / "new" / "outputs")).found
     for free, level in ((10 * machine.GIB, "ok"), (machine.GIB // 2, "warning"), (1000, "problem")):
@@ -152,7 +154,8 @@ def test_a_tracking_server(tmp_path, monkeypatch):
     assert "runner sync" in finding.mend
 
 
-# ---- data -------------------------------------------------------------------------------------------------------------
+# ---- data
+# -------------------------------------------------------------------------------------------------------------
 def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     right = hashlib.sha256(b"right").hexdigest()
     entries = tuple(
@@ -186,7 +189,8 @@ def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
     assert found["dataset=sarcos_sim"].level == "ok"
 
 
-# ---- the command ------------------------------------------------------------------------------------------------------
+# ---- the command
+# ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("level", "code"), [("ok", 0), ("warning", 0), ("problem", 1)])
 def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
     for check in ("python", "packages", "torch_and_gpu", "threads", "memory"):

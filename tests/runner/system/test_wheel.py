@@ -74,7 +74,8 @@ def test_it_runs_and_reports_from_another_folder(wheel, tmp_path):
     site = called(
         python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path
     ).strip()
-    # The packages that it needs are those of this interpreter; a path file does not follow theirs, so not the checkout.
+    # The packages that it needs are those of this interpreter; a path file does not follow theirs,
+    # so not the checkout.
     (Path(site) / "needed.pth").write_text(f"{here}\n", encoding="utf-8")
     install = ("install", "--quiet", "--no-deps", "--no-index", wheel)
     called(sys.executable, "-m", "pip", "--python", python, *install, cwd=tmp_path)

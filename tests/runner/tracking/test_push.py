@@ -239,7 +239,8 @@ def test_fresh_runs_begin_anew_even_while_an_old_push_goes_on(outputs, monkeypat
     assert not (folder / "mlflow.json").exists()
 
 
-# ---- as earlier versions left them ------------------------------------------------------------------------------------
+# ---- as earlier versions left them
+# ------------------------------------------------------------------------------------
 def pushed_before(outputs: Path, folder: Path, state: str | None, lines: int) -> str:
     """What the version before wrote of a run that it pushed; the run's id."""
     client = client_of(outputs)

@@ -33,7 +33,8 @@ def evidence_ratio(problem, resample_below, spoil=None, particles=40):
 def test_evidence_is_unbiased(resample_below):
     ratio = evidence_ratio(sequence(system(), 4, replicates=6000), resample_below)
     assert abs(z_score(ratio, 1.0)) < 4
-    # Its logarithm is not (Jensen): the check above is about the estimate itself and sees such things.
+    # Its logarithm is not (Jensen): the check above is about the estimate itself and sees such
+    # things.
     assert z_score(ratio.log(), 0.0) < -4
 
 

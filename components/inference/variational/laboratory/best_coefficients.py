@@ -80,8 +80,8 @@ def best_ratios(
     one row, and the two ratios are one.  Memory: B · P · K · D numbers four times.
 
     Raises:
-        Misfit: there are too few draws to fit; or the module's rows cannot be taken one by
-            one.
+        ConfigMismatchError: there are too few draws to fit; or the module's rows cannot be
+            taken one by one.
 
     Source: Boustati (2021), eqs. (2.98), (4.6) and (4.17).
     """

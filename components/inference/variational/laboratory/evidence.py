@@ -30,7 +30,7 @@ def laplace(model: LogJoint, train: Batch, start: Tensor) -> tuple[Tensor, Tenso
     """The mode m [P] by Newton's method, and L with L Lᵀ = (−∇² log p(y, m))⁻¹ [P, P].
 
     Raises:
-        NumericalTrouble: there is no mode to be found."""
+        NumericalError: there is no mode to be found."""
 
     def one(theta: Tensor) -> Tensor:
         return log_joint(model, theta[None], train)[0]

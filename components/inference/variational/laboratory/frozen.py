@@ -117,7 +117,8 @@ class Frozen:
         """Flag for each parameter that is measured.
 
         Raises:
-            Misfit: the parameters of q are requested for a module without a density of q.
+            ConfigMismatchError: the parameters of q are requested for a module without a
+                density of q.
         """
         module = self.module
         parameters = list(module.parameters())
@@ -162,7 +163,7 @@ class Frozen:
         """The least trace ratios with polynomials of an order, a mean over the fixed batches.
 
         Raises:
-            Misfit: the noise has no known moments."""
+            ConfigMismatchError: the noise has no known moments."""
         if not isinstance(self.module, NormalNoise):
             raise ConfigMismatchError(
                 "inference.best_orders asks for normal noise, which this model has not; set inference.best_orders=[]"
@@ -185,7 +186,7 @@ class Frozen:
         of their own, otherwise of each batch.
 
         Raises:
-            Misfit: the module has no score function."""
+            ConfigMismatchError: the module has no score function."""
         module = self.module
         if not isinstance(module, LogRatio) or not isinstance(module, nn.Module):
             raise ConfigMismatchError(
@@ -226,7 +227,7 @@ class Frozen:
         )
 
     def gaussian(self) -> GlobalGaussian:
-        """Raises Misfit: the module is not a Gaussian q of all parameters."""
+        """Raises ConfigMismatchError: the module is not a Gaussian q of all parameters."""
         if not isinstance(self.module, GlobalGaussian):
             raise ConfigMismatchError(
                 "inference.evidence_particles asks for inference.train=gaussian_vi; set it to null"

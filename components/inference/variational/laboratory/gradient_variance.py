@@ -88,8 +88,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
 
     Raises:
         ConfigError: ``train`` holds no gradient; fewer than 2 draws.
-        Misfit: the best ratio of a module with non-normal noise, or the guide of a module
-            without one.
+        ConfigMismatchError: the best ratio of a module with non-normal noise, or the guide of a
+            module without one.
 
     Source: Boustati (2021), sections 4.6.2, 4.6.3, 5.6.2 and eqs. (4.8), (5.14) and (C.3).
     """

@@ -25,7 +25,8 @@ class DropoutNetworkSettings(BaseModel):
     # λ > 0 of λ Σ θ², added to the mean of -log p(y|x, θ) over rows (A.1: "L2 regularisation",
     # value not given)
     l2: PositiveFloat
-    # real labels, noise variance of each task: learned | a number > 0, in units of the standardised labels (not
+    # real labels, noise variance of each task: learned | a number > 0, in units of the standardised
+    # labels (not
     # given; about 0.005 gives NLPPs as large as those printed)
     noise: Literal["learned"] | PositiveFloat
     noise_init: PositiveFloat  # initial noise variance when learned, > 0
@@ -42,7 +43,8 @@ class NormalPrior(BaseModel):
     widths: list[PositiveInt]
     # s > 0, standard deviation of the prior N(0, s²) of every weight and bias (A.1: 1)
     prior_std: PositiveFloat
-    # real labels, noise variance of each task: learned | a number > 0, in units of the standardised labels (not
+    # real labels, noise variance of each task: learned | a number > 0, in units of the standardised
+    # labels (not
     # given)
     noise: Literal["learned"] | PositiveFloat
     # initial noise variance when learned, > 0; also the median of its prior

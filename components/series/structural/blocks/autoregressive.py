@@ -19,7 +19,7 @@ class AutoregressiveBlock(Block):
 
     p states, the latest values, each N(0, s²) at the first time.
 
-    Raises Misfit where it remembers as many times as are seen.
+    Raises ConfigMismatchError where it remembers as many times as are seen.
 
     Source: Scott (2016), AddAr; Durbin and Koopman (2012), section 3.4."""
 

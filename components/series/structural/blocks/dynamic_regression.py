@@ -18,7 +18,7 @@ class DynamicRegressionBlock(Block):
     A state for each of the ``columns`` (null: all regressors), standardised over the times seen, so
     that β is of a standard deviation of x.
 
-    Raises Misfit where a column is not there, or is constant.
+    Raises ConfigMismatchError where a column is not there, or is constant.
 
     Source: Scott (2016), AddDynamicRegression; West and Harrison (1997), chapter 9."""
 

@@ -22,7 +22,7 @@ class KoyckBlock(Block):
     c + 1 columns; the slab is the one of ``regression``.
 
     Raises:
-        Misfit: there are no inputs, or none of that name.
+        ConfigMismatchError: there are no inputs, or none of that name.
 
     Source: Gallego (2021), section 1.2.2 and Table 1.2; Koyck (1954).
     """

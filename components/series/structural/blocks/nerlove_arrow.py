@@ -25,7 +25,7 @@ class NerloveArrowBlock(Block):
     in the place of X.
 
     Raises:
-        Misfit: there are no inputs, or none of that name.
+        ConfigMismatchError: there are no inputs, or none of that name.
 
     Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962).
     """

@@ -22,8 +22,8 @@ class RegressionBlock(Block):
     of the others k/p, k the expected size.  No states, a column for each of ``columns`` (null: all
     regressors).
 
-    Raises Misfit where a column is not there or constant, π is given to none of the columns, more
-    are expected than there are.
+    Raises ConfigMismatchError where a column is not there or constant, π is given to none of the
+    columns, more are expected than there are.
 
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014)."""
 

@@ -23,7 +23,7 @@ def standardise_columns(facts: Facts, places: list[int], asked: bool) -> tuple[R
     is asked; and what a unit of each is then in units of its column: the standard deviation, or 1.
 
     Raises:
-        Misfit: one of them does not vary there."""
+        ConfigMismatchError: one of them does not vary there."""
     assert facts.seen.x is not None
     x = facts.seen.x[:, places]
     mean = x.nanmean(0)

@@ -21,7 +21,7 @@ class SeasonalBlock(Block):
     p − 1 states, the latest effects.  Long periods are dear: d states cost d³ a time; see
     ``trigonometric``.
 
-    Raises Misfit where the period is longer than what is seen.
+    Raises ConfigMismatchError where the period is longer than what is seen.
 
     Source: Scott and Varian (2014); Harvey (1989), section 2.3.4."""
 

@@ -32,7 +32,7 @@ def select_columns(
     """Columns of a block, with the spike and slab that its keys describe.
 
     Raises:
-        Misfit: as ``inclusion`` and ``slab_precision`` do."""
+        ConfigMismatchError: as ``inclusion`` and ``slab_precision`` do."""
     return Regressors(
         names=tuple(names),
         columns=columns,
@@ -54,7 +54,7 @@ def inclusion(
     these is included (None: all).
 
     Raises:
-        Misfit: a name matches no column, or more columns are expected than there are.
+        ConfigMismatchError: a name matches no column, or more columns are expected than there are.
 
     Source: Gallego (2021), section 1.2.2.
     """
@@ -80,7 +80,7 @@ def slab_precision(
     out.
 
     Raises:
-        Misfit: a column is 0 at all times that are seen.
+        ConfigMismatchError: a column is 0 at all times that are seen.
 
     Source: Scott and Varian (2014)."""
     X = columns[~columns.isnan().any(1)]

@@ -24,8 +24,8 @@ class TrigonometricBlock(Block):
 
     y has Σ_j γ_jt.  2H states, one less where 2H = p: the last pair's γ* never reaches y.
 
-    Raises Misfit where the period is longer than what is seen, or has fewer harmonics than are
-    asked for.
+    Raises ConfigMismatchError where the period is longer than what is seen, or has fewer harmonics
+    than are asked for.
 
     Source: Harvey (1989), section 2.3.4; Durbin and Koopman (2012), section 3.2.2."""
 
