@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent
 METHODS = {
     "assumed": "assumptions",
     "informed": "with_problem",
@@ -106,12 +107,15 @@ class OldModule(ModuleType):
 
 
 class OldModules:
-    """Finds modules that have moved; asked only where nothing else finds them."""
+    """Finds modules that have moved: names of ours without a file."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if name.split(".")[0] not in ("components", "runner"):
+            return None
+        place = ROOT.joinpath(*name.split("."))
+        if place.with_suffix(".py").is_file() or (place / "__init__.py").is_file():
             return None
         modules = read_old_names()["modules"]
         is_package = any(old.startswith(f"{name}.") for old in modules)
@@ -129,7 +133,7 @@ class OldModules:
 def install() -> None:
     """Make old modules importable."""
     if not any(isinstance(finder, OldModules) for finder in sys.meta_path):
-        sys.meta_path.append(OldModules())
+        sys.meta_path.insert(0, OldModules())
 
 
 def adopt_old_methods(cls: type) -> None:

@@ -19,6 +19,8 @@ class Noisy(nn.Module):
     def observation_mean(self, x: torch.Tensor, t: int) -> torch.Tensor:
         return x
 
+    init = transition = log_observation = sample_observation = observation_mean
+
 
 def test_a_buffer_is_a_member():
     needs = frozenset({"gaussian_noise"})

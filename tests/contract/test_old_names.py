@@ -41,9 +41,11 @@ def test_an_old_module_is_the_new_one():
     ):
         from components.trouble import Misfit
     assert Misfit is ConfigMismatchError
-    with pytest.warns(FutureWarning, match=r"sequences\.lgssm\.Lgssm is now components\.series"):
-        from components.datasets.sequences.lgssm import Lgssm
-    assert Lgssm.__module__ == "components.series.sequence_data.lgssm"
+    with pytest.warns(
+        FutureWarning, match=r"sequences\.lgssm\.LgssmSeries is now components\.series"
+    ):
+        from components.datasets.sequences.lgssm import LgssmSeries
+    assert LgssmSeries.__module__ == "components.series.sequence_data.lgssm"
 
 
 def test_every_old_module_has_a_new_one():

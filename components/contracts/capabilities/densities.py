@@ -41,11 +41,15 @@ class LogJoint(Protocol):
 
 
 @runtime_checkable
-class ThetaPredictive(LogJoint, Protocol):
+class ThetaPredictive(Protocol):
     """Predictive of K parameters, required of every log joint of a supervised problem."""
 
     # θ [K, P], x [B, D]; a mixture of K
     def predictive(self, theta: Tensor, x: Tensor) -> Predictive: ...
+
+
+class PredictiveLogJoint(LogJoint, ThetaPredictive, Protocol):
+    """A log joint of a supervised problem."""
 
 
 @runtime_checkable

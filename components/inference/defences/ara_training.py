@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.input_space import input_space
-from components.contracts.capabilities import ThetaPredictive
+from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -30,7 +30,7 @@ from components.registry import register
 
 
 @register("inference", "ara_training")
-class ARATraining(Inference[ThetaPredictive, Supervised, Batch, AdversarialChains]):
+class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialChains]):
     """Adversarial risk analysis with K particles: SGLD on inputs attacked by SGLD.
 
     The first SGLD is over the parameters, the second over x.
@@ -82,7 +82,7 @@ class ARATraining(Inference[ThetaPredictive, Supervised, Batch, AdversarialChain
     attack_steps: PositiveFloat
     attack_temperature: NonNegativeFloat
 
-    def init(self, model: ThetaPredictive, problem: Supervised, rng: Rng) -> AdversarialChains:
+    def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> AdversarialChains:
         threat = TrainingThreat(problem, self.train_eps, rng)
         if self.defender_uncertainty and not input_space(problem).smooth:
             raise ConfigMismatchError(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint, OwnInputs, ThetaPredictive
+from components.contracts.capabilities import LogJoint, OwnInputs
+from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.states import rebuilt
 from components.errors import NumericalError
@@ -20,7 +21,7 @@ from components.inference.log_joint import value_and_gradient
 class AdversarialChains(Chains):
     """The state of K particles that learn from attacked rows."""
 
-    model: ThetaPredictive = rebuilt()
+    model: PredictiveLogJoint = rebuilt()
     threat: TrainingThreat = rebuilt()
     velocity: Tensor  # v [K, P]
 

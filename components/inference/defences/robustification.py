@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import ThetaPredictive
+from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -40,7 +40,7 @@ class RobustState(AdversarialChains):
 
 
 @register("inference", "robustification")
-class Robustification(Inference[ThetaPredictive, Supervised, Batch, RobustState]):
+class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustState]):
     """Robustified classifier: K particles trained 1:1 on clean and on attacked rows.
 
     The attacks are computed for the undefended model.
@@ -85,7 +85,7 @@ class Robustification(Inference[ThetaPredictive, Supervised, Batch, RobustState]
     momentum: Annotated[float, Field(ge=0, lt=1)]
     temperature: NonNegativeFloat
 
-    def init(self, model: ThetaPredictive, problem: Supervised, rng: Rng) -> RobustState:
+    def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> RobustState:
         state = init_for_training(
             model, problem, self.requires.batch_kind, 1 + 2 * self.chains, rng
         )

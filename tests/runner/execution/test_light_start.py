@@ -80,7 +80,7 @@ def test_a_run_that_is_done_says_so_without_torch(finished, monkeypatch, capsys)
         assert app.attempt(*compose(argv)).code == 0
     before, stamp = capsys.readouterr().out, (folder / "run.json").stat().st_mtime_ns
     assert "done already" in before
-    code = "import sys; from runner import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
+    code = "import sys; from runner.commands import cli\ntry: cli.main()\nfinally: assert 'torch' not in sys.modules"
     quick = subprocess.run(
         [sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=60
     )

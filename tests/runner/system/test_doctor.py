@@ -164,7 +164,7 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(files, "catalogue", lambda: entries)
     monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
-    monkeypatch.setattr(doctor, "identities", lambda data_dir: iter(()))
+    monkeypatch.setattr(doctor, "dataset_identities", lambda data_dir: iter(()))
     (tmp_path / "good").write_bytes(b"right")
     (tmp_path / "bad").write_bytes(b"wrong")
     found = list(doctor.data(tmp_path, every_file=True))

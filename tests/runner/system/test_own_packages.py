@@ -38,7 +38,9 @@ def test_another_package_that_is_already_imported_is_named(tmp_path):
     (tmp_path / "components").mkdir()
     (tmp_path / "components" / "__init__.py").touch()
 
-    result = run_python(tmp_path, "import components, runner")
+    # an editable installation is found before folders of the path: without it
+    code = "import sys; sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f)]\n"
+    result = run_python(tmp_path, f"{code}import components, runner")
 
     assert result.returncode == 1
     assert "import runner before it, or rename it" in result.stderr.splitlines()[-1]

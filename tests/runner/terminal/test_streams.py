@@ -16,7 +16,7 @@ from runner.terminal import streams
 streams.install()
 streams.FaultTolerantFile.names_pipes = True
 import sys, time
-from runner.execution.screen.show_run import out, err, complain
+from runner.terminal.printer import out, err, complain
 for k in range({lines}):
     out.print("ε ± ┃ :fire: [x]")
     print("né ε \\x1b[31m", flush=True)
