@@ -13,7 +13,6 @@ from small_problems import resumed, tensors
 from torch.distributions import Dirichlet
 
 from components.errors import NumericalError
-from components.maths.compiled import loops
 from components.maths.compiled.functions import exp_digamma
 from components.topics.lda_cavi import check_bound_increase
 from components.topics.maths import document_factors
@@ -135,7 +134,6 @@ def test_updates_are_literal_and_both_engines_agree(factors, updates):
     )
 
 
-@pytest.mark.skipif(not loops.available(), reason="numba is not installed")
 def test_documents_come_to_rest_alike_in_both_engines():
     problem = small_bars()
     model = lda(problem, 6)
