@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 MODULE = "<module>"
@@ -29,7 +30,7 @@ class Edit:
         Raises:
             ValueError: the function or ``old`` is absent, or ``old`` is ambiguous.
         """
-        scope = find_scope(ast.parse(source), self.function)
+        scope = find_scope(parse_source(source), self.function)
         if scope is None:
             raise ValueError(f"{self.file} has no function {self.function}")
         spans = find_spans(scope, self.old)
@@ -37,6 +38,11 @@ class Edit:
             raise ValueError(f"{self.file}, {self.function}: {len(spans)} times {self.old!r}")
         first, last = spans[0]
         return _replace(source, first, last, self.new)
+
+
+@lru_cache(maxsize=64)
+def parse_source(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def find_scope(tree: ast.Module, function: str) -> ast.AST | None:
@@ -54,7 +60,8 @@ def find_spans(scope: ast.AST, text: str) -> list[tuple[ast.AST, ast.AST]]:
     expression = parse_expression(text)
     if expression is not None:
         target = ast.dump(expression)
-        matches = [n for n in ast.walk(scope) if isinstance(n, ast.expr) and ast.dump(n) == target]
+        same = (n for n in ast.walk(scope) if type(n) is type(expression))
+        matches = [n for n in same if ast.dump(n) == target]
         spans: list[tuple[ast.AST, ast.AST]] = [(n, n) for n in matches]
     else:
         statements = [ast.dump(n) for n in ast.parse(textwrap.dedent(text)).body]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -56,6 +57,7 @@ ARROWS = 90  # pairs of rooms of which one imports the other, at most
 ROOM = 16  # modules in a folder, its __init__ apart
 
 
+@cache
 def modules(package: str) -> dict[str, Path]:
     """Dotted name -> file of every module."""
     out = {}
@@ -65,10 +67,20 @@ def modules(package: str) -> dict[str, Path]:
     return out
 
 
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    return [n for n in ast.walk(parse(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
+
+
 def imported(path: Path, known: dict[str, Path]) -> set[str]:
     """Modules of this project that a file imports, wherever in it."""
     out: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in import_nodes(path):
         if isinstance(node, ast.Import):
             out |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -79,6 +91,7 @@ def imported(path: Path, known: dict[str, Path]) -> set[str]:
     return {name for name in out if name in known}
 
 
+@cache
 def arrows(package: str) -> dict[tuple[str, str], list[str]]:
     """(importing room, imported room) -> the imports."""
     known = modules(package)
@@ -152,7 +165,7 @@ def test_no_two_classes_share_a_name():
         node.name
         for package in ("components", "runner")
         for path in (ROOT / package).rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in parse(path).body
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, n in names.items() if n > 1] == []

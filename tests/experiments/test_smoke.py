@@ -19,9 +19,7 @@ EXPERIMENTS = sorted(
 # One end-to-end run of each family is in the fast set, the others in the slow one.
 FAST = {
     "bnn_uci",  # SG-MCMC on minibatches
-    "cv_logistic",  # a Gaussian over the parameters of a log joint
     "digits_fgsm",  # a security evaluation
-    "four_statisticians",  # closed forms
     "friend_or_foe",  # a game in tables
     "friend_or_foe_grid",  # and one of many moves
     "local_level",  # Gibbs over a series

@@ -117,6 +117,7 @@ def test_example_of_a_sequence(tmp_path):
         assert "missing" in told
 
 
+@pytest.mark.slow  # 8 s
 def test_example_of_a_kernel(tmp_path):
     text = sections()["kernel"]
     written(text, tmp_path)

@@ -61,7 +61,7 @@ def plain():
     return drawn("hmc", "none")
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", ["hmc", pytest.param("nuts", marks=pytest.mark.slow)])
 def test_means_are_those_of_the_plain_sampler(name, plain):
     problem, _, others = plain
     _, state, draws = drawn(name, "last_layer", seed=1)

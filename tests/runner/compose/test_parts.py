@@ -143,6 +143,7 @@ def test_keys_of_a_part_that_the_component_chose_itself():
     assert made.config["attacker"]["attack"]["eps"] == made.config["attacker"]["eps"]
 
 
+@pytest.mark.slow  # 13 s
 def test_a_sweep_over_parts_and_their_keys(tmp_path):
     """The jobs of a sweep compose in Hydra's launcher, one by one."""
     command = [sys.executable, "-m", "runner.commands.cli", "-m", "+experiment=digits_fgsm", "smoke=true", "attacker=transfer",

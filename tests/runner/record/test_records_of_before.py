@@ -53,7 +53,14 @@ def records(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", INTERRUPTED)
+# those of a method that draws like another one of the list take 8 s each
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("psgld", "sgld_svrg") else name
+        for name in INTERRUPTED
+    ],
+)
 def test_an_interrupted_run_goes_on_to_the_same_result(
     records, tmp_path, monkeypatch, capsys, name
 ):
