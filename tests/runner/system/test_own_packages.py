@@ -12,8 +12,8 @@ from runner import ROOT
 
 
 def run_python(folder, code):
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "-c", code]  # the folder comes first on the path
+    environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    words = [sys.executable, "-c", code]
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
 
 
