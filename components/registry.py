@@ -27,8 +27,7 @@ from components.old_names import resolve_old_name
 
 @dataclass(frozen=True)
 class Role:
-    """One role, declared once: a further one costs a folder of ``components``, a folder of ``conf``
-    and a line here."""
+    """One role, declared once: another one costs a folder of ``conf`` and a line here."""
 
     bases: tuple[str, ...]  # classes that its components derive from
     contract: str = "roles"  # the module of components.contracts that these are in
@@ -154,7 +153,7 @@ def catalogue(role: str) -> list[Entry]:
         entries[name] = Entry(
             role,
             name,
-            *_parse_docstring(_docstring(path.read_text(), f'@register("{role}", "{name}")')),
+            *_parse_docstring(_docstring(_read(path), f'@register("{role}", "{name}")')),
             path,
         )
     for (r, name), cls in _registered.items():

@@ -97,12 +97,12 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
                 yield text, node.body[0]
 
 
-def is_protocol(node: ast.ClassDef) -> bool:
-    names = [getattr(getattr(base, "value", base), "id", "") for base in node.bases]
-    return any(
-        "Protocol" in (name, getattr(base, "id", ""))
-        for name, base in zip(names, node.bases, strict=True)
-    )
+def is_protocol(node: ast.AST) -> bool:
+    """True for a class statement with ``Protocol`` or ``Protocol[...]`` among its bases."""
+    if not isinstance(node, ast.ClassDef):
+        return False
+    bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+    return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in bases)
 
 
 def count_file(path: Path, counts: Counter[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.posteriors import POSTERIORS
+from scripts.house import is_protocol
 
 ROOT = Path(__file__).parent.parent.parent
 MOST = 130  # protocols in components and runner
@@ -20,14 +21,6 @@ def sources() -> dict[Path, str]:
         for package in ("components", "runner")
         for path in sorted((ROOT / package).rglob("*.py"))
     }
-
-
-def is_protocol(node: ast.AST) -> bool:
-    """True for a class statement with ``Protocol`` or ``Protocol[...]`` among its bases."""
-    if not isinstance(node, ast.ClassDef):
-        return False
-    bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
-    return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in bases)
 
 
 def members(node: ast.ClassDef) -> set[str]:

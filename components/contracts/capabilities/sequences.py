@@ -76,8 +76,7 @@ class BoundedObservation(Protocol):
 @runtime_checkable
 class GaussianNoise(StateSpace, Protocol, metaclass=ModuleProtocol):
     """y_t = h(x_t) + N(0, Σ), h ``observation_mean``: an observation noise that a heavy-tailed or a
-    weighted one of the
-    same scale can replace."""
+    weighted one of the same scale can replace."""
 
     @property
     # [dy, dy], or [R, dy, dy] where each replicate has its own parameters
