@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.games import Seat
+from components.contracts.streams import Rng
+from components.games.environments.transition import Transition
 
 
 def prior_counts(seat: Seat, n: int, prior: float) -> Tensor:
@@ -77,3 +79,22 @@ def together(parts: list[Tensor]) -> Tensor:
 def expected_values(q: Tensor, forecast: Tensor) -> Tensor:
     """ψ(s, a) = Σ_b Q(s, a, b) p(b|s), eq. (4.3): q [R, A, B], forecast [R, B] -> [R, A]."""
     return (q * forecast[:, None, :]).sum(-1)
+
+
+class StateCounts:
+    """Counts [R, S, ΣB_m]; states without numbers share theirs."""
+
+    def open(self, seat: Seat, prior: float, rng: Rng) -> Tensor:
+        return prior_counts(seat, sum(seat.others), prior)
+
+    def forecasts(self, counts: Tensor, seat: Seat, s: Tensor) -> list[Tensor]:
+        return forecasts(counts, seat.rows(s), seat.others)
+
+    def take(self, counts: Tensor, seat: Seat, seen: Transition, forget: float) -> None:
+        count(
+            counts,
+            seat.rows(seen.s),
+            marks(seen.each, seat.others, counts.dtype),
+            forget,
+            seen.live,
+        )

@@ -15,14 +15,7 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.agents.exploration import exploration_rate
-from components.games.agents.fictitious_play import (
-    count,
-    expected_values,
-    forecasts,
-    marks,
-    prior_counts,
-    together,
-)
+from components.games.agents.fictitious_play import StateCounts, expected_values, together
 from components.games.beliefs.bloom_counts import BloomCounts, FilterCounts
 from components.games.beliefs.markov_chains import ChainCounts, MarkovChains
 from components.games.environments.transition import Transition
@@ -42,25 +35,6 @@ class Counting(Protocol):
 
     # a move in, in place
     def take(self, counts: Any, seat: Seat, seen: Transition, forget: float) -> None: ...
-
-
-class StateCounts:
-    """Counts [R, S, ΣB_m]; states without numbers share theirs."""
-
-    def open(self, seat: Seat, prior: float, rng: Rng) -> Tensor:
-        return prior_counts(seat, sum(seat.others), prior)
-
-    def forecasts(self, counts: Tensor, seat: Seat, s: Tensor) -> list[Tensor]:
-        return forecasts(counts, seat.rows(s), seat.others)
-
-    def take(self, counts: Tensor, seat: Seat, seen: Transition, forget: float) -> None:
-        count(
-            counts,
-            seat.rows(seen.s),
-            marks(seen.each, seat.others, counts.dtype),
-            forget,
-            seen.live,
-        )
 
 
 def _form(value: object) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
@@ -40,8 +40,21 @@ class Hierarchy:
     rng: Rng = rebuilt()
 
 
+class OpponentKeys(BaseModel):
+    """Keys of a player that models how its opponents learn."""
+
+    alpha_opponent: Annotated[float, Field(gt=0, le=1)]
+    forget: Annotated[float, Field(gt=0, le=1)]
+    prior: PositiveFloat
+    policy_opponent: PolicyName
+    epsilon_opponent: LevelExploration
+    temperature_opponent: PositiveFloat | None
+    forecast: Literal["expected", "sampled"]
+    forecast_at: Literal["next", "current"]
+
+
 @register("inference", "level_k")
-class LevelK(CompilableDecisionMaker[Hierarchy]):
+class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
     """Level-k Q-learning: forecasts the adversary as a level-(k − 1) Q-learner.
 
     The agent keeps the modelled Q-learner's table itself.  For j = 1 … k, with own and
@@ -73,14 +86,6 @@ class LevelK(CompilableDecisionMaker[Hierarchy]):
     }
 
     level: PositiveInt
-    alpha_opponent: Annotated[float, Field(gt=0, le=1)]
-    forget: Annotated[float, Field(gt=0, le=1)]
-    prior: PositiveFloat
-    policy_opponent: PolicyName
-    epsilon_opponent: LevelExploration
-    temperature_opponent: PositiveFloat | None
-    forecast: Literal["expected", "sampled"]
-    forecast_at: Literal["next", "current"]
     ties: Ties
 
     def _is_agent_level(self, j: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -15,11 +15,11 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.decision_maker import ValueDecisionMaker
-from components.games.agents.exploration import LevelExploration, exploration_rate
+from components.games.agents.exploration import exploration_rate
 from components.games.agents.fictitious_play import together
-from components.games.agents.level_k import Hierarchy, LevelK
+from components.games.agents.level_k import Hierarchy, LevelK, OpponentKeys
 from components.games.environments.transition import Transition
-from components.maths.policies import PolicyName, draw_action, probabilities
+from components.maths.policies import draw_action, probabilities
 from components.registry import register
 
 
@@ -33,7 +33,7 @@ class ModelAveragingState:
 
 
 @register("inference", "model_averaging")
-class ModelAveraging(ValueDecisionMaker[ModelAveragingState]):
+class ModelAveraging(ValueDecisionMaker[ModelAveragingState], OpponentKeys):
     """Opponent averaging: models an opponent of each of several levels and learns its level.
 
         p(M_i | b_0 … b_t) ∝ n_i
@@ -56,14 +56,6 @@ class ModelAveraging(ValueDecisionMaker[ModelAveragingState]):
 
     levels: Annotated[list[PositiveInt], Field(min_length=2)]
     prior_of_models: PositiveFloat
-    alpha_opponent: Annotated[float, Field(gt=0, le=1)]
-    forget: Annotated[float, Field(gt=0, le=1)]
-    prior: PositiveFloat
-    policy_opponent: PolicyName
-    epsilon_opponent: LevelExploration
-    temperature_opponent: PositiveFloat | None
-    forecast: Literal["expected", "sampled"]
-    forecast_at: Literal["next", "current"]
 
     def _build_thinker(self, level: int) -> LevelK:
         """The agent as it would be if it were sure of facing an opponent of this level."""

@@ -10,20 +10,18 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.games.environments.game import Game
+from components.games.environments.game import Game, GameDataset
 from components.games.environments.table_environment import TableEnvironment
-from components.games.figures import rewards
 from components.registry import register
 
 MOST_CELLS = 10_000_000  # of a table of rewards
 
 
 @register("dataset", "blotto")
-class Blotto(Dataset[Game]):
+class Blotto(GameDataset):
     """A Blotto game of security: resources are allocated to positions that attackers choose.
 
     The decision maker allocates ``resources`` to ``positions``; each of M attackers goes to
@@ -40,17 +38,11 @@ class Blotto(Dataset[Game]):
     Source: Gallego (2021), section 4.4.2 (after Hart 2008).
     """
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     positions: Annotated[int, Field(ge=2)]
     resources: PositiveInt
     attackers: PositiveInt
-    episodes: PositiveInt
-    tail: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt
 
     def allocations(self) -> Tensor:
         """Allocations of the decision maker [A, positions], in numbers of resources."""
@@ -87,12 +79,4 @@ class Blotto(Dataset[Game]):
             n_threats=(n,) * M,
             touches=(agent_actions / self.resources)[None].to(setting.device, setting.dtype),
         )
-        return Game(
-            name=self.name,
-            environment=environment,
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
-            figures=[rewards.draw],
-            replicates=setting.replicates,
-        )
+        return self.build_game(environment, setting)

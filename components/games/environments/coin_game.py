@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -11,11 +11,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.games import Outcome, Shown
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.games.environments.game import Game
-from components.games.figures import rewards
+from components.games.environments.game import Game, GameDataset
 from components.registry import register
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
@@ -102,7 +100,7 @@ class CoinEnvironment:
 
 
 @register("dataset", "coin_game")
-class CoinGame(Dataset[Game]):
+class CoinGame(GameDataset):
     """The coin game: two players chase two coins on a grid of N × N cells.
 
     An episode has ``moves`` moves.  Both players move simultaneously, up, right, down or
@@ -114,28 +112,16 @@ class CoinGame(Dataset[Game]):
     Source: Gallego (2021), section 4.4.3, Figure 4.9 (after Foerster et al. 2018).
     """
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
-    vectorised: ClassVar[bool] = True
-
     size: Annotated[int, Field(ge=2)]
     moves: PositiveInt
     start: Literal["fixed", "random"]
     shared: Sharing
-    episodes: PositiveInt
-    tail: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         random_start = self.start == "random"
-        return Game(
-            name=self.name,
-            environment=CoinEnvironment(
+        return self.build_game(
+            CoinEnvironment(
                 self.size, self.moves, random_start, self.shared, setting.device, setting.dtype
             ),
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
-            figures=[rewards.draw],
-            replicates=setting.replicates,
+            setting,
         )

@@ -9,17 +9,15 @@ from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
 from torch import Tensor
 
 from components.contracts.games import Outcome
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.games.environments.game import Game
+from components.games.environments.game import Game, GameDataset
 from components.games.environments.table_environment import TableEnvironment, repeat_game
-from components.games.figures import rewards
 from components.registry import register
 
 TaxedPlayers = Literal["all", "defectors"]
@@ -68,7 +66,7 @@ class Market(TableEnvironment):
 
 
 @register("dataset", "data_sharing")
-class DataSharing(Dataset[Game]):
+class DataSharing(GameDataset):
     """A citizen sells data to an operator: an iterated prisoner's dilemma with taxes.
 
     There are incentives too.  Both players cooperate (0: the citizen sells and protects
@@ -84,9 +82,6 @@ class DataSharing(Dataset[Game]):
     Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5.
     """
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     T: float
@@ -97,9 +92,6 @@ class DataSharing(Dataset[Game]):
     incentive_until: NonNegativeInt
     tax_on: TaxedPlayers
     memory: Annotated[int, Field(ge=0, le=1)]
-    episodes: PositiveInt
-    tail: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         if not (self.T > self.R > self.P > self.S and 2 * self.R > self.T + self.S):
@@ -119,12 +111,4 @@ class DataSharing(Dataset[Game]):
             incentive_until=self.incentive_until,
             payers=self.tax_on,
         )
-        return Game(
-            name=self.name,
-            environment=environment,
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
-            figures=[rewards.draw],
-            replicates=setting.replicates,
-        )
+        return self.build_game(environment, setting)

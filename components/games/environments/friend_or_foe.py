@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.games.environments.game import Game
+from components.games.environments.game import Game, GameDataset
 from components.games.environments.table_environment import TableEnvironment
-from components.games.figures import rewards
 from components.registry import register
 
 
 @register("dataset", "friend_or_foe")
-class FriendOrFoe(Dataset[Game]):
+class FriendOrFoe(GameDataset):
     """Friend or foe without states: the agent opens one of several boxes.
 
     The adversary hid the good reward in one box.  r_A(a, b) = +reward if a = b, else
@@ -29,18 +27,12 @@ class FriendOrFoe(Dataset[Game]):
     Source: Gallego (2021), section 4.4.1 (stateless variant; after Leike et al. 2017).
     """
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
     legacy_defaults: ClassVar[dict[str, Any]] = {"believed": None}
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
-    episodes: PositiveInt
     targets: Annotated[int, Field(ge=2)]
     reward: PositiveFloat
     believed: Annotated[list[float], Field(min_length=2, max_length=2)] | None
-    tail: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         # [1, A, B]
@@ -54,12 +46,4 @@ class FriendOrFoe(Dataset[Game]):
             n_threats=(self.targets,),
             touches=same,
         )
-        return Game(
-            name=self.name,
-            environment=environment,
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
-            figures=[rewards.draw],
-            replicates=setting.replicates,
-        )
+        return self.build_game(environment, setting)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.games.environments.game import Game
+from components.games.environments.game import Game, GameDataset
 from components.games.environments.table_environment import TableEnvironment
-from components.games.figures import rewards
 from components.games.figures.grid_policy import grid_policy
 from components.registry import register
 
@@ -25,7 +23,7 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 
 
 @register("dataset", "friend_or_foe_grid")
-class FriendOrFoeGrid(Dataset[Game]):
+class FriendOrFoeGrid(GameDataset):
     """Spatial friend or foe: a room of 4 × 3 cells with a good and a bad reward.
 
     The adversary hides the rewards in the upper corners.  The agent starts in the middle of
@@ -41,20 +39,14 @@ class FriendOrFoeGrid(Dataset[Game]):
     Source: Gallego (2021), section 4.4.1 (spatial variant; after Leike et al. 2017).
     """
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
     legacy_defaults: ClassVar[dict[str, Any]] = {"counts": "total", "learns_from": "every_move"}
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
-    episodes: PositiveInt
     reward: PositiveFloat
     cost: NonNegativeFloat
     horizon: PositiveInt
     counts: Literal["total", "last_move"]
     learns_from: Literal["every_move", "ends"]
-    tail: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt
 
     def environment(self, setting: Setting) -> TableEnvironment:
         """The rules as tables."""
@@ -98,17 +90,10 @@ class FriendOrFoeGrid(Dataset[Game]):
         )
 
     def load(self, rng: Rng, setting: Setting) -> Game:
-        return Game(
-            name=self.name,
-            environment=self.environment(setting),
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
+        return self.build_game(
+            self.environment(setting),
+            setting,
             counts=self.counts,
             learns_from=self.learns_from,
-            figures=[
-                rewards.draw,
-                partial(grid_policy, rows=ROWS, columns=COLUMNS, moves=MOVES, ends=TARGETS),
-            ],
-            replicates=setting.replicates,
+            figures=[partial(grid_policy, rows=ROWS, columns=COLUMNS, moves=MOVES, ends=TARGETS)],
         )

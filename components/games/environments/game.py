@@ -5,12 +5,13 @@ They are threatened Markov decision processes; the agent is the decision maker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.attackers import Opponent, PolicyReporter
@@ -29,6 +30,7 @@ from components.contracts.games import (
 )
 from components.contracts.posteriors import Played
 from components.contracts.problems import BatchKind, Kind
+from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
@@ -39,6 +41,7 @@ from components.games.environments.live_environment import LiveEnvironment
 from components.games.environments.standing import GameState
 from components.games.environments.transition import Transition
 from components.games.equilibria.matrix_games import worst_case
+from components.games.figures import rewards
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -365,3 +368,36 @@ class Game:
         if environment.horizon > 1:
             facts["moves in an episode"] = f"at most {environment.horizon}"
         return facts
+
+
+class GameDataset(Dataset[Game]):
+    """A game with a number of episodes; ``load`` of a subclass calls ``build_game``."""
+
+    kind: ClassVar[Kind] = "game"
+    length_key: ClassVar[str | None] = "episodes"
+    vectorised: ClassVar[bool] = True
+
+    episodes: PositiveInt
+    tail: Annotated[float, Field(gt=0, le=1)]
+    window: PositiveInt
+
+    def build_game(
+        self,
+        environment: Environment,
+        setting: Setting,
+        counts: Literal["total", "last_move"] = "total",
+        learns_from: Literal["every_move", "ends"] = "every_move",
+        figures: Sequence[Drawing] = (),
+    ) -> Game:
+        """The game of these rules, with the figure of rewards before the others."""
+        return Game(
+            name=self.name,
+            environment=environment,
+            episodes=self.episodes,
+            tail=self.tail,
+            window=self.window,
+            counts=counts,
+            learns_from=learns_from,
+            figures=[rewards.draw, *figures],
+            replicates=setting.replicates,
+        )

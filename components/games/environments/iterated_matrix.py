@@ -8,16 +8,14 @@ import warnings
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import Field, field_validator
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.games.environments.game import Game
+from components.games.environments.game import Game, GameDataset
 from components.games.environments.table_environment import repeat_game
-from components.games.figures import rewards
 from components.registry import register
 
 Bimatrix = list[list[list[float]]]  # [A][B][2]: the agent's, the opponent's
@@ -27,7 +25,7 @@ ORDERS = {"prisoners_dilemma": "TRPS", "stag_hunt": "RTPS", "chicken": "TRSP"}
 
 
 @register("dataset", "iterated_matrix")
-class IteratedMatrix(Dataset[Game]):
+class IteratedMatrix(GameDataset):
     """A bimatrix game of two players, one round per episode, with or without memory.
 
     The memory is of the round before.  ``payoffs`` of prisoners_dilemma (T > R > P > S),
@@ -42,9 +40,6 @@ class IteratedMatrix(Dataset[Game]):
     Source: Gallego (2021), section 4.5.3 (Table 4.3); Axelrod (1984).
     """
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     payoffs: Literal["prisoners_dilemma", "stag_hunt", "chicken", "matching_pennies"]
@@ -54,9 +49,6 @@ class IteratedMatrix(Dataset[Game]):
     S: float
     bimatrix: Bimatrix | None
     memory: Annotated[int, Field(ge=0, le=1)]
-    episodes: PositiveInt
-    tail: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt
 
     @field_validator("bimatrix")
     @classmethod
@@ -97,12 +89,6 @@ class IteratedMatrix(Dataset[Game]):
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         pays = self.rewards().to(setting.device, setting.dtype)
-        return Game(
-            name=self.name,
-            environment=repeat_game(pays[..., 0], pays[..., 1:], (pays.shape[1],), self.memory),
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
-            figures=[rewards.draw],
-            replicates=setting.replicates,
+        return self.build_game(
+            repeat_game(pays[..., 0], pays[..., 1:], (pays.shape[1],), self.memory), setting
         )

@@ -5,24 +5,22 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import PositiveInt, field_validator
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import reraise_user_error
 from components.errors import ConfigMismatchError
-from components.games.environments.game import Game
+from components.games.environments.game import Game, GameDataset
 from components.games.environments.live_environment import LiveEnvironment
 from components.games.environments.parallel_game import ParallelGame, check_seeded
-from components.games.figures import rewards
 from components.registry import register
 
 
 @register("dataset", "pettingzoo")
-class PettingZoo(Dataset[Game]):
+class PettingZoo(GameDataset):
     """A parallel environment of PettingZoo, one for each of R replicates.
 
     ``env`` names the function or class that makes an environment when it is called with
@@ -50,18 +48,12 @@ class PettingZoo(Dataset[Game]):
     Source: Terry, Black, Grammel et al. (2021), section 4 (in its parallel form).
     """
 
-    kind: ClassVar[Kind] = "game"
-    length_key: ClassVar[str | None] = "episodes"
-    vectorised: ClassVar[bool] = True
     imports: ClassVar[frozenset[str]] = frozenset({"env"})
 
     env: str
     kwargs: dict[str, Any] | None
     agent: str | int | None
     horizon: PositiveInt
-    episodes: PositiveInt
-    tail: Annotated[float, Field(gt=0, le=1)]
-    window: PositiveInt
 
     @field_validator("env")
     @classmethod
@@ -126,14 +118,9 @@ class PettingZoo(Dataset[Game]):
 
         check_seeded(open_one, self.horizon, rng.at("data", 0))
         n_actions, *others = open_one().sizes
-        return Game(
-            name=self.name,
-            environment=LiveEnvironment(
+        return self.build_game(
+            LiveEnvironment(
                 open_one, n_actions, tuple(others), self.horizon, setting.device, setting.dtype
             ),
-            episodes=self.episodes,
-            tail=self.tail,
-            window=self.window,
-            figures=[rewards.draw],
-            replicates=setting.replicates,
+            setting,
         )
