@@ -6,9 +6,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
 import torch
-from known_targets import F64, GammaTarget, GaussianTarget, correlated
+from configured import component
+from known_targets import F64, GammaTarget, GaussianTarget, correlated, sampled
 from torch import Tensor
+
+from components.errors import NumericalError
+from runner.execution.rng import Streams
 
 
 class Line(GaussianTarget):
@@ -101,6 +106,40 @@ def mutate(monkeypatch: Any, module: Any, mutant: str) -> None:
         return true(proposed, proposed, 0.0, t, generator)
 
     monkeypatch.setattr(module, "metropolis_hastings", broken)
+
+
+def check_edges(name: str, step_size: float) -> None:
+    """Asserts that no density is a rejection, and that a density that is no number is an error."""
+    draws = sampled(name, HalfNormal(), 300, chains=50, warmup=0, step_size=step_size)
+    assert (draws.draws >= 0).all()
+    assert (draws.stats["acceptance_rate"] == 0).any()
+    with pytest.raises(
+        NumericalError,
+        match=r"not a number where chains .* at step \d+; lower inference\.step_size",
+    ):
+        sampled(name, Broken(), 300, chains=50, warmup=0, step_size=1.0)
+
+
+def check_warm_up(name: str, warmup: int, steps: int, acceptance: float) -> Any:
+    """Draws of 16 chains; asserts that the proposal is learnt in warm-up, and kept after it."""
+    target, rng = correlated(), Streams(0)
+    method = component("inference", name, chains=16, warmup=warmup)
+    state, kernels = method.init(target, None, rng), []
+    for t in range(steps):
+        state, _ = method.step(state, None, rng)
+        if t >= warmup - 2:
+            kernels.append((state.proposal.log_step.clone(), state.proposal.factor.clone()))
+    assert not torch.equal(kernels[0][1], kernels[1][1])
+    assert all(
+        torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:]
+    )
+    torch.testing.assert_close(
+        state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02
+    )
+    draws = method.posterior(state)
+    assert float(draws.stats["acceptance_rate"].mean()) == pytest.approx(acceptance, abs=0.03)
+    torch.testing.assert_close(draws.stats["lp"].flatten(), target.log_prior(draws.flat))
+    return draws
 
 
 without_jacobian = partial(GammaTarget, jacobian=False)

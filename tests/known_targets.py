@@ -79,6 +79,13 @@ def correlated(correlation: float = 0.8) -> GaussianTarget:
     return GaussianTarget(torch.tensor([0.5, -2.0], dtype=F64), scale[:, None] * unit * scale)
 
 
+def convert(target: GaussianTarget, dtype: torch.dtype) -> GaussianTarget:
+    """The target with its tensors in another precision."""
+    for name in ("mean", "covariance", "precision"):
+        setattr(target, name, getattr(target, name).to(dtype))
+    return target
+
+
 def sampled(name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings):
     """Draws of the inference ``name``, its YAML's defaults overridden by ``settings``, after
     ``steps`` steps."""

@@ -17,6 +17,7 @@ from torch import Tensor
 from components.contracts.problems import Rows
 from components.models.latent.dvae import BinaryAutoEncoder
 from components.problems.unlabelled import Unlabelled
+from runner.execution.checkpoint import pack, unpack
 from runner.execution.execute import run
 from runner.execution.rng import Streams
 from runner.execution.signals import RunPrunedError
@@ -139,6 +140,13 @@ def holm_p(z: Tensor, groups: int = 100) -> float:
     return min(1.0, len(z) * 2 * float(t.sf(float(z.abs().max()), groups - 1)))
 
 
+def check_unbiased(estimator: Any, module: BinaryAutoEncoder, batch: Rows) -> None:
+    """Asserts that the mean of 20,000 estimates is the exact gradient."""
+    assert estimator.unbiased
+    z = z_scores(estimator, module, batch, 20_000)
+    assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
+
+
 def last_gradients(
     estimator: Any, module: BinaryAutoEncoder, batch: Rows, states: Any
 ) -> list[list[Tensor]]:
@@ -150,6 +158,16 @@ def last_gradients(
             gradients, _, state = estimator.estimate(module, batch, rng, state)
         found.append(gradients)
     return found
+
+
+def check_kept_state(
+    estimator: Any, module: BinaryAutoEncoder, batch: Rows, state: Any, fresh: Any
+) -> None:
+    """Asserts that a state that was packed, and unpacked into a fresh one, gives the same."""
+    tensors: dict[str, Tensor] = {}
+    again = unpack(pack(state, tensors, "gradient"), tensors, fresh)
+    runs = last_gradients(estimator, module, batch, (state, again))
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
 
 
 def whole_and_resumed(make_job: Any, folder: Path, *overrides: str) -> tuple[Any, Any]:

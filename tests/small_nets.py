@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import torch
-from small_problems import classes, component
+from small_problems import classes, component, resumed, tensors, train
 
 from components.contracts.problems import Batch
 from components.problems.supervised import Supervised
@@ -35,3 +37,18 @@ def texts(n=24, length=7, words=9, batch_size=8, seed=0, dtype=torch.float64) ->
     return Supervised(
         "texts", "binary", train, test, batch_size, 2, ["praise"], domain="tokens", vocabulary=words
     )
+
+
+def check_resumed(method: Any, model: Any, folder: Path) -> None:
+    """Asserts that a run of 17 steps that is stopped after 10 ends in the same bits."""
+    problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
+    whole, parts = (
+        train(method, model, problem, 17)[0],
+        resumed(method, model, problem, 17, 10, folder)[0],
+    )
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+    one, other = (
+        method.posterior(s).predict(problem.test.x, torch.Generator()).logits
+        for s in (whole, parts)
+    )
+    assert torch.equal(one, other)

@@ -96,6 +96,15 @@ def resumed(
     return state, rng
 
 
+def check_resumed(inference: Any, model: Any, problem: Supervised, folder: Path) -> None:
+    """Asserts that nine steps with a stop after four end in the same state, draws and noise."""
+    whole, rng = train(inference, model, problem, 9)
+    again, restored = resumed(inference, model, problem, 9, 4, folder)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
+    assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
+    assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
+
+
 def tensors(state: Any) -> list[torch.Tensor]:
     """Every tensor of a state, in order."""
     taken = checkpoint.snapshot(state, {}, {})

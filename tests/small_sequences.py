@@ -54,6 +54,14 @@ def run(inference, model, problem, rng, spoil=None):
     return inference.posterior(state)
 
 
+def assert_same_estimates(got, expected) -> None:
+    """Asserts that two filters give the same but for rounding."""
+    for name in ("mean", "variance", "lower", "upper", "log_normaliser"):
+        torch.testing.assert_close(
+            getattr(got, name), getattr(expected, name), rtol=1e-9, atol=1e-9
+        )
+
+
 def gappy(length: int, replicates: int, apart: bool) -> Sequence:
     """A sequence some of whose observations are missing, the same in all replicates or not."""
     problem = sequence(system(), length, replicates)

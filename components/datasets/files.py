@@ -15,6 +15,7 @@ import stat
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +27,7 @@ import platformdirs
 import yaml
 
 from components.datasets.checksums import mismatch
-from components.errors import DamagedFileError, DataUnavailableError
+from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 
 # a machine without network gives up after this time, for any number of mirrors
 CONNECT_SECONDS = 3.0
@@ -311,3 +312,19 @@ def why_unavailable(data_dir: Path, paths: tuple[str, ...], offline: bool) -> st
     except DataUnavailableError as error:
         return str(error)
     return None
+
+
+def warn_simulated(
+    what: str,
+    stand_in: str,
+    name: str,
+    why: str | None,
+    compares: str = " and compares with no published number",
+) -> None:
+    """Announce a simulation that takes the place of data that cannot be had."""
+    warnings.warn(
+        f"SIMULATED DATA: {what} cannot be had, {stand_in} takes its place; "
+        f"everything is recorded as {name}{compares} ({why})",
+        SimulatedDataWarning,
+        stacklevel=2,  # from the file of the component: the runner shows such warnings
+    )

@@ -3,13 +3,12 @@ where it cannot be had."""
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from components.contracts.roles import Dataset, P, Setting
-from components.datasets.files import locate, why_unavailable
-from components.errors import DataUnavailableError, SimulatedDataWarning
+from components.datasets.files import locate, warn_simulated, why_unavailable
+from components.errors import DataUnavailableError
 
 
 class FileOrSimulationDataset(Dataset[P]):
@@ -55,10 +54,6 @@ class FileOrSimulationDataset(Dataset[P]):
         why = self._why_unavailable(Path(setting.data_dir), setting.offline)
         if why is None:
             return locate(Path(setting.data_dir), self.file(), setting.offline)
-        warnings.warn(
-            f"SIMULATED DATA: {self.file()} of dataset={self.name} cannot be had, {self.stand_in} takes its place; "
-            f"everything is recorded as {self.genuine()}-sim and compares with no published number ({why})",
-            SimulatedDataWarning,
-            stacklevel=1,  # from this file: the runner shows warnings of components
-        )
+        file = f"{self.file()} of dataset={self.name}"
+        warn_simulated(file, self.stand_in, f"{self.genuine()}-sim", why)
         return None

@@ -3,13 +3,16 @@ standardised."""
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 
-from components.contracts.problems import Batch
-from components.contracts.roles import Setting
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
@@ -19,6 +22,8 @@ from components.problems.supervised import Supervised
 
 Array = NDArray[np.float64]
 JOINTS = 7
+TRAIN_ROWS = 44_484
+TEST_ROWS = 4_449
 
 
 def observed_labels(rows: int, labels_per_row: int, generator: torch.Generator) -> Tensor:
@@ -43,70 +48,79 @@ def moments(y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return mean, torch.where(std > 0, std, pooled)
 
 
-def make_partly_labelled(
-    name: str,
-    train: tuple[Array, Array],
-    test: tuple[Array, Array],
-    n_train: int,
-    labels_per_row: int,
-    batch_size: int | None,
-    rng: Rng,
-    setting: Setting,
-) -> Supervised:
-    """N rows drawn without replacement, with some labels of each, standardised.
-
-    Inputs and labels are standardised by the observed data: x ← (x − x̄)/s_x and
-    yᵗ ← (yᵗ − ȳᵗ)/s_yᵗ, with the mean and deviation of the N training inputs and of the
-    observed training labels of task t; the test rows carry all 7 labels.  For the same
-    ``rng`` the rows and labels of a smaller N are among those that a larger one takes.
-    train and test: x [rows, 21], y [rows, 7].
-
-    Raises:
-        ValueError: N is more than the rows there are.
-
-    Source: Boustati (2021), appendix A.1.2.
-    """
-    pool = len(train[0])
-    if n_train > pool:
-        raise ConfigMismatchError(
-            f"dataset.n_train={n_train}: {name} has {pool} training rows; set it to at most {pool}"
-        )
-    rows = torch.randperm(pool, generator=rng.data)[:n_train]
-    mask = observed_labels(pool, labels_per_row, rng.data)[:n_train]
-    x = torch.tensor(train[0][rows.numpy()])
-    y = torch.tensor(train[1][rows.numpy()])
-    x_mean = x.mean(0)
-    x_std = x.std(0, correction=0)
-    x_std = torch.where(x_std > 0, x_std, torch.ones_like(x_std))
-    y_mean, y_std = moments(y, mask)
-
-    def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
-        x = (x - x_mean) / x_std
-        y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
-        return Batch(
-            x.to(setting.device, setting.dtype),
-            y.to(setting.device, setting.dtype),
-            mask.to(setting.device),
-            1.0,
-        )
-
-    x_test = torch.tensor(test[0])
-    y_test = torch.tensor(test[1])
-    return Supervised(
-        name=name,
-        target="real",
-        train=batch(x, y, mask),
-        test=batch(x_test, y_test, torch.ones_like(y_test, dtype=torch.bool)),
-        batch_size=batch_size,
-        task_names=[f"joint {t + 1}" for t in range(JOINTS)],
-        y_mean=y_mean.to(setting.device, setting.dtype),
-        y_std=y_std.to(setting.device, setting.dtype),
-        figures=[hinton, predictions, calibration],
-    )
-
-
 def sample_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Array, Array]:
     """n rows drawn without replacement; None: all, in their order (drawing as much from ``rng``, so
     that what is drawn next does not depend on n)."""
     rows = torch.randperm(len(data[0]), generator=rng.data)[:n].numpy()
     return data if n is None else (data[0][rows], data[1][rows])
+
+
+class PartlyLabelled(Dataset[Supervised]):
+    """Torques of seven joints, of which each training row has some."""
+
+    kind: ClassVar[Kind] = "supervised"
+    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
+    target: ClassVar[Target | None] = "real"
+    n_train: Annotated[int, Field(ge=1, le=TRAIN_ROWS)]
+    n_test: Annotated[int, Field(ge=1, le=TEST_ROWS)] | None
+    labels_per_row: Annotated[int, Field(ge=1, le=JOINTS)]
+    batch_size: Annotated[int, Field(ge=1)] | None
+
+    def make_problem(
+        self,
+        name: str,
+        train: tuple[Array, Array],
+        test: tuple[Array, Array],
+        rng: Rng,
+        setting: Setting,
+    ) -> Supervised:
+        """N rows drawn without replacement, with some labels of each, standardised.
+
+        Inputs and labels are standardised by the observed data: x ← (x − x̄)/s_x and
+        yᵗ ← (yᵗ − ȳᵗ)/s_yᵗ, with the mean and deviation of the N training inputs and of the
+        observed training labels of task t; the test rows carry all 7 labels.  For the same
+        ``rng`` the rows and labels of a smaller N are among those that a larger one takes.
+        train and test: x [rows, 21], y [rows, 7].
+
+        Raises:
+            ValueError: N is more than the rows there are.
+
+        Source: Boustati (2021), appendix A.1.2.
+        """
+        pool = len(train[0])
+        if self.n_train > pool:
+            raise ConfigMismatchError(
+                f"dataset.n_train={self.n_train}: {name} has {pool} training rows; set it to at most {pool}"
+            )
+        rows = torch.randperm(pool, generator=rng.data)[: self.n_train]
+        mask = observed_labels(pool, self.labels_per_row, rng.data)[: self.n_train]
+        x = torch.tensor(train[0][rows.numpy()])
+        y = torch.tensor(train[1][rows.numpy()])
+        x_mean = x.mean(0)
+        x_std = x.std(0, correction=0)
+        x_std = torch.where(x_std > 0, x_std, torch.ones_like(x_std))
+        y_mean, y_std = moments(y, mask)
+
+        def batch(x: Tensor, y: Tensor, mask: Tensor) -> Batch:
+            x = (x - x_mean) / x_std
+            y = torch.where(mask, (y - y_mean) / y_std, torch.zeros_like(y))
+            return Batch(
+                x.to(setting.device, setting.dtype),
+                y.to(setting.device, setting.dtype),
+                mask.to(setting.device),
+                1.0,
+            )
+
+        x_test = torch.tensor(test[0])
+        y_test = torch.tensor(test[1])
+        return Supervised(
+            name=name,
+            target="real",
+            train=batch(x, y, mask),
+            test=batch(x_test, y_test, torch.ones_like(y_test, dtype=torch.bool)),
+            batch_size=self.batch_size,
+            task_names=[f"joint {t + 1}" for t in range(JOINTS)],
+            y_mean=y_mean.to(setting.device, setting.dtype),
+            y_std=y_std.to(setting.device, setting.dtype),
+            figures=[hinton, predictions, calibration],
+        )

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from components.contracts.problems import Kind, Target
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.arm.protocol import JOINTS, Array, make_partly_labelled, sample_rows
+from components.datasets.arm.protocol import TEST_ROWS, Array, PartlyLabelled, sample_rows
 from components.datasets.arm.simulation import simulated_rows
-from components.datasets.files import locate, why_unavailable
-from components.errors import DataUnavailableError, SimulatedDataWarning
+from components.datasets.files import locate, warn_simulated, why_unavailable
+from components.errors import DataUnavailableError
 from components.problems.supervised import Supervised
 from components.registry import register
 
 INPUTS = 21
-TRAIN_ROWS = 44_484
-TEST_ROWS = 4_449
 TEST_OF_TEST_FILE = 1_000
 FILES = {
     "official": ("sarcos/sarcos_inv.mat", "sarcos/sarcos_inv_test.mat"),
@@ -42,7 +38,7 @@ def _read(path: Path) -> tuple[Array, Array]:
 
 
 @register("dataset", "sarcos")
-class Sarcos(Dataset):
+class Sarcos(PartlyLabelled):
     """Torques of the seven SARCOS arm joints from positions, velocities and accelerations.
 
     N training rows, one label each uniformly at random (``labels_per_row`` of the 7),
@@ -62,15 +58,8 @@ class Sarcos(Dataset):
     Conradt & Schaal (2002).
     """
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
-    target: ClassVar[Target | None] = "real"
     split: Literal["official", "test_file", "simulated"]
     offline: Literal["simulate", "error"]
-    n_train: Annotated[int, Field(ge=1, le=TRAIN_ROWS)]
-    n_test: Annotated[int, Field(ge=1, le=TEST_ROWS)] | None
-    labels_per_row: Annotated[int, Field(ge=1, le=JOINTS)]
-    batch_size: Annotated[int, Field(ge=1)] | None
 
     @model_validator(mode="after")
     def _check_row_count(self) -> Sarcos:
@@ -105,11 +94,8 @@ class Sarcos(Dataset):
         if name == NAMES["simulated"]:
             if self.split != "simulated":
                 why = why_unavailable(setting.data_dir, tuple(FILES[self.split]), setting.offline)
-                warnings.warn(
-                    f"SIMULATED DATA: dataset.split={self.split} cannot be had, a simulated seven-joint arm takes its "
-                    f"place; everything is recorded as {name} and compares with no published number ({why})",
-                    SimulatedDataWarning,
-                    stacklevel=1,  # from this file: the runner shows warnings of components
+                warn_simulated(
+                    f"dataset.split={self.split}", "a simulated seven-joint arm", name, why
                 )
             rows = simulated_rows(setting.data_dir)
             train = (rows.x_train, rows.y_train)
@@ -125,13 +111,4 @@ class Sarcos(Dataset):
             test = (x[:n], y[:n])
         else:
             test = sample_rows(test, self._test_rows, rng)
-        return make_partly_labelled(
-            name=name,
-            train=train,
-            test=test,
-            n_train=self.n_train,
-            labels_per_row=self.labels_per_row,
-            batch_size=self.batch_size,
-            rng=rng,
-            setting=setting,
-        )
+        return self.make_problem(name, train, test, rng, setting)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
 
-from pydantic import Field
-
-from components.contracts.problems import Kind, Target
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.arm.protocol import JOINTS, make_partly_labelled, sample_rows
+from components.datasets.arm.protocol import PartlyLabelled, sample_rows
 from components.datasets.arm.simulation import simulated_rows
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("dataset", "sarcos_sim")
-class SarcosSim(Dataset):
+class SarcosSim(PartlyLabelled):
     """Torques of a simulated seven-joint arm from its joints' positions, velocities and
     accelerations.
 
@@ -31,14 +27,6 @@ class SarcosSim(Dataset):
 
     Source: Boustati (2021), appendix A.1.2; Craig (2005), eqs (6.45)–(6.53)."""
 
-    kind: ClassVar[Kind] = "supervised"
-    traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})
-    target: ClassVar[Target | None] = "real"
-    n_train: Annotated[int, Field(ge=1, le=44_484)]
-    n_test: Annotated[int, Field(ge=1, le=4_449)] | None
-    labels_per_row: Annotated[int, Field(ge=1, le=JOINTS)]
-    batch_size: Annotated[int, Field(ge=1)] | None
-
     def identity(self, data_dir: Path, offline: bool) -> str:
         return "sarcos-sim"
 
@@ -46,13 +34,4 @@ class SarcosSim(Dataset):
         rows = simulated_rows(setting.data_dir)
         test = sample_rows((rows.x_test, rows.y_test), self.n_test, rng)
         train = (rows.x_train, rows.y_train)
-        return make_partly_labelled(
-            name="sarcos-sim",
-            train=train,
-            test=test,
-            n_train=self.n_train,
-            labels_per_row=self.labels_per_row,
-            batch_size=self.batch_size,
-            rng=rng,
-            setting=setting,
-        )
+        return self.make_problem("sarcos-sim", train, test, rng, setting)

@@ -18,9 +18,7 @@ from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
 from components.errors import ConfigMismatchError
-from components.figures.supervised.calibration import calibration
-from components.figures.supervised.predictions import predictions
-from components.problems.supervised import Supervised, SupervisedFigure
+from components.problems.supervised import Supervised
 
 Array = NDArray[np.float64]
 
@@ -55,17 +53,5 @@ class BigTable(FileOrSimulationDataset[Supervised]):
         scored = order[: self.n_test]
         train_rows = order[self.n_test : self.n_test + n]
         used = torch.from_numpy(data)
-        x = used[:, :-1]
-        y = used[:, -1:]
-        figures: list[SupervisedFigure] = [predictions, calibration]
-        return RawUnits.of(
-            name=name,
-            x=x,
-            y=y,
-            kept=train_rows,
-            scored=scored,
-            batch_size=self.batch_size,
-            label=self.label,
-            figures=figures,
-            setting=setting,
-        )
+        xy = (used[:, :-1], used[:, -1:])
+        return RawUnits.of(name, xy, train_rows, scored, self.batch_size, self.label, setting)

@@ -6,21 +6,19 @@ import csv
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from components.contracts.problems import Batch, Kind, Target
+from components.contracts.problems import Batch, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import Rows, standardised_inputs
-from components.datasets.tables.uci_regression import Shape, simulated_rows, split_rows
-from components.errors import ConfigMismatchError
+from components.datasets.tables.uci_regression import Shape, SplitTable, simulated_rows, split_rows
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -38,8 +36,9 @@ class Source:
     file: str
     shape: Shape
     ones: int
-    inputs: Callable[[list[str]], list[str]]
-    one: Callable[[list[str]], bool]  # class 1
+    label: str  # of class 1
+    column: int = -1  # of the label
+    inputs: Callable[[list[str]], list[str]] = itemgetter(slice(-1))
     header: bool = False
 
 
@@ -50,16 +49,17 @@ SOURCES: dict[str, Source] = {
         "classification/breast-cancer-wisconsin.data",
         Shape(683, 9),
         239,
-        lambda r: r[1:-1],
-        lambda r: r[-1] == "4",
+        "4",
+        inputs=itemgetter(slice(1, -1)),
     ),
     # species (1: orange) and five measurements, the running number left out; 1: male
     "crabs": Source(
         "classification/crabs.csv",
         Shape(200, 6),
         100,
-        lambda r: [str(int(r[1] == "O")), *r[4:]],
-        lambda r: r[2] == "M",
+        "M",
+        column=2,
+        inputs=lambda r: [str(int(r[1] == "O")), *r[4:]],
         header=True,
     ),
     # radar returns, the second input constant; 1: good
@@ -67,21 +67,17 @@ SOURCES: dict[str, Source] = {
         "classification/ionosphere.csv",
         Shape(351, 34),
         225,
-        lambda r: r[:-1],
-        lambda r: r[-1] == "g",
+        "g",
     ),
     # 1: diabetes within five years
     "pima": Source(
         "classification/pima-indians-diabetes.csv",
         Shape(768, 8),
         268,
-        lambda r: r[:-1],
-        lambda r: r[-1] == "1",
+        "1",
     ),
     # energy in 60 bands; 1: metal cylinder
-    "sonar": Source(
-        "classification/sonar.csv", Shape(208, 60), 111, lambda r: r[:-1], lambda r: r[-1] == "M"
-    ),
+    "sonar": Source("classification/sonar.csv", Shape(208, 60), 111, "M"),
 }
 
 
@@ -91,7 +87,7 @@ def _read(path: Path, name: str) -> Table:
     with path.open(newline="") as lines:
         rows = [row for row in csv.reader(lines) if row and "?" not in row][source.header :]
     x = np.array([source.inputs(row) for row in rows], dtype=np.float64)
-    return x, np.array([source.one(row) for row in rows], dtype=np.int64)
+    return x, np.array([row[source.column] == source.label for row in rows], dtype=np.int64)
 
 
 def simulated_labels(name: str, source: Source) -> Table:
@@ -104,7 +100,7 @@ def simulated_labels(name: str, source: Source) -> Table:
 
 
 @register("dataset", "uci_classification")
-class UciClassification(FileOrSimulationDataset[Supervised]):
+class UciClassification(SplitTable):
     """UCI classification sets of two classes, each with 20 splits into 90 % and 10 %.
 
     ``split`` null: replicate r of a run takes split r.  The splits are successive
@@ -129,17 +125,12 @@ class UciClassification(FileOrSimulationDataset[Supervised]):
     and Table 1.
     """
 
-    kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"
     set: Name
-    split: NonNegativeInt | None
-    batch_size: PositiveInt | None
 
-    @model_validator(mode="after")
-    def _check_split(self) -> UciClassification:
-        if self.split is not None and self.split >= SPLITS:
-            raise ValueError(f"split: {self.set} has splits 0 to {SPLITS - 1}; lower dataset.split")
-        return self
+    @property
+    def splits(self) -> int:
+        return SPLITS
 
     def file(self) -> str:
         return SOURCES[self.set].file
@@ -147,15 +138,8 @@ class UciClassification(FileOrSimulationDataset[Supervised]):
     def genuine(self) -> str:
         return "uci-classification"
 
-    def folds(self, data_dir: Path) -> int | None:
-        return SPLITS if self.split is None else None
-
     def load(self, rng: Rng, setting: Setting) -> Supervised:
-        split = rng.replicate if self.split is None else self.split
-        if split >= SPLITS:
-            raise ConfigMismatchError(
-                f"replicates: {self.set} has {SPLITS} splits, one to each; set replicates to at most that"
-            )
+        split = self.choose_split(rng)
         name = self.identity(setting.data_dir, setting.offline)
         path = self.locate(setting)
         values, classes = (

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
 from components.figures.samples.trace import trace
 from components.problems.density import Density
@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @register("dataset", "banana")
-class Banana(Dataset[Density]):
+class Banana(NormalStart):
     """Twisted Gaussian with its second coordinate bent along a parabola of the first.
 
     z ~ N(0, diag(s², 1, …, 1)), θ_1 = z_1, θ_2 = z_2 − b (z_1² − s²), θ_j = z_j; the twist
@@ -29,12 +29,9 @@ class Banana(Dataset[Density]):
     Source: Haario, Saksman & Tamminen (1999), section 3.
     """
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
     dim: Annotated[int, Field(ge=2)]
     scale: PositiveFloat
     twist: float
-    start_sd: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         device = setting.device
@@ -48,10 +45,6 @@ class Banana(Dataset[Density]):
             square = (first / s).square() + second.square() + theta[:, 2:].square().sum(1)
             return -0.5 * square - math.log(s) - 0.5 * theta.shape[1] * math.log(2 * math.pi)  # [K]
 
-        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=dtype)
-            return self.start_sd * z.to(device)
-
         def exact(n: int, generator: torch.Generator) -> Tensor:
             z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)
             return torch.stack([s * z[:, 0], z[:, 1] - b * s**2 * (z[:, 0].square() - 1)], 1)
@@ -64,7 +57,7 @@ class Banana(Dataset[Density]):
             replicates=setting.replicates,
             names=[f"x{j + 1}" for j in range(self.dim)],
             log_density=log_density,
-            sample_prior=sample_prior,
+            sample_prior=self.prior_sampler(self.dim, setting),
             mean=torch.zeros(self.dim, device=device, dtype=dtype),
             second_moment=second_moment,
             box=[(-3.5 * s, 3.5 * s), (min(bent) - 4, max(bent) + 4)]

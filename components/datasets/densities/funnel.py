@@ -9,9 +9,9 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
 from components.figures.samples.trace import trace
 from components.problems.density import Density
@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @register("dataset", "funnel")
-class Funnel(Dataset[Density]):
+class Funnel(NormalStart):
     """Neal's funnel, the joint density of a log variance and of the variables that have it; or of a
     log standard deviation.
 
@@ -29,12 +29,9 @@ class Funnel(Dataset[Density]):
 
     Source: Neal (2003), section 8; Gallego (2021), section 2.4.2 (sd, as its Figure 2.7 shows)."""
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
     legacy_defaults: ClassVar[dict[str, Any]] = {"spread": "variance"}
     dim: Annotated[int, Field(ge=2)]
     scale: PositiveFloat
-    start_sd: PositiveFloat
     spread: Literal["sd", "variance"]
 
     def load(self, rng: Rng, setting: Setting) -> Density:
@@ -52,10 +49,6 @@ class Funnel(Dataset[Density]):
                 x.square().sum(1) * (-a * v).exp() + a * x.shape[1] * v + theta.shape[1] * log_2pi
             )  # [K]
 
-        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, self.dim, generator=generator, device=generator.device, dtype=dtype)
-            return self.start_sd * z.to(device)
-
         def exact(n: int, generator: torch.Generator) -> Tensor:
             z = torch.randn(n, 2, generator=generator, device=device, dtype=dtype)
             return torch.stack([s * z[:, 0], (0.5 * a * s * z[:, 0]).exp() * z[:, 1]], 1)
@@ -70,7 +63,7 @@ class Funnel(Dataset[Density]):
             replicates=setting.replicates,
             names=["v", *(f"x{i}" for i in range(1, self.dim))],
             log_density=log_density,
-            sample_prior=sample_prior,
+            sample_prior=self.prior_sampler(self.dim, setting),
             mean=per_parameter(0.0, 0.0),
             second_moment=per_parameter(s**2, math.exp(a**2 * s**2 / 2)),
             log_normaliser=0.0,

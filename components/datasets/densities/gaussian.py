@@ -3,15 +3,15 @@ checked."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.particles_2d import particles_2d
 from components.figures.samples.trace import trace
 from components.figures.samples.trajectories_2d import trajectories_2d
@@ -21,7 +21,7 @@ from components.registry import register
 
 
 @register("dataset", "gaussian")
-class Gaussian(Dataset[Density]):
+class Gaussian(NormalStart):
     """A Gaussian target of any dimension, every pair of its coordinates equally correlated.
 
     π(θ) = N(θ | μ, Σ), Σ_ij = σ_i σ_j (ρ + (1 − ρ) [i = j]), θ [K, P]; E[θ] = μ, E[θ_j²] = μ_j² +
@@ -30,14 +30,11 @@ class Gaussian(Dataset[Density]):
 
     Source: Gallego (2021), section 2.3.1."""
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
     dim: PositiveInt
     mean: float | list[float]
     sd: PositiveFloat | list[PositiveFloat]
     correlation: float
     start_mean: float | list[float]
-    start_sd: PositiveFloat
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Gaussian:
@@ -70,12 +67,6 @@ class Gaussian(Dataset[Density]):
             white = torch.linalg.solve_triangular(factor, (theta - mean).T, upper=False)  # [P, K]
             return log_constant - 0.5 * white.square().sum(0)  # [K]
 
-        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(
-                n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype
-            )
-            return start + self.start_sd * z.to(setting.device)
-
         low = torch.minimum(mean - 3.5 * sd, start - 2.5 * self.start_sd)
         high = torch.maximum(mean + 3.5 * sd, start + 2.5 * self.start_sd)
         return Density(
@@ -83,7 +74,7 @@ class Gaussian(Dataset[Density]):
             replicates=setting.replicates,
             names=[f"x{j + 1}" for j in range(self.dim)],
             log_density=log_density,
-            sample_prior=sample_prior,
+            sample_prior=self.prior_sampler(self.dim, setting, start),
             mean=mean,
             second_moment=mean.square() + sd.square(),
             box=list(zip(low.tolist(), high.tolist(), strict=True)),

@@ -11,10 +11,10 @@ import torch
 from pydantic import FiniteFloat, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object, reraise_user_error, short_digest
+from components.datasets.densities.normal_start import NormalStart
 from components.errors import ConfigMismatchError
 from components.figures.samples.trace import trace
 from components.maths.bijectors import POSITIVE, Interval
@@ -26,7 +26,7 @@ TRIED = 3  # rows with which the function is tried
 
 
 @register("dataset", "log_density")
-class LogDensity(Dataset[Density]):
+class LogDensity(NormalStart):
     """User-defined log density log π(x) [S] of a batch of parameters x [S, P].
 
     It need not be normalised.  Samplers move in unconstrained θ, coordinate by coordinate
@@ -46,8 +46,6 @@ class LogDensity(Dataset[Density]):
     Source: Gallego (2021), section 2.2.1.
     """
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
     imports: ClassVar[frozenset[str]] = frozenset({"function"})
 
     function: Place
@@ -56,7 +54,6 @@ class LogDensity(Dataset[Density]):
     names: list[str] | None
     support: Support | list[Support]
     start_mean: FiniteFloat | list[FiniteFloat]
-    start_sd: PositiveFloat
     mean: list[FiniteFloat] | None
     sd: list[PositiveFloat] | None
 
@@ -94,12 +91,7 @@ class LogDensity(Dataset[Density]):
             with reraise_user_error(where, user_function):
                 return user_function(x) + log_jacobian  # [K]
 
-        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(
-                n, self.dim, generator=generator, device=generator.device, dtype=setting.dtype
-            )
-            return begin + self.start_sd * z.to(setting.device)
-
+        sample_prior = self.prior_sampler(self.dim, setting, begin)
         theta = sample_prior(TRIED, rng.at("data", 0))
         _check_density_contract(user_function, constrain(theta), where)
         if not bool(torch.isfinite(log_density(theta)).any()):

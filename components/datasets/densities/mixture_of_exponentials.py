@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
 
 
 @register("dataset", "mixture_of_exponentials")
-class MixtureOfExponentials(Dataset[Density]):
+class MixtureOfExponentials(NormalStart):
     """Mixture of exponential distributions of z > 0, with y = log z as the coordinate in which
     samplers move.
 
@@ -27,12 +27,9 @@ class MixtureOfExponentials(Dataset[Density]):
 
     Source: Gallego (2021), section 2.3.3."""
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
     rates: Annotated[list[PositiveFloat], Field(min_length=1)]
     weights: Annotated[list[PositiveFloat], Field(min_length=1)]
     start_mean: float
-    start_sd: PositiveFloat
 
     @model_validator(mode="after")
     def _check_consistency(self) -> MixtureOfExponentials:
@@ -52,17 +49,13 @@ class MixtureOfExponentials(Dataset[Density]):
         def log_density(y: Tensor) -> Tensor:
             return torch.logsumexp(constants - rates * y.exp(), 1) + y[:, 0]  # [K, 1] -> [K]
 
-        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, 1, generator=generator, device=generator.device, dtype=setting.dtype)
-            return self.start_mean + self.start_sd * z.to(setting.device)
-
         mean = (weights / rates).sum().reshape(1)
         return Density(
             name=self.name,
             replicates=setting.replicates,
             names=["z"],
             log_density=log_density,
-            sample_prior=sample_prior,
+            sample_prior=self.prior_sampler(1, setting, self.start_mean),
             mean=mean,
             second_moment=2 * (weights / rates.square()).sum().reshape(1),
             box=[(0.0, 6 * float(mean))],

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.particles_2d import particles_2d
 from components.figures.samples.trace import trace
 from components.problems.density import Density
@@ -19,7 +19,7 @@ from components.registry import register
 
 
 @register("dataset", "mixture_of_gaussians_2d")
-class MixtureOfGaussians2D(Dataset[Density]):
+class MixtureOfGaussians2D(NormalStart):
     """Grid of equally weighted isotropic Gaussians in the plane, 3 × 3 as published.
 
     π(θ) = n⁻² Σ_k N(θ | m_k, v I), m_k on {−s(n−1)/2, …, s(n−1)/2}²; E[θ] = 0, E[θ_j²] = v + s²(n²
@@ -27,13 +27,10 @@ class MixtureOfGaussians2D(Dataset[Density]):
 
     Source: Gallego (2021), section 2.3.3."""
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
     per_side: PositiveInt
     spacing: PositiveFloat
     variance: PositiveFloat
     start_mean: Annotated[list[float], Field(min_length=2, max_length=2)]
-    start_sd: PositiveFloat
 
     def load(self, rng: Rng, setting: Setting) -> Density:
         device = setting.device
@@ -51,16 +48,12 @@ class MixtureOfGaussians2D(Dataset[Density]):
             square = (theta.unsqueeze(1) - means).square().sum(-1)  # [K, M]
             return torch.logsumexp(-square / (2 * self.variance), 1) - log_constant  # [K]
 
-        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, 2, generator=generator, device=generator.device, dtype=dtype)
-            return start_mean + self.start_sd * z.to(device)
-
         return Density(
             name=self.name,
             replicates=setting.replicates,
             names=["x1", "x2"],
             log_density=log_density,
-            sample_prior=sample_prior,
+            sample_prior=self.prior_sampler(2, setting, start_mean),
             mean=means.mean(0),
             second_moment=means.square().mean(0) + self.variance,
             box=[(-reach, reach)] * 2,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
-from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
+from components.datasets.densities.normal_start import NormalStart
 from components.figures.samples.marginal_2d import marginal_2d
 from components.figures.samples.trace import trace
 from components.problems.density import Density
@@ -31,7 +30,7 @@ BOXES = {
 
 
 @register("dataset", "planar_toy")
-class PlanarToy(Dataset[Density]):
+class PlanarToy(NormalStart):
     """A banana, two modes or a cross in the plane, normalised, with exact moments.
 
         banana      θ = (v_1, v_1² + v_2 + 1),  v ~ N(0, [[1, 0.9], [0.9, 1]])
@@ -44,10 +43,7 @@ class PlanarToy(Dataset[Density]):
     Source: Yin and Zhou (2018), section 4 and Titsias and Ruiz (2019), section 4: their
     two-dimensional targets."""
 
-    kind: ClassVar[Kind] = "density"
-    vectorised: ClassVar[bool] = True
     shape: Literal["banana", "multimodal", "x_shaped"]
-    start_sd: PositiveFloat
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         return f"{self.name}-{self.shape}".replace("_", "-")
@@ -90,17 +86,13 @@ class PlanarToy(Dataset[Density]):
             v = means[component] + (roots[component] @ z[:, :, None])[:, :, 0]
             return torch.stack([v[:, 0], v[:, 1] + bent * (v[:, 0].square() + 1)], 1)
 
-        def sample_prior(n: int, generator: torch.Generator) -> Tensor:
-            z = torch.randn(n, 2, generator=generator, device=generator.device, dtype=setting.dtype)
-            return self.start_sd * z.to(setting.device)
-
         first, second = MOMENTS[self.shape]
         return Density(
             name=self.identity(setting.data_dir, setting.offline),
             replicates=setting.replicates,
             names=["x1", "x2"],
             log_density=log_density,
-            sample_prior=sample_prior,
+            sample_prior=self.prior_sampler(2, setting),
             mean=tensor(first),
             second_moment=tensor(second),
             log_normaliser=0.0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,14 @@ from torch import Tensor
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.files import locate, why_unavailable
+from components.datasets.files import locate, warn_simulated, why_unavailable
 from components.datasets.posteriordb_densities import DENSITIES
 from components.datasets.posteriordb_densities.gaussian_regressions import (
     GaussianRegression,
     numbered_names,
 )
 from components.datasets.posteriordb_densities.scale_priors import half_normal
-from components.errors import DataUnavailableError, SimulatedDataWarning
+from components.errors import DataUnavailableError
 from components.figures.samples.trace import trace
 from components.problems.density import Density
 from components.registry import register
@@ -152,11 +151,12 @@ class Posteriordb(Dataset[Density]):
         if name == SIMULATED:
             if self.posterior != SIMULATED:
                 why = why_unavailable(setting.data_dir, paths(self.posterior), setting.offline)
-                warnings.warn(
-                    f"SIMULATED DATA: dataset.posterior={self.posterior} cannot be had, a simulated linear regression takes "
-                    f"its place; everything is recorded as {name} ({why})",
-                    SimulatedDataWarning,
-                    stacklevel=1,  # from this file: the runner shows warnings of components
+                warn_simulated(
+                    f"dataset.posterior={self.posterior}",
+                    "a simulated linear regression",
+                    name,
+                    why,
+                    compares="",
                 )
             return replace(
                 simulated_regression(name, setting.dtype, setting.device),

@@ -9,13 +9,12 @@ from typing import ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import PositiveInt
 
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
-from components.datasets.tables.put_aside import HeldOutCount, make_problem
+from components.datasets.tables.put_aside import HeldOutRows
 from components.datasets.tables.uci_regression import Shape, simulated_rows
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -30,7 +29,7 @@ def _read(path: Path) -> NDArray[np.float64]:
 
 
 @register("dataset", "airfoil")
-class Airfoil(FileOrSimulationDataset[Supervised]):
+class Airfoil(FileOrSimulationDataset[Supervised], HeldOutRows):
     """Sound pressure of NACA 0012 aerofoils, a regression on five inputs.
 
     The inputs are frequency, angle of attack, chord, speed and thickness of the boundary
@@ -51,8 +50,6 @@ class Airfoil(FileOrSimulationDataset[Supervised]):
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
-    n_test: HeldOutCount
-    batch_size: PositiveInt | None
 
     def file(self) -> str:
         return FILE
@@ -62,13 +59,11 @@ class Airfoil(FileOrSimulationDataset[Supervised]):
         path = self.locate(setting)
         data = simulated_rows("airfoil", SHAPE) if path is None else _read(path)
         rows = torch.from_numpy(data)
-        return make_problem(
+        return self.make_problem(
             name,
             rows[:, : SHAPE.inputs],
             rows[:, SHAPE.inputs :],
             target="real",
-            n_test=self.n_test,
-            batch_size=self.batch_size,
             task="sound pressure",
             rng=rng,
             setting=setting,

@@ -19,7 +19,6 @@ from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictive_samples import predictive_samples
 from components.metrics.branches import both_branches
-from components.problems.supervised import SupervisedFigure
 
 EVERY = 10  # one test row in this many is examined for branches
 
@@ -86,18 +85,15 @@ class ConditionalToy(Dataset[KnownLaw]):
         x = self.reach * (2 * u - 1)
         y = self.sample_labels(x, rng.data)
         train_rows = slice(0, n)
-        scored = slice(n, None)
-        figures: list[SupervisedFigure] = [predictive_samples, calibration]
         problem = KnownLaw.of(
-            name=self.name,
-            x=x[:, None],
-            y=y[:, None],
-            kept=train_rows,
-            scored=scored,
+            self.name,
+            (x[:, None], y[:, None]),
+            train_rows,
+            slice(n, None),
             batch_size=self.batch_size,
             label="y",
-            figures=figures,
             setting=setting,
+            figures=[predictive_samples, calibration],
         )
         location = x[train_rows].mean()
         scale = x[train_rows].std(correction=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from pydantic import NonNegativeInt
+from pydantic import BaseModel, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Batch
@@ -18,59 +18,62 @@ from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 
-HeldOutCount = NonNegativeInt  # rows put aside; 0: training uses all rows and scores them
 
+class HeldOutRows(BaseModel):
+    """Keys of a table with held-out rows, and the problem that it makes."""
 
-def make_problem(
-    name: str,
-    x: Tensor,
-    y: Tensor,
-    *,
-    target: Literal["real", "binary"],
-    n_test: int,
-    batch_size: int | None,
-    task: str,
-    rng: Rng,
-    setting: Setting,
-) -> Supervised:
-    """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the
-    training rows.
+    n_test: NonNegativeInt  # rows put aside; 0: training uses all rows and scores them
+    batch_size: PositiveInt | None
 
-    Raises ConfigMismatchError where fewer than two rows would be left to learn from."""
-    if len(x) - n_test < 2:
-        raise ConfigMismatchError(
-            f"dataset.n_test={n_test}: leaves {max(len(x) - n_test, 0)} of {len(x)} rows to learn from; lower it"
+    def make_problem(
+        self,
+        name: str,
+        x: Tensor,
+        y: Tensor,
+        *,
+        target: Literal["real", "binary"],
+        task: str,
+        rng: Rng,
+        setting: Setting,
+    ) -> Supervised:
+        """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the
+        training rows.
+
+        Raises ConfigMismatchError where fewer than two rows would be left to learn from."""
+        if len(x) - self.n_test < 2:
+            raise ConfigMismatchError(
+                f"dataset.n_test={self.n_test}: leaves {max(len(x) - self.n_test, 0)} of {len(x)} rows to learn from; lower it"
+            )
+        order = torch.randperm(len(x), generator=rng.data) if self.n_test else torch.arange(len(x))
+        train_rows = order[self.n_test :]
+        test_rows = order[: self.n_test] if self.n_test else train_rows
+        x = (x - x[train_rows].mean(0)) / x[train_rows].std(0, correction=0)
+        y_mean = y_std = None
+        if target == "real":
+            y_mean = y[train_rows].mean(0)
+            y_std = y[train_rows].std(0, correction=0)
+            y = (y - y_mean) / y_std
+            y_mean, y_std = (v.to(setting.device, setting.dtype) for v in (y_mean, y_std))
+
+        def rows(chosen: Tensor) -> Batch:
+            labels = (
+                y[chosen].to(setting.device, setting.dtype)
+                if target == "real"
+                else y[chosen].to(setting.device)
+            )
+            mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
+            return Batch(x[chosen].to(setting.device, setting.dtype), labels, mask, 1.0)
+
+        return Supervised(
+            name,
+            target,
+            rows(train_rows),
+            rows(test_rows),
+            self.batch_size,
+            n_classes=1 if target == "real" else 2,
+            task_names=[task],
+            y_mean=y_mean,
+            y_std=y_std,
+            figures=[calibration],
+            input_units="standardised",
         )
-    order = torch.randperm(len(x), generator=rng.data) if n_test else torch.arange(len(x))
-    train_rows = order[n_test:]
-    test_rows = order[:n_test] if n_test else train_rows
-    x = (x - x[train_rows].mean(0)) / x[train_rows].std(0, correction=0)
-    y_mean = y_std = None
-    if target == "real":
-        y_mean = y[train_rows].mean(0)
-        y_std = y[train_rows].std(0, correction=0)
-        y = (y - y_mean) / y_std
-        y_mean, y_std = (v.to(setting.device, setting.dtype) for v in (y_mean, y_std))
-
-    def rows(chosen: Tensor) -> Batch:
-        labels = (
-            y[chosen].to(setting.device, setting.dtype)
-            if target == "real"
-            else y[chosen].to(setting.device)
-        )
-        mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
-        return Batch(x[chosen].to(setting.device, setting.dtype), labels, mask, 1.0)
-
-    return Supervised(
-        name,
-        target,
-        rows(train_rows),
-        rows(test_rows),
-        batch_size,
-        n_classes=1 if target == "real" else 2,
-        task_names=[task],
-        y_mean=y_mean,
-        y_std=y_std,
-        figures=[calibration],
-        input_units="standardised",
-    )

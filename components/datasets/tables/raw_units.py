@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -15,6 +16,8 @@ from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.figures.supervised.calibration import calibration
+from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised, SupervisedFigure
 
 Rows = NDArray[np.int_] | slice
@@ -40,19 +43,19 @@ class RawUnits(Supervised):
     def of(
         cls,
         name: str,
-        x: Tensor,
-        y: Tensor,
+        data: tuple[Tensor, Tensor],
         kept: Rows,
         scored: Rows,
         batch_size: int | None,
         label: str,
-        figures: list[SupervisedFigure],
         setting: Setting,
+        figures: Sequence[SupervisedFigure] = (predictions, calibration),
     ) -> Self:
         """Problem of x [N, D] and y [N, 1], standardised by the training rows.
 
         A constant input is only centred.
         """
+        x, y = data
         x = standardised_inputs(x, kept)
         y_mean = y[kept].mean(0)
         y_std = y[kept].std(0, correction=0)
@@ -77,7 +80,7 @@ class RawUnits(Supervised):
             task_names=[label],
             y_mean=y_mean.to(setting.device, setting.dtype),
             y_std=y_std.to(setting.device, setting.dtype),
-            figures=figures,
+            figures=list(figures),
             evaluation_chunk=100,  # a posterior may hold thousands of networks
         )
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
-from components.datasets.tables.put_aside import HeldOutCount, make_problem
+from components.datasets.tables.put_aside import HeldOutRows
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -35,7 +34,7 @@ def persons() -> Tensor:
 
 
 @register("dataset", "titanic")
-class Titanic(Dataset):
+class Titanic(Dataset, HeldOutRows):
     """Survival of the 2,201 persons on the Titanic, by class, age and sex.
 
     Built in as its 4 × 2 × 2 × 2 table of counts.  Inputs: class (first 1, second 2, third
@@ -53,18 +52,14 @@ class Titanic(Dataset):
 
     kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "binary"
-    n_test: HeldOutCount
-    batch_size: PositiveInt | None
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         rows = persons()
-        return make_problem(
+        return self.make_problem(
             self.name,
             rows[:, :3].double(),
             rows[:, 3:],
             target="binary",
-            n_test=self.n_test,
-            batch_size=self.batch_size,
             task="survived",
             rng=rng,
             setting=setting,

@@ -7,7 +7,7 @@ import functools
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -22,8 +22,6 @@ from components.datasets.files import find, verify_catalogue_file
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.datasets.tables.raw_units import RawUnits
 from components.errors import ConfigMismatchError
-from components.figures.supervised.calibration import calibration
-from components.figures.supervised.predictions import predictions
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -87,8 +85,46 @@ def simulated_rows(name: str, shape: Shape) -> Array:
     return np.concatenate([x, y[:, None]], 1)
 
 
+class SplitTable(FileOrSimulationDataset[Supervised]):
+    """A set of the UCI repository with numbered splits into training and test rows."""
+
+    kind: ClassVar[Kind] = "supervised"
+    set: str
+    split: NonNegativeInt | None
+    batch_size: PositiveInt | None
+
+    @property
+    def splits(self) -> int:
+        """Number of splits of the set."""
+        raise TypeError(f"{type(self).__name__} has no splits")
+
+    @model_validator(mode="after")
+    def _check_split(self) -> Self:
+        if self.split is not None and self.split >= self.splits:
+            raise ValueError(
+                f"split: {self.set} has splits 0 to {self.splits - 1}; lower dataset.split"
+            )
+        return self
+
+    def folds(self, data_dir: Path) -> int | None:
+        return self.splits if self.split is None else None
+
+    def choose_split(self, rng: Rng) -> int:
+        """Number of the split of a replicate.
+
+        Raises:
+            ConfigMismatchError: there are more replicates than splits.
+        """
+        split = rng.replicate if self.split is None else self.split
+        if split >= self.splits:
+            raise ConfigMismatchError(
+                f"replicates: {self.set} has {self.splits} splits, one to each; set replicates to at most that"
+            )
+        return split
+
+
 @register("dataset", "uci_regression")
-class UciRegression(FileOrSimulationDataset[Supervised]):
+class UciRegression(SplitTable):
     """UCI regression sets for Bayesian neural networks, with their 20 standard splits.
 
     The sets are the ones of the Bayesian-neural-network literature; protein has 5 splits.
@@ -107,19 +143,12 @@ class UciRegression(FileOrSimulationDataset[Supervised]):
     section 5.2.
     """
 
-    kind: ClassVar[Kind] = "supervised"
     target: ClassVar[Target | None] = "real"
     set: Name
-    split: NonNegativeInt | None
-    batch_size: PositiveInt | None
 
-    @model_validator(mode="after")
-    def _check_split(self) -> UciRegression:
-        if self.split is not None and self.split >= SHAPES[self.set].splits:
-            raise ValueError(
-                f"split: {self.set} has splits 0 to {SHAPES[self.set].splits - 1}; lower dataset.split"
-            )
-        return self
+    @property
+    def splits(self) -> int:
+        return SHAPES[self.set].splits
 
     def file(self) -> str:
         return f"uci_bnn/{self.set}.txt"  # the downloaded file
@@ -141,30 +170,13 @@ class UciRegression(FileOrSimulationDataset[Supervised]):
         verify_catalogue_file(packed, self.file())
         return packed
 
-    def folds(self, data_dir: Path) -> int | None:
-        return SHAPES[self.set].splits if self.split is None else None
-
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         shape = SHAPES[self.set]
-        split = rng.replicate if self.split is None else self.split
-        if split >= shape.splits:
-            raise ConfigMismatchError(
-                f"replicates: {self.set} has {shape.splits} splits, one to each; set replicates to at most that"
-            )
+        split = self.choose_split(rng)
         name = self.identity(setting.data_dir, setting.offline)
         path = self.locate(setting)
-        data = simulated_rows(self.set, SHAPES[self.set]) if path is None else _read(path)
+        data = simulated_rows(self.set, shape) if path is None else _read(path)
         train_rows, scored = split_rows(len(data), split)
         x = torch.from_numpy(data[:, : shape.inputs])
         y = torch.from_numpy(data[:, shape.inputs, None])
-        return RawUnits.of(
-            name=name,
-            x=x,
-            y=y,
-            kept=train_rows,
-            scored=scored,
-            batch_size=self.batch_size,
-            label=self.set,
-            figures=[predictions, calibration],
-            setting=setting,
-        )
+        return RawUnits.of(name, (x, y), train_rows, scored, self.batch_size, self.set, setting)

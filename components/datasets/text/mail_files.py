@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -13,8 +12,14 @@ from torch import Tensor
 
 from components.contracts.problems import Batch, Domain, Kind, Target
 from components.contracts.roles import Dataset, Setting
-from components.datasets.files import find, locate, verify_catalogue_file, why_unavailable
-from components.errors import DataUnavailableError, SimulatedDataWarning
+from components.datasets.files import (
+    find,
+    locate,
+    verify_catalogue_file,
+    warn_simulated,
+    why_unavailable,
+)
+from components.errors import DataUnavailableError
 from components.figures.supervised.calibration import calibration
 from components.problems.supervised import Supervised
 
@@ -64,12 +69,8 @@ class MailFile:
             return None
         why = self._why_unavailable(data_dir, offline)
         if why is not None:
-            warnings.warn(
-                f"SIMULATED DATA: dataset={self.genuine} cannot be had, a simulated corpus of the same size takes its "
-                f"place; everything is recorded as {self.stand_in} and compares with no published number ({why})",
-                SimulatedDataWarning,
-                stacklevel=1,  # from this file: the runner shows warnings of components
-            )
+            corpus = "a simulated corpus of the same size"
+            warn_simulated(f"dataset={self.genuine}", corpus, self.stand_in, why)
             return None
         packed = find(data_dir, self.packed)
         if packed is None:

@@ -18,14 +18,17 @@ from scipy.io import savemat
 
 from components.contracts.roles import Setting
 from components.datasets import files
-from components.datasets.arm import sarcos, simulation
-from components.datasets.arm.protocol import make_partly_labelled, moments, observed_labels
+from components.datasets.arm import protocol, sarcos, simulation
+from components.datasets.arm.protocol import moments, observed_labels
 from components.datasets.arm.sarcos import Sarcos
 from components.errors import DamagedFileError, DataUnavailableError, SimulatedDataWarning
 from runner.execution.rng import STREAMS, Streams
 
 YAML = Path(__file__).parents[3] / "conf" / "dataset" / "sarcos.yaml"
-SIZES = {"sarcos/sarcos_inv.mat": sarcos.TRAIN_ROWS, "sarcos/sarcos_inv_test.mat": sarcos.TEST_ROWS}
+SIZES = {
+    "sarcos/sarcos_inv.mat": protocol.TRAIN_ROWS,
+    "sarcos/sarcos_inv_test.mat": protocol.TEST_ROWS,
+}
 REAL = os.environ.get("RUNNER_DATA_DIR")
 needs_real_file = pytest.mark.skipif(
     not REAL or not (Path(REAL) / "sarcos" / "sarcos_inv_test.mat").is_file(),
@@ -57,7 +60,7 @@ def published(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("published")
     for path, n in SIZES.items():
         row = np.arange(n)[:, None]
-        first = 0 if n == sarcos.TRAIN_ROWS else 1_000_000
+        first = 0 if n == protocol.TRAIN_ROWS else 1_000_000
         rows = np.concatenate(
             [(first + row) * np.arange(1, 22), np.sin(first + row) * np.arange(10, 80, 10)], 1
         )
@@ -159,7 +162,7 @@ def test_a_constant_input_does_no_harm():
     x = np.random.RandomState(0).standard_normal((30, 21))
     x[:, 3] = 2.5
     y = np.random.RandomState(1).standard_normal((30, 7))
-    problem = make_partly_labelled("toy", (x, y), (x, y), 20, 1, None, Streams(0), setting(Path()))
+    problem = dataset(n_train=20).make_problem("toy", (x, y), (x, y), Streams(0), setting(Path()))
     assert (problem.train.x[:, 3] == 0).all()
     assert problem.train.x.isfinite().all()
 

@@ -30,11 +30,8 @@ REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
-    for cached in (files.why_unavailable, _read):
-        cached.cache_clear()
-    files.forget()
+def _unread(own_cache):
+    _read.cache_clear()
 
 
 def loaded(seed=0, replicate=0, data_dir="nowhere", **keys):

@@ -11,7 +11,6 @@ import torch
 from small_problems import component
 
 from components.contracts.roles import Setting
-from components.datasets import files
 from components.datasets.tables import airfoil
 from components.datasets.tables.titanic import persons
 from components.errors import (
@@ -23,14 +22,8 @@ from components.errors import (
 from runner.execution.rng import Streams
 
 F64 = torch.float64
+pytestmark = pytest.mark.usefixtures("own_cache")
 REAL = Path(os.environ.get("RUNNER_DATA_DIR", "nowhere"))
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
-    files.why_unavailable.cache_clear()
-    files.forget()
 
 
 def loaded(name, seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):

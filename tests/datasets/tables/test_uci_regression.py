@@ -37,11 +37,8 @@ needs_real_files = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.platformdirs, "user_cache_path", lambda _: tmp_path / "cache")
-    for cached in (files.why_unavailable, uci_regression._read):
-        cached.cache_clear()
-    files.forget()
+def _unread(own_cache):
+    uci_regression._read.cache_clear()
 
 
 def loaded(seed=0, replicate=0, data_dir="nowhere", dtype=F64, **keys):

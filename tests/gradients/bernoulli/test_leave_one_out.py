@@ -12,15 +12,15 @@ from configured import component
 from contract.only import only
 from small_bernoulli import (
     binary_rows,
+    check_kept_state,
+    check_unbiased,
     enumerated_elbo,
     every_z,
     flat,
     fresh_z,
     holm_p,
-    last_gradients,
     small_dvae,
     whole_and_resumed,
-    z_scores,
 )
 from torch import Tensor
 
@@ -28,7 +28,6 @@ from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.leave_one_out import DrawsWithSlope
 from runner.errors import ConfigError
-from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
 F64 = torch.float64
@@ -41,9 +40,7 @@ def test_unbiased(name, keys, layers, n_samples):
     batch = binary_rows(n=2).train
     module = small_dvae(binary_rows(n=2), layers)
     estimator = component("gradient", name, lr=0.02, n_samples=n_samples, **keys)
-    assert estimator.unbiased
-    z = z_scores(estimator, module, Rows(batch.x, 3.0), 20_000)
-    assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
+    check_unbiased(estimator, module, Rows(batch.x, 3.0))
 
 
 @LEARN
@@ -232,13 +229,10 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     module = small_dvae(problem)
     stub = only(module, BernoulliLayers)  # it asks for nothing else
     exact = float(enumerated_elbo(module, problem.train).detach())
-    estimator, tensors = component("gradient", name, n_samples=100, **keys), {}
+    estimator = component("gradient", name, n_samples=100, **keys)
     _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
     assert float(terms["elbo"]) == pytest.approx(exact, abs=1.5)
-    packed = pack(state, tensors, "gradient")
-    again = unpack(packed, tensors, estimator.init(stub, rng))
-    runs = last_gradients(estimator, module, problem.train, (state, again))
-    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+    check_kept_state(estimator, module, problem.train, state, estimator.init(stub, rng))
 
 
 @pytest.mark.parametrize(

@@ -11,21 +11,20 @@ from configured import component
 from contract.only import only
 from small_bernoulli import (
     binary_rows,
+    check_kept_state,
+    check_unbiased,
     enumerated_elbo,
     flat,
     fresh_z,
     holm_p,
-    last_gradients,
     small_dvae,
     whole_and_resumed,
-    z_scores,
 )
 
 from components.contracts.capabilities import BernoulliLayers, RowGuide
 from components.contracts.problems import Rows
 from components.gradients.bernoulli.layers import logistic
 from components.gradients.bernoulli.relaxation import conditional
-from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
 LEARNING = [("rebar", {}), ("relax", {"widths": [4]}), ("relax_rebar", {"widths": [4]})]
@@ -38,9 +37,7 @@ def test_unbiased(name, keys, layers):
     batch = binary_rows(n=2).train
     module = small_dvae(binary_rows(n=2), layers)
     estimator = component("gradient", name, lr=0.02, **keys)
-    assert estimator.unbiased
-    z = z_scores(estimator, module, Rows(batch.x, 3.0), 20_000)
-    assert holm_p(z) > 0.001, f"largest |z| {float(z.abs().max()):.1f}"
+    check_unbiased(estimator, module, Rows(batch.x, 3.0))
 
 
 @LEARN
@@ -170,11 +167,8 @@ def test_what_it_learnt_is_kept_and_the_bound_is_among_its_terms(name, keys):
     _, terms, state = estimator.estimate(stub, problem.train, rng, estimator.init(stub, rng))
     exact = float(enumerated_elbo(module, problem.train).detach())
     assert float(terms["elbo"]) == pytest.approx(exact, abs=0.08)
-    estimator, tensors = component("gradient", name, **keys), {}
-    packed = pack(state, tensors, "gradient")
-    again = unpack(packed, tensors, estimator.init(stub, rng))
-    runs = last_gradients(estimator, module, problem.train, (state, again))
-    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+    estimator = component("gradient", name, **keys)
+    check_kept_state(estimator, module, problem.train, state, estimator.init(stub, rng))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import copy
 
 import pytest
 import torch
-from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
-from small_problems import component, real, resumed, tensors, train
+from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, check_resumed, images, texts
+from small_problems import component, real, train
 
 from components.inference.point.descent import build_optimizer, descend
 from runner.execution.rng import Streams
@@ -76,14 +76,4 @@ def test_some_of_it_and_what_it_is_before_an_iterate_is_kept():
 
 @pytest.mark.parametrize("model", [SMALL_VGG, SMALL_TRANSFORMER], ids=["vgg", "transformer"])
 def test_resumed_run_is_bit_identical(model, tmp_path):
-    problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
-    whole, parts = (
-        train(ensemble(), model, problem, 17)[0],
-        resumed(ensemble(), model, problem, 17, 10, tmp_path)[0],
-    )
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (
-        ensemble().posterior(s).predict(problem.test.x, torch.Generator()).logits
-        for s in (whole, parts)
-    )
-    assert torch.equal(one, other)
+    check_resumed(ensemble(), model, tmp_path)

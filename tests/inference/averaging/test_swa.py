@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, images, texts
-from small_problems import classes, component, real, resumed, tensors, train
+from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, check_resumed, images, texts
+from small_problems import classes, component, real, train
 from torch.nn import functional as F
 
 from components.errors import NumericalError
@@ -126,16 +126,7 @@ def test_a_descent_that_diverges_says_so():
 )
 def test_resumed_run_is_bit_identical(model, tmp_path):
     """Averages, buffers of batch normalisation and the stream of dropout among what is kept."""
-    problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
-    whole, parts = (
-        train(swa(), model, problem, 17)[0],
-        resumed(swa(), model, problem, 17, 10, tmp_path)[0],
-    )
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (
-        swa().posterior(s).predict(problem.test.x, torch.Generator()).logits for s in (whole, parts)
-    )
-    assert torch.equal(one, other)
+    check_resumed(swa(), model, tmp_path)
 
 
 def test_averaging_lowers_the_loss_of_a_noisy_descent():

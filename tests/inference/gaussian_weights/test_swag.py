@@ -3,7 +3,7 @@ covariance that is printed."""
 
 import pytest
 import torch
-from small_nets import SMALL_LSTM, SMALL_VGG, images, texts
+from small_nets import SMALL_LSTM, SMALL_VGG, check_resumed, images
 from small_problems import classes, component, real, resumed, tensors, train
 
 from components.errors import NumericalError
@@ -150,14 +150,4 @@ def test_a_network_that_is_no_density_is_drawn_whole_and_normalised_anew():
 
 @pytest.mark.parametrize("model", [SMALL_VGG, SMALL_LSTM], ids=["vgg", "lstm"])
 def test_a_resumed_network_is_bit_identical(model, tmp_path):
-    problem = (images if model is SMALL_VGG else texts)(dtype=torch.float32)
-    whole, parts = (
-        train(annealed(), model, problem, 17)[0],
-        resumed(annealed(), model, problem, 17, 10, tmp_path)[0],
-    )
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
-    one, other = (
-        annealed().posterior(s).predict(problem.test.x, torch.Generator()).logits
-        for s in (whole, parts)
-    )
-    assert torch.equal(one, other)
+    check_resumed(annealed(), model, tmp_path)

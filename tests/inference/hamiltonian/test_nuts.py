@@ -5,7 +5,16 @@ import math
 import pytest
 import torch
 from configured import component
-from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
+from known_targets import (
+    F64,
+    ExactGamma,
+    Funnel,
+    GammaTarget,
+    convert,
+    correlated,
+    moment_z,
+    sampled,
+)
 from rank_test import NormalGamma, Rows, two_sample_p
 
 from components.inference.hamiltonian import tree
@@ -194,9 +203,7 @@ def test_depth_is_bounded_and_divergences_end_a_trajectory():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_precision_is_that_of_the_target(dtype):
-    target = correlated()
-    for name in ("mean", "covariance", "precision"):
-        setattr(target, name, getattr(target, name).to(dtype))
+    target = convert(correlated(), dtype)
     draws = sampled("nuts", target, 70, chains=100, warmup=40, mass="dense")
     assert draws.draws.dtype == dtype
     assert moment_z(draws, target) < 4

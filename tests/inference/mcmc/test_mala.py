@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from configured import component
-from exact_targets import TARGETS, Broken, HalfNormal, TwoModes, mutate, without_jacobian
-from known_targets import F64, correlated, moment_z, sampled
+from exact_targets import TARGETS, TwoModes, check_edges, check_warm_up, mutate, without_jacobian
+from known_targets import F64, moment_z, sampled
 from rank_test import NormalGamma, rank_p, two_sample_p
 from torch.distributions import MultivariateNormal
 
@@ -169,24 +169,8 @@ def test_the_kernel_leaves_every_posterior_invariant():
 
 
 def test_warm_up_learns_the_proposal_and_then_lets_it_be():
-    target, rng = correlated(), Streams(0)
-    method = component("inference", "mala", chains=16, warmup=800)
-    state, kernels = method.init(target, None, rng), []
-    for t in range(1100):
-        state, _ = method.step(state, None, rng)
-        if t >= 798:
-            kernels.append((state.proposal.log_step.clone(), state.proposal.factor.clone()))
-    assert not torch.equal(kernels[0][1], kernels[1][1])
-    assert all(
-        torch.equal(k[0], kernels[1][0]) and torch.equal(k[1], kernels[1][1]) for k in kernels[1:]
-    )
-    torch.testing.assert_close(
-        state.proposal.moments["covariance"], target.covariance, rtol=0.2, atol=0.02
-    )
-    draws = method.posterior(state)
+    draws = check_warm_up("mala", 800, 1100, 0.574)
     assert draws.n_draws == 300
-    assert float(draws.stats["acceptance_rate"].mean()) == pytest.approx(0.574, abs=0.03)
-    torch.testing.assert_close(draws.stats["lp"].flatten(), target.log_prior(draws.flat))
 
 
 def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
@@ -209,14 +193,7 @@ def test_a_chain_that_starts_where_only_small_steps_are_accepted_gets_away():
 
 
 def test_no_density_is_a_rejection_and_nan_is_trouble():
-    draws = sampled("mala", HalfNormal(), 300, chains=50, warmup=0, step_size=2.0)
-    assert (draws.draws >= 0).all()
-    assert (draws.stats["acceptance_rate"] == 0).any()
-    with pytest.raises(
-        NumericalError,
-        match=r"not a number where chains .* at step \d+; lower inference\.step_size",
-    ):
-        sampled("mala", Broken(), 300, chains=50, warmup=0, step_size=1.0)
+    check_edges("mala", 2.0)
 
 
 def test_a_gradient_that_is_nan_where_the_density_is_not_is_trouble():

@@ -9,7 +9,7 @@ import pytest
 import torch
 from configured import component, load
 from refined_targets import F64, TARGET, composed, trained, vis
-from small_problems import classes, resumed, tensors
+from small_problems import check_resumed, classes
 from small_problems import train as train_labels
 
 from components.errors import ConfigMismatchError, NumericalError
@@ -261,11 +261,7 @@ def test_the_step_size_is_learnt():
 def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, keys):
     problem = classes(n_classes=2, batch_size=16)
     inference = vis(draws=5, **keys)
-    whole, rng = train_labels(inference, LOGISTIC, problem, 9)
-    again, restored = resumed(inference, LOGISTIC, problem, 9, 4, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
-    assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
-    assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
+    check_resumed(inference, LOGISTIC, problem, tmp_path)
 
 
 def test_draws_are_refined_in_sets_of_as_many_as_in_training():

@@ -11,7 +11,7 @@ import torch
 from configured import component
 from offered_pairs import check_pairs
 from omegaconf import OmegaConf
-from small_problems import real, resumed, tensors, train
+from small_problems import check_resumed, real, train
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from components.contracts.problems import Rows
@@ -324,11 +324,7 @@ def test_rows_with_draws_of_their_own_vary_less():
 def test_killed_and_resumed_it_goes_on_bit_identically(tmp_path, optimizer):
     problem, _ = regression(batch_size=7)
     inference = gaussian_vi(n_samples=2, optimizer=optimizer, lr=0.001, noise="rows", draws=5)
-    whole, rng = train(inference, LINEAR, problem, 9)
-    again, restored = resumed(inference, LINEAR, problem, 9, 4, tmp_path)
-    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(again), strict=True))
-    assert torch.equal(inference.posterior(whole).draws, inference.posterior(again).draws)
-    assert torch.equal(rng.noise.get_state(), restored.noise.get_state())
+    check_resumed(inference, LINEAR, problem, tmp_path)
 
 
 def test_the_posterior_predicts_by_draws_of_q():

@@ -31,19 +31,24 @@ def test_replicates_are_told_one_after_another_as_their_mean():
     ]  # fmt: skip
 
 
-def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
-    whole, result = run(make_job(*DIGITS, f"output_dir={tmp_path / 'whole'}"))
+def prune(make_job, last):
+    """A job that is given up at a step, its record, and the scores that were told until then."""
     said = []
 
     def give_up(step, scores):
         said.append((step, scores["robust_accuracy"]))
-        if step == 9:
+        if step == last:
             raise RunPrunedError(f"at {step}")
 
     job = make_job(*DIGITS)
     with pytest.raises(RunPrunedError):
         run(job, give_up)
-    facts = read(job.folder)
+    return job, read(job.folder), said
+
+
+def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
+    whole, result = run(make_job(*DIGITS, f"output_dir={tmp_path / 'whole'}"))
+    job, facts, said = prune(make_job, 9)
     assert (facts["state"], facts["error"]) == ("pruned", "at 9")
     assert [step for step, _ in said] == [3, 6, 9], "the second replicate counts on"
     assert said[1][1] == facts["finished"]["0"]["robust_accuracy"]
@@ -59,13 +64,6 @@ def test_given_up_kept_and_gone_on_with_to_the_same_end(make_job, tmp_path):
 
 
 def test_given_up_after_a_replicate_which_stays_finished(make_job):
-    def give_up(step, _):
-        if step == 6:
-            raise RunPrunedError(f"at {step}")
-
-    job = make_job(*DIGITS)
-    with pytest.raises(RunPrunedError):
-        run(job, give_up)
-    facts = read(job.folder)
+    _, facts, _ = prune(make_job, 6)
     assert facts["state"] == "pruned"
     assert facts["finished"].keys() == {"0"}

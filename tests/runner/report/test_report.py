@@ -308,21 +308,23 @@ def test_a_table_of_ratios_divides_replicate_by_replicate(study):
         )
 
 
+def write_pages(study) -> list[str]:
+    """The two pages of a report."""
+    written, _ = report.write("small", STUDY, study, study.output_dir / "out")
+    return [page.read_text(encoding="utf-8") for page in written[:2]]
+
+
 def test_differences_that_are_all_the_same_have_no_spread_to_be_told_in(study):
     record(study, "a", 1000, np.arange(6.0))
     record(study, "b", 1000, np.arange(6.0) - 2)
-    written, _ = report.write("small", STUDY, study, study.output_dir / "out")
-    for page in written[:2]:
-        text = page.read_text(encoding="utf-8")
+    for text in write_pages(study):
         assert "no spread, p 0.016" in text
         assert "inf SE" not in text
 
 
 def test_a_report_says_what_can_change_a_number_of_how_it_was_launched(study):
     launched = replace(study, extra=["replicates=6", "output_dir=/a/place", "tracking=false"])
-    written, _ = report.write("small", STUDY, launched, study.output_dir / "out")
-    for page in written[:2]:
-        text = page.read_text(encoding="utf-8")
+    for text in write_pages(launched):
         assert "replicates=6" in text
         assert "/a/place" not in text
 

@@ -36,21 +36,15 @@ def test_a_preempted_slurm_job_is_submitted_again():
     assert cfg.hydra.launcher.cpus_per_task == 1
 
 
+def run_sweep(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A finished ``runner -m +experiment=mog smoke=true tracking=false …``."""
+    command = [sys.executable, "-m", "runner.commands.cli", "-m", "+experiment=mog", "smoke=true"]
+    return subprocess.run([*command, "tracking=false", *arguments], capture_output=True, text=True)
+
+
 def sweep(output_dir: Path, *arguments: str) -> list[dict]:
     """Records of ``runner -m +experiment=mog smoke=true seed=0,1 …``."""
-    command = [
-        sys.executable,
-        "-m",
-        "runner.commands.cli",
-        "-m",
-        "+experiment=mog",
-        "smoke=true",
-        "seed=0,1",
-        "tracking=false",
-    ]
-    done = subprocess.run(
-        [*command, f"output_dir={output_dir}", *arguments], capture_output=True, text=True
-    )
+    done = run_sweep("seed=0,1", f"output_dir={output_dir}", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     facts = [json.loads(path.read_text()) for path in output_dir.glob("mog/*/run.json")]
     return sorted(facts, key=lambda f: f["seed"])
@@ -71,17 +65,8 @@ def test_every_launcher_gives_the_same_numbers(tmp_path, launcher):
 @pytest.mark.slow
 def test_a_job_that_fails_leaves_the_others(tmp_path):
     """In parallel processes a failure comes back as a message, never as a broken pool."""
-    command = [
-        sys.executable,
-        "-m",
-        "runner.commands.cli",
-        "-m",
-        "+experiment=mog",
-        "smoke=true",
-        "tracking=false",
-    ]
-    command += [f"output_dir={tmp_path}", "inference.thinning=10,-1,5", "hydra/launcher=joblib"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    keys = ("inference.thinning=10,-1,5", "hydra/launcher=joblib")
+    done = run_sweep(f"output_dir={tmp_path}", *keys)
     assert done.returncode == 1
     assert "inference.thinning=-1: out of range, must be > 0" in done.stderr + done.stdout
     assert "1 of the sweep's jobs failed" in done.stderr
