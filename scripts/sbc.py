@@ -14,7 +14,7 @@ right."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -156,15 +156,17 @@ def summary(rank: np.ndarray) -> dict[str, float]:
     }
 
 
-def kept(name: str, data_sets: int, folder: Path) -> np.ndarray:
-    """Ranks of a row: those that an earlier call left in the folder, or new ones, which are left
-    there."""
-    file = folder / f"{name} {data_sets}.npy"
+def load_ranks(file: Path, compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """Ranks that an earlier call left in the file, or new ones, which are left there."""
     if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        rank_table = ranks(FITS[name], data_sets)
-        np.save(file, rank_table)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.save(file, compute())
     return np.load(file)
+
+
+def kept(name: str, data_sets: int, folder: Path) -> np.ndarray:
+    """Ranks of a row."""
+    return load_ranks(folder / f"{name} {data_sets}.npy", lambda: ranks(FITS[name], data_sets))
 
 
 def line(name: str, found: np.ndarray) -> str:
@@ -178,22 +180,29 @@ def line(name: str, found: np.ndarray) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def main() -> None:
+def parse_options(
+    description: str | None, name: str, files: str, rows: Iterable[str], count: tuple[str, int]
+) -> argparse.Namespace:
+    """Options of a script of ranks; ``count`` is the flag for how many data sets, and its default."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--to", type=Path, required=True, help="folder of sbc.md and sbc.png")
+    parser.add_argument("--to", type=Path, required=True, help=f"folder of {files}")
     parser.add_argument(
         "--kept",
         type=Path,
-        default=Path("outputs/sbc"),
+        default=Path(f"outputs/{name}"),
         help="folder of ranks: rows that are there are done",
     )
     parser.add_argument(
-        "--data-sets", type=int, default=60, help="R, simulated and fitted by every row"
+        count[0], type=int, default=count[1], help="R, simulated and fitted by every row"
     )
-    parser.add_argument("--only", default=";".join(FITS), help="rows, with semicolons between them")
-    options = parser.parse_args()
+    parser.add_argument("--only", default=";".join(rows), help="rows, with semicolons between them")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options(__doc__, "sbc", "sbc.md and sbc.png", FITS, ("--data-sets", 60))
     torch.set_num_threads(1)
     names = options.only.split(";")
     columns = [

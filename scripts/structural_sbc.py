@@ -12,7 +12,6 @@ Theorem 1).  The last rows are samplers with one fault each."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +32,7 @@ from components.series.sequence import Sequence
 from components.series.structural.structural_gibbs import pack_theta
 from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
-from scripts.sbc import DRAWS, component, summary
+from scripts.sbc import DRAWS, component, load_ranks, parse_options, summary
 
 F64 = torch.float64
 TIMES, AHEAD = 20, 2
@@ -234,13 +233,9 @@ def ranks(row: Row, series: int) -> np.ndarray:
 
 
 def kept(name: str, series: int, folder: Path) -> np.ndarray:
-    """Ranks of a row: those that an earlier call left in the folder, or new ones, which are left
-    there."""
+    """Ranks of a row."""
     file = folder / f"{name.replace(':', '')} {series}.npy"
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        np.save(file, ranks(ROWS[name], series))
-    return np.load(file)
+    return load_ranks(file, lambda: ranks(ROWS[name], series))
 
 
 def table(name: str, found: np.ndarray) -> list[str]:
@@ -266,21 +261,7 @@ def worst(found: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--to", type=Path, required=True, help="folder of structural_sbc.md")
-    parser.add_argument(
-        "--kept",
-        type=Path,
-        default=Path("outputs/structural_sbc"),
-        help="folder of ranks: rows that are there are done",
-    )
-    parser.add_argument(
-        "--series", type=int, default=500, help="R, simulated and fitted by every row"
-    )
-    parser.add_argument("--only", default=";".join(ROWS), help="rows, with semicolons between them")
-    options = parser.parse_args()
+    options = parse_options(__doc__, "structural_sbc", "structural_sbc.md", ROWS, ("--series", 500))
     torch.set_num_threads(1)
     columns = ["sampler", "of", "p (χ²)", "p (KS)", "spread", "coverage of 90 %"]
     lines, verdicts = (

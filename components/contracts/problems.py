@@ -107,8 +107,23 @@ def of_rows(lengths: Tensor, rows: Tensor | slice) -> tuple[Tensor, Tensor]:
     return row_lengths, starts.repeat_interleave(row_lengths) + within
 
 
+class RowLengths:
+    """Rows of different lengths, one after the other."""
+
+    lengths: Tensor  # [B] long
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def rows(self) -> Tensor:
+        """The row that each entry is in, [W] or [M]."""
+        return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
+
+
 @dataclass(frozen=True)
-class Words:
+class Words(RowLengths):
     """Rows of words, each as long as it is: W words in B rows.  A row may be empty."""
 
     words: Tensor  # [W] long: numbers of the words, row after row
@@ -116,18 +131,9 @@ class Words:
     scale: float
 
     @property
-    def n_rows(self) -> int:
-        return len(self.lengths)
-
-    @property
     def starts(self) -> Tensor:
         """Start of each row among the words [B]."""
         return self.lengths.cumsum(0) - self.lengths
-
-    @property
-    def rows(self) -> Tensor:
-        """The row that each word is in [W]."""
-        return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
 
     def part(self, rows: Tensor | slice, scale: float) -> Words:
         """Some of the rows, each with weight ``scale`` rows."""
@@ -140,7 +146,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(RowLengths):
     """Rows of counts in sparse form: M pairs of a word and its positive count, in B rows.
 
     No word occurs twice in a row.  A row may be empty.
@@ -150,15 +156,6 @@ class Counts:
     counts: Tensor  # [M] long, all above 0
     lengths: Tensor  # [B] long: how many different words each row has
     scale: float
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.lengths)
-
-    @property
-    def rows(self) -> Tensor:
-        """The row that each pair is in [M]."""
-        return torch.arange(self.n_rows, device=self.lengths.device).repeat_interleave(self.lengths)
 
     @property
     def pairs(self) -> tuple[Tensor, Tensor, Tensor]:

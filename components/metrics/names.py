@@ -73,8 +73,7 @@ _SALES = {
 _REAL_SCORES = {"rmse", "crps", "coverage90"}
 _CLASS_SCORES = {"accuracy", "ece", "auc"}  # of supervised problems
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
-_CONTRACTION = {
-    "radius",
+_SLOPES = {
     "slope",
     "slope_error",
     "slope_spread",
@@ -82,6 +81,7 @@ _CONTRACTION = {
     "exponent",
     "spread_of_error",
 }
+_CONTRACTION = {"radius", *_SLOPES}
 _SCORES_BY_KIND: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {
@@ -339,12 +339,7 @@ UNDIRECTED_SCORES = frozenset(
         "second_moment",
         "penalty",
         "dominates",
-        "slope",
-        "slope_error",
-        "slope_spread",
-        "slope_exact",
-        "exponent",
-        "spread_of_error",
+        *_SLOPES,
         "minibatch_share",
         "bias_p",
         "bound_denominator",

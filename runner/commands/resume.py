@@ -13,7 +13,7 @@ from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file
 from runner.errors import ConfigError, display_path
 from runner.record.record import find
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 
 
 def read_run_config(file: Path) -> tuple[DictConfig, str, list[str]]:
@@ -47,9 +47,7 @@ def main(argv: list[str]) -> int:
     """Resumes one run, named by its folder or by the beginning of its signature."""
     parser = Parser(prog="runner resume", description="Goes on with an interrupted run.")
     parser.add_argument("run", help="folder of the run, or the beginning of its signature")
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     parser.add_argument(
         "--trust",
         action="store_true",

@@ -19,7 +19,7 @@ from runner.record.lines import readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
 from runner.record.record import find
 from runner.statistics.standard_error import mean_se
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.streams import is_terminal
 from runner.terminal.tables import print_table
 
@@ -271,9 +271,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "run", nargs="+", help="folder of a run, or the beginning of its signature; two or more"
     )
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     parser.add_argument(
         "--all",
         action="store_true",

@@ -31,7 +31,7 @@ from runner.report.results import TableLayout, layout_table, restrict_to_kept_ro
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import out
@@ -318,9 +318,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--to", type=Path, help="folder to write to (default: <output-dir>/<study>/report)"
     )
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     parser.add_argument(
         "--with",
         dest="earlier",

@@ -25,7 +25,7 @@ from runner.study.launcher import Launcher
 from runner.study.launcher import split_launcher as chosen_launcher
 from runner.study.left_going import runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
-from runner.terminal.arguments import Parser, add_json
+from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.printer import announce, out
 from runner.terminal.tables import print_json, print_table
 
@@ -201,9 +201,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
         help="show the state of every run and stop; piped, a line each",
     )
     add_json(parser)
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     conf_folders.add_option(parser)
     plugins.add_option(parser, "a module of yours that every run imports")
     arguments = parser.parse_intermixed_args(argv[1:])

@@ -25,7 +25,7 @@ from runner.record.facts import list_folder, load_facts, warn_unreadable
 from runner.record.lease import NAME, is_leased, take_lease
 from runner.record.rebuild import KEEP_MARKER_NAME, traces
 from runner.system.workers import OrphanedWorker, orphaned_workers
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.tables import print_table
 
 KINDS = {
@@ -197,9 +197,7 @@ def _create_parser() -> Parser:
     parser.add_argument("kind", nargs="*", help=f"{', '.join(KINDS)} (default: all)")
     parser.add_argument("--yes", action="store_true", help="remove without asking")
     parser.add_argument("--dry-run", action="store_true", help="list only")
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     return parser
 
 

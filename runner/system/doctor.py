@@ -31,7 +31,7 @@ from runner.system.machine import (
     threads,
     torch_and_gpu,
 )
-from runner.terminal.arguments import Parser, add_json
+from runner.terminal.arguments import Parser, add_json, add_output_dir
 from runner.terminal.tables import print_json
 from runner.tracking.store import database_file, tracking_uri
 
@@ -237,9 +237,7 @@ def main(argv: list[str]) -> int:
         "the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     parser.add_argument(
         "--data-dir",
         default=os.environ.get("RUNNER_DATA_DIR", "data"),

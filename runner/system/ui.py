@@ -15,7 +15,7 @@ from types import FrameType
 from runner.disk.secrets import mask_secrets
 from runner.errors import ConfigError
 from runner.record.facts import UnreadableRecordError
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 from runner.tracking.store import database_file, fault, remove_stray_folders, tracking_uri
 
 HOST = "127.0.0.1"
@@ -105,9 +105,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})"
     )
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     arguments = parser.parse_args(argv[1:])
     output_dir = Path(arguments.output_dir)
     uri = tracking_uri(output_dir)

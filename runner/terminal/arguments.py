@@ -30,6 +30,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_output_dir(parser: argparse.ArgumentParser) -> None:
+    """Add ``--output-dir`` to a sub-command that reads or writes records."""
+    parser.add_argument(
+        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
+    )
+
+
 def check_flags(argv: list[str]) -> None:
     """Flags of a command line of overrides, which are Hydra's.
 

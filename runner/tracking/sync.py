@@ -13,7 +13,7 @@ from rich.progress import track
 
 from runner.disk.secrets import mask_secrets
 from runner.record.record import find, runs
-from runner.terminal.arguments import Parser
+from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import complain, out
 from runner.tracking.mirror import Mirror
 from runner.tracking.store import tracking_uri
@@ -70,9 +70,7 @@ def main(argv: list[str]) -> int:
         default=SECONDS,
         help=f"seconds that one run may take (default: {SECONDS})",
     )
-    parser.add_argument(
-        "--output-dir", default="outputs", help="where runs are recorded (default: outputs)"
-    )
+    add_output_dir(parser)
     arguments = parser.parse_args(argv[1:])
     output_dir = Path(arguments.output_dir)
     folders = [find(run, output_dir) for run in arguments.run] or runs(output_dir)

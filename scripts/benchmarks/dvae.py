@@ -62,9 +62,7 @@ def measure(options: Namespace, report: Report) -> None:
     rest = [p for p in module.parameters() if not any(p is q for q in guide)]
     report.assert_equal_means(draw_estimates(ways, module, [guide, rest], 50, options.draws))
     steps = {name: way.step for name, way in ways.items()}
-    seconds = report.time(steps, options.repeats, warmups=10)
-    for name in list(ways)[1:]:
-        report.compare(name, seconds["vargrad"], seconds[name])
+    report.compare_steps(steps, options.repeats)
 
 
 if __name__ == "__main__":

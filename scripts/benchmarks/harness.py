@@ -152,6 +152,13 @@ class Report:
         n = min(len(ours), len(theirs))
         self.record(case, np.asarray(theirs)[:n] / np.asarray(ours)[:n])
 
+    def compare_steps(self, steps: Mapping[str, Callable[[], Any]], repeats: int) -> None:
+        """Time the steps of several implementations, and compare the first, ours, with the others."""
+        seconds = self.time(steps, repeats, warmups=10)
+        ours, *others = steps
+        for name in others:
+            self.compare(name, seconds[ours], seconds[name])
+
     def record(self, case: str, values: Iterable[float]) -> None:
         """Record median and quartiles of ratios."""
         self.set_ratio(case, *np.quantile(np.array(list(values)), (0.5, 0.25, 0.75)).tolist())

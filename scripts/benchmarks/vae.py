@@ -46,9 +46,7 @@ def measure(options: Namespace, report: Report) -> None:
     parts = [list(module.parameters())]
     report.assert_equal_means(draw_estimates(ways, module, parts, 30, options.draws))
     steps = {name: way.step for name, way in ways.items()}
-    seconds = report.time(steps, options.repeats, warmups=10)
-    for name in list(ways)[1:]:
-        report.compare(name, seconds["ours"], seconds[name])
+    report.compare_steps(steps, options.repeats)
 
 
 if __name__ == "__main__":

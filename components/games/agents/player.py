@@ -140,12 +140,10 @@ class Player(Inference[QFunction, Game, Episode, PlayerState[K]], Generic[K]):
         check_finite(policy(s), "inference")
         forecast = self.forecast_opponent(state.mind, s, episode)
         beliefs = {name: value.clone() for name, value in self.beliefs(state.mind).items()}
-        other_rewards = standing.opponent_rewards
-        firsts = standing.first_actions
         return Play(
             rewards=standing.rewards_so_far,
-            beside=other_rewards,
-            firsts=firsts,
+            beside=standing.opponent_rewards,
+            firsts=standing.first_actions,
             values=think(s),
             forecast=forecast,
             think=think,

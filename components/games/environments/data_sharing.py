@@ -6,17 +6,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, NonNegativeInt
+from pydantic import NonNegativeFloat, NonNegativeInt
 from torch import Tensor
 
 from components.contracts.games import Outcome
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.games.environments.game import Game, GameDataset
+from components.games.environments.game import Dilemma, Game
 from components.games.environments.table_environment import TableEnvironment, repeat_game
 from components.registry import register
 
@@ -66,7 +66,7 @@ class Market(TableEnvironment):
 
 
 @register("dataset", "data_sharing")
-class DataSharing(GameDataset):
+class DataSharing(Dilemma):
     """A citizen sells data to an operator: an iterated prisoner's dilemma with taxes.
 
     There are incentives too.  Both players cooperate (0: the citizen sells and protects
@@ -84,14 +84,9 @@ class DataSharing(GameDataset):
 
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
-    T: float
-    R: float
-    P: float
-    S: float
     incentive: NonNegativeFloat
     incentive_until: NonNegativeInt
     tax_on: TaxedPlayers
-    memory: Annotated[int, Field(ge=0, le=1)]
 
     def load(self, rng: Rng, setting: Setting) -> Game:
         if not (self.T > self.R > self.P > self.S and 2 * self.R > self.T + self.S):

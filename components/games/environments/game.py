@@ -142,17 +142,14 @@ class Game:
                 if player < len(threats)
                 else (0, (n_actions, *threats))
             )
-        numbered = self.n_states if self.numbered else None
-        device = environment.device
-        dtype = environment.dtype
         return Seat(
             replicates=self.replicates,
             own=n_actions,
             others=others,
             targets=targets,
-            n_states=numbered,
-            device=device,
-            dtype=dtype,
+            n_states=self.n_states if self.numbered else None,
+            device=environment.device,
+            dtype=environment.dtype,
             environment=environment,
             values=values,
             number=player,
@@ -224,35 +221,31 @@ class Game:
         seats = len(self.environment.n_threats)
         environment = rules if self._changing is None else self._changing.at(turn.episode)
         memories = [standing.adversary, *standing.others]
-        s = turn.s
         actions = [
             player.act(memory, turn, rng) for player, memory in zip(players, memories, strict=True)
         ]
         acting = actions[:seats]
         each = acting[0].unsqueeze(1) if seats == 1 else torch.stack(acting, 1)  # [R, M]
-        outcome = environment.step(s, a, each, rng.batches)
+        outcome = environment.step(turn.s, a, each, rng.batches)
         welfare = self.welfare(outcome)
         if len(actions) > seats:
             assert isinstance(environment, TaxedEnvironment), (
                 "no third party finds a seat elsewhere"
             )
             outcome = environment.after_tax(outcome, a, each, actions[-1])
-        r_a = outcome.r_a
-        r_b = outcome.r_b
-        s_next = outcome.s_next
-        gains = [*r_b.unbind(1), welfare]  # a third party's is the welfare
-        targets, is_observed = environment.observe(s, a)
+        gains = [*outcome.r_b.unbind(1), welfare]  # a third party's is the welfare
+        targets, is_observed = environment.observe(turn.s, a)
         joint = acting[0]
         for m in range(1, seats):
             joint = joint * environment.n_threats[m] + acting[m]
         transition = Transition(
-            s=s,
+            s=turn.s,
             a=a,
             b=joint,
             each=each,
-            r_a=r_a,
-            r_b=r_b,
-            s_next=s_next,
+            r_a=outcome.r_a,
+            r_b=outcome.r_b,
+            s_next=outcome.s_next,
             done=outcome.done,
             live=live,
             cut=cut,
@@ -270,14 +263,14 @@ class Game:
                 visible = side.live if is_observed is None else is_observed & side.live
             move = Move(
                 episode=turn.episode,
-                s=s,
+                s=turn.s,
                 a=a,
                 shown=targets,
                 seen=visible,
                 b=b,
                 r=r,
-                r_hers=r_a,
-                s_next=s_next,
+                r_hers=outcome.r_a,
+                s_next=outcome.s_next,
                 done=side.done,
                 live=side.live,
                 cut=cut,
@@ -401,3 +394,13 @@ class GameDataset(Dataset[Game]):
             figures=[rewards.draw, *figures],
             replicates=setting.replicates,
         )
+
+
+class Dilemma(GameDataset):
+    """A game of two actions with payoffs T, R, P and S, and the memory of a round or none."""
+
+    T: float
+    R: float
+    P: float
+    S: float
+    memory: Annotated[int, Field(ge=0, le=1)]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import field_validator
 from torch import Tensor
 
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.games.environments.game import Game, GameDataset
+from components.games.environments.game import Dilemma, Game
 from components.games.environments.table_environment import repeat_game
 from components.registry import register
 
@@ -25,7 +25,7 @@ ORDERS = {"prisoners_dilemma": "TRPS", "stag_hunt": "RTPS", "chicken": "TRSP"}
 
 
 @register("dataset", "iterated_matrix")
-class IteratedMatrix(GameDataset):
+class IteratedMatrix(Dilemma):
     """A bimatrix game of two players, one round per episode, with or without memory.
 
     The memory is of the round before.  ``payoffs`` of prisoners_dilemma (T > R > P > S),
@@ -43,12 +43,7 @@ class IteratedMatrix(GameDataset):
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
 
     payoffs: Literal["prisoners_dilemma", "stag_hunt", "chicken", "matching_pennies"]
-    T: float
-    R: float
-    P: float
-    S: float
     bimatrix: Bimatrix | None
-    memory: Annotated[int, Field(ge=0, le=1)]
 
     @field_validator("bimatrix")
     @classmethod
