@@ -7,7 +7,7 @@ import hashlib
 
 import torch
 
-from components.contracts.streams import STREAMS, Rng
+from components.contracts.streams import STREAMS
 
 
 def derive_seed(*parts: object) -> int:
@@ -17,12 +17,19 @@ def derive_seed(*parts: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-class Streams(Rng):
+class Streams:
     """Random streams of one replicate (``components.contracts.streams.Rng``).
 
     ``data`` and ``init`` always live on the CPU, so that every machine draws the same rows
     and the same initial values; the others live on the device of the tensors.
     """
+
+    data: torch.Generator
+    init: torch.Generator
+    batches: torch.Generator
+    noise: torch.Generator
+    evaluation: torch.Generator
+    attack: torch.Generator
 
     def __init__(self, seed: int, replicate: int = 0, device: str | torch.device = "cpu"):
         self.seed = seed
