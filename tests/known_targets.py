@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import torch
 from configured import component
@@ -21,6 +22,12 @@ class GaussianTarget:
         self.precision = torch.linalg.inv(covariance)
         self.dim, self.names = len(mean), [f"x{j}" for j in range(len(mean))]
         self.first, self.second = mean, covariance.diagonal() + mean**2
+
+    def to(self, dtype: torch.dtype) -> Self:
+        """The target with its tensors in another precision."""
+        for name in ("mean", "covariance", "precision"):
+            setattr(self, name, getattr(self, name).to(dtype))
+        return self
 
     def constrain(self, theta: Tensor) -> Tensor:
         return theta
@@ -77,13 +84,6 @@ def correlated(correlation: float = 0.8) -> GaussianTarget:
     scale = torch.tensor([1.0, 0.5], dtype=F64)
     unit = torch.tensor([[1.0, correlation], [correlation, 1.0]], dtype=F64)
     return GaussianTarget(torch.tensor([0.5, -2.0], dtype=F64), scale[:, None] * unit * scale)
-
-
-def convert(target: GaussianTarget, dtype: torch.dtype) -> GaussianTarget:
-    """The target with its tensors in another precision."""
-    for name in ("mean", "covariance", "precision"):
-        setattr(target, name, getattr(target, name).to(dtype))
-    return target
 
 
 def sampled(name: str, model, steps: int, seed: int = 0, problem=None, batch=None, **settings):

@@ -56,7 +56,7 @@ def sample_rows(data: tuple[Array, Array], n: int | None, rng: Rng) -> tuple[Arr
 
 
 class PartlyLabelled(Dataset[Supervised]):
-    """Torques of seven joints, of which each training row has some."""
+    """Torques of seven joints; each training row has some of them."""
 
     kind: ClassVar[Kind] = "supervised"
     traits: ClassVar[frozenset[str]] = frozenset({"several_tasks"})

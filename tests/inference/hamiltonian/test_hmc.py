@@ -5,16 +5,7 @@ import math
 import pytest
 import torch
 from configured import component
-from known_targets import (
-    F64,
-    ExactGamma,
-    Funnel,
-    GammaTarget,
-    convert,
-    correlated,
-    moment_z,
-    sampled,
-)
+from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 from pydantic import ValidationError
 from rank_test import NormalGamma, rank_p
 
@@ -160,7 +151,7 @@ def test_divergences_are_counted_and_rejected():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_precision_is_that_of_the_target(dtype):
-    target = convert(correlated(), dtype)
+    target = correlated().to(dtype)
     draws = sampled("hmc", target, 120, chains=100, warmup=60, mass="dense")
     assert draws.draws.dtype == dtype
     assert draws.stats["energy"].dtype == dtype

@@ -5,16 +5,7 @@ import math
 import pytest
 import torch
 from configured import component
-from known_targets import (
-    F64,
-    ExactGamma,
-    Funnel,
-    GammaTarget,
-    convert,
-    correlated,
-    moment_z,
-    sampled,
-)
+from known_targets import F64, ExactGamma, Funnel, GammaTarget, correlated, moment_z, sampled
 from rank_test import NormalGamma, Rows, two_sample_p
 
 from components.inference.hamiltonian import tree
@@ -203,7 +194,7 @@ def test_depth_is_bounded_and_divergences_end_a_trajectory():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_precision_is_that_of_the_target(dtype):
-    target = convert(correlated(), dtype)
+    target = correlated().to(dtype)
     draws = sampled("nuts", target, 70, chains=100, warmup=40, mass="dense")
     assert draws.draws.dtype == dtype
     assert moment_z(draws, target) < 4

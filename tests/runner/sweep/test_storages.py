@@ -8,26 +8,20 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import optuna
 import pytest
+from local_servers import answers, free_port
 
 from runner.errors import ConfigError
 from runner.sweep.search_space import absolute, storage
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -209,11 +203,3 @@ def test_a_run_is_pushed_to_a_server_with_postgresql_behind_it(tmp_path, postgre
         with suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
-
-
-def answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}/health", timeout=2) as answer:
-            return answer.status == 200
-    except OSError:
-        return False

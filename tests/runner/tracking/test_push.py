@@ -9,16 +9,15 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import yaml
+from local_servers import answers, free_port
 from made_records import STARTED, all_of, client_of, history, line, made_record, write
 
 from runner.record.facts import RunState, read
@@ -112,7 +111,7 @@ def test_a_server_behind_a_network_that_dies_at_a_call(tmp_path, no_pusher, monk
     )
     try:
         deadline = time.monotonic() + 200
-        while not answers(port):
+        while not answers(f"http://127.0.0.1:{port}"):
             assert server.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.5)
@@ -125,19 +124,6 @@ def test_a_server_behind_a_network_that_dies_at_a_call(tmp_path, no_pusher, monk
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
-def answers(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
-            return answer.status == 200
-    except OSError:
-        return False
 
 
 def test_lines_that_a_resumed_run_writes_again_are_in_once(outputs):
