@@ -12,7 +12,7 @@ from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
 from components.contracts.states import rebuilt
 from components.errors import NumericalError
-from components.inference.chains import Chains
+from components.inference.chains import Chains, noise_like
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
 
@@ -44,9 +44,7 @@ def momentum_step(
     Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
     velocity = torch.add(momentum * velocity, gradient, alpha=eta)
     if temperature > 0:
-        noise = torch.randn(
-            theta.shape, generator=generator, device=theta.device, dtype=theta.dtype
-        )
+        noise = noise_like(theta, generator)
         velocity.add_(noise, alpha=(2 * (1 - momentum) * eta * temperature) ** 0.5)
     theta = theta + velocity
     if not bool(torch.isfinite(theta.sum())):
