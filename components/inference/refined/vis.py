@@ -25,7 +25,7 @@ from components.inference.chains import (
     init_chains,
     training_data,
 )
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, sample_parameter_guide
 from components.inference.refined.kernels import Kernel, KernelStep
@@ -53,7 +53,9 @@ INTERACTING = ("svgd", "sgld_r")
 
 
 @register("inference", "vis")
-class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, RefinementState]):
+class VIS(
+    Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, RefinementState], DescentKeys
+):
     """Variationally inferred sampling (VIS): a guide trained through sampler steps.
 
         z_T ~ Q_{η,T}(z | z_0),   z_0 ~ q_0(z | x)
@@ -127,9 +129,6 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
     covariance: Literal["diagonal", "full"]
     start: Literal["zero", "drawn"]
     initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
     proposal: Proposal
 
@@ -235,9 +234,7 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
         )
 
     def _optimizer(self, guide: Trainable, sampler: StepSize) -> Optimizer:
-        return build_optimizer(
-            [*guide.parameters(), *sampler.parameters()], self.optimizer, self.lr, self.momentum
-        )
+        return self.build_optimizer([*guide.parameters(), *sampler.parameters()])
 
     def step(
         self, state: RefinementState, batch: RowBatch | None, rng: Rng

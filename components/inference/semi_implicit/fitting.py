@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -25,7 +25,7 @@ from components.inference.chains import (
     training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.semi_implicit.family import SemiImplicit
 from components.inference.variational.ascent import climb
 from components.maths.optimizers import Optimizer
@@ -47,7 +47,9 @@ class SemiImplicitTrainingState:
     train: ModelBatch = rebuilt()  # None: a density
 
 
-class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImplicitTrainingState]):
+class SemiImplicitVI(
+    Inference[LogJoint, SampleableProblem, ModelBatch, SemiImplicitTrainingState], DescentKeys
+):
     """Keys, start and posterior of a semi-implicit q(θ); ``step`` is what the methods differ in."""
 
     requires = Requirements(
@@ -65,9 +67,6 @@ class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImpl
     activation: Activation
     start: Literal["zero", "drawn"]
     initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
     bound_samples: NonNegativeInt
 
@@ -79,7 +78,7 @@ class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImpl
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
         seed = seed_from(rng.init)
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(q.parameters())
         return SemiImplicitTrainingState(
             q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem)
         )

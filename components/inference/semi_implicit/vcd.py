@@ -24,7 +24,7 @@ from components.inference.chains import (
     training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.semi_implicit.fitting import CHUNK, rows_of
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.inference.variational.ascent import check_norm, climb
@@ -49,7 +49,7 @@ class VCDState:
 
 
 @register("inference", "vcd")
-class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
+class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState], DescentKeys):
     """Variational contrastive divergence (VCD): a Gaussian q with draws improved by HMC.
 
     A few iterations of HMC take the draws from q to q^(t).
@@ -99,9 +99,6 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
     covariance: Literal["diagonal", "full"]
     start: Literal["zero", "drawn"]
     initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> VCDState:
@@ -116,7 +113,7 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
         )
         seed = seed_from(rng.init)
         train = training_data(problem)
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(q.parameters())
         return VCDState(
             q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -26,7 +26,7 @@ from components.inference.chains import (
     init_chains,
     training_data,
 )
-from components.inference.point.descent import Descent, build_optimizer, frozen
+from components.inference.point.descent import DescentKeys, frozen
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
@@ -60,7 +60,7 @@ class FamilyPosterior(RefinedPosterior):
 
 
 @register("inference", "bbvi")
-class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingState]):
+class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingState], DescentKeys):
     """Black-box variational inference: stochastic ascent of the bound with any gradient.
 
         L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
@@ -104,9 +104,6 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
     layers: PositiveInt
     width: PositiveInt
     initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
 
     def variational_capabilities(self) -> frozenset[str]:
@@ -155,7 +152,7 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
         uniform = torch.rand(
             shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device
         ).to(start.device)
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(q.parameters())
         return BlackBoxTrainingState(
             q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem)
         )

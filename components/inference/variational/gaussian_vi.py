@@ -4,10 +4,10 @@ gradient of its bound."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -27,7 +27,7 @@ from components.inference.chains import (
     init_for_training,
     training_data,
 )
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
 from components.posteriors.variational import GaussianPosterior
@@ -45,7 +45,9 @@ class GaussianTrainingState(TrainingState[GlobalGaussian]):
 
 
 @register("inference", "gaussian_vi")
-class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrainingState]):
+class GaussianVI(
+    Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrainingState], DescentKeys
+):
     """Gaussian variational inference of a log joint: ascent of a lower bound on the evidence (Adam
     or gradient ascent).
 
@@ -98,9 +100,6 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
     noise: Noise
     start: Literal["zero", "drawn", "training"]
     initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
 
     def family(self, target: RowwiseLogJoint, mean: Tensor) -> GlobalGaussian:
@@ -132,7 +131,7 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
             dtype=mean.dtype,
             device=rng.init.device,
         )
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(q.parameters())
         return GaussianTrainingState(
             q,
             optimizer,
