@@ -22,7 +22,7 @@ from components.inference.chains import (
     INDEPENDENT_CHAINS,
     SAMPLER_OUTPUTS,
     SampleableProblem,
-    init_chains,
+    standard_normal,
     training_data,
 )
 from components.inference.point.descent import DescentKeys
@@ -39,6 +39,7 @@ from components.inference.refined.states import (
 from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.guide_fit import find_start
 from components.maths.optimizers import Optimizer
 from components.metrics.evidence.held_out import Proposal
 from components.posteriors.latent import LatentPosterior
@@ -198,8 +199,7 @@ class VIS(
             return RowRefinementState(
                 module=model, sampler=sampler, optimizer=self._optimizer(model, sampler)
             )
-        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = init_chains(model, problem, self.requires.batch_kind, 1, rng, begin).start[0]
+        mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         P = len(mean)
         if self.entropy == "jacobian" and P > MOST:
             raise ConfigMismatchError(
@@ -217,9 +217,7 @@ class VIS(
         )
         sets = math.ceil(self.draws / self.n_samples)  # as many particles as in training
         shape = (INDEPENDENT_CHAINS, sets * self.n_samples, P)
-        base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(
-            mean.device
-        )
+        base = standard_normal(shape, rng.init, mean)
         seed = seed_from(rng.init)
         sampler = StepSize(self.eta, self.learn_eta, mean)
         optimizer = self._optimizer(q, sampler)
