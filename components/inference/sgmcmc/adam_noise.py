@@ -62,12 +62,13 @@ class AdamNoise(Dynamics[AdamNoiseState], GradientEstimates, Preconditioning):
     def step(
         self, state: AdamNoiseState, batch: ModelBatch, rng: Rng
     ) -> tuple[AdamNoiseState, Info]:
-        model = state.model
         theta = state.theta
         t = state.t
         eps = self.step_size_at(t)
-        control = self.refresh_reference(state.control, model, theta, t)
-        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        # log joints [K] and gradients [K, P]
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, t
+        )
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # [K, P]
         noise = noise_like(theta, rng.noise)

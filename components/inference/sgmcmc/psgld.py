@@ -89,8 +89,10 @@ class PSGLD(Dynamics[PSGLDState], GradientEstimates, Preconditioning):
         t = state.t
         alpha = self.averaging
         eps = self.step_size_at(t)
-        control = self.refresh_reference(state.control, model, theta, t)
-        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        # log joints [K] and gradients [K, P]
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, t
+        )
         v, v_hat = self.update_squares(state.v, gradient, alpha, t)
         root = v_hat.sqrt()
         G = 1 / (root + self.damping)

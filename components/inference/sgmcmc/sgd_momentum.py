@@ -62,11 +62,12 @@ class SGDMomentum(Dynamics[SGDMomentumState], GradientEstimates):
     def step(
         self, state: SGDMomentumState, batch: ModelBatch, rng: Rng
     ) -> tuple[SGDMomentumState, Info]:
-        model = state.model
         theta = state.theta
         eps = self.step_size_at(state.t)
-        control = self.refresh_reference(state.control, model, theta, state.t)
-        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        # log joints [K] and gradients [K, P]
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, state.t
+        )
         xi = noise_like(theta, rng.noise)
         anew = (
             torch.rand((len(theta), 1), generator=rng.noise, device=theta.device)

@@ -42,11 +42,12 @@ class SGLD(Dynamics[SGLDState], GradientEstimates):
         return SGLDState(**vars(state), control=self.init_reference(model, state.theta, problem))
 
     def step(self, state: SGLDState, batch: ModelBatch, rng: Rng) -> tuple[SGLDState, Info]:
-        model = state.model
         theta = state.theta
         eps = self.step_size_at(state.t)
-        control = self.refresh_reference(state.control, model, theta, state.t)
-        value, gradient = self.estimate(control, model, theta, batch)  # [L], [L, P]
+        # log joints [L] and gradients [L, P]
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, state.t
+        )
         noise = noise_like(theta, rng.noise)
         # eq. (2.1)
         theta = torch.add(theta, gradient, alpha=eps).add_(noise, alpha=(2 * eps) ** 0.5)

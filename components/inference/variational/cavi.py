@@ -14,7 +14,6 @@ from components.inference.variational.coordinate import (
     CoordinateInference,
     CoordinateState,
     best_start,
-    init_coordinate_state,
     path,
     sample_with_stored_seed,
 )
@@ -54,7 +53,7 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     def init(
         self, model: CoordinateAscent[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        return init_coordinate_state(model, model.mean_field(), problem, self.starts, rng)
+        return self.init_starts(model, model.mean_field(), problem, rng)
 
     def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)

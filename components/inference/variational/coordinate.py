@@ -119,6 +119,12 @@ class CoordinateInference(
 
     starts: PositiveInt
 
+    def init_starts(
+        self, model: M, ascent: ClosedFormAscent, problem: Supervised | Unlabelled, rng: Rng
+    ) -> CoordinateState:
+        """The starts of this ascent, where the model puts them."""
+        return init_coordinate_state(model, ascent, problem, self.starts, rng)
+
     def step(
         self, state: CoordinateState, batch: RowBatch, rng: Rng
     ) -> tuple[CoordinateState, Info]:

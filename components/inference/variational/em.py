@@ -11,7 +11,6 @@ from components.inference.variational.coordinate import (
     CoordinateInference,
     CoordinateState,
     best_start,
-    init_coordinate_state,
     path,
     sample_with_stored_seed,
 )
@@ -50,9 +49,7 @@ class EM(CoordinateInference[PointMasses[Any]]):
     def init(
         self, model: PointMasses[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        return init_coordinate_state(
-            model, model.point_masses(self.penalised), problem, self.starts, rng
-        )
+        return self.init_starts(model, model.point_masses(self.penalised), problem, rng)
 
     def posterior(self, state: CoordinateState) -> PointMassPosterior:
         factors, objective = best_start(state)
