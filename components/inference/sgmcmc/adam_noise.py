@@ -15,7 +15,7 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import Dynamics
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.registry import register
 
@@ -28,7 +28,7 @@ class AdamNoiseState(Chains):
 
 
 @register("inference", "adam_noise")
-class AdamNoise(Dynamics[AdamNoiseState], GradientEstimates, Preconditioning):
+class AdamNoise(GradientDynamics[AdamNoiseState], GradientEstimates, Preconditioning):
     """Adam plus noise: Langevin dynamics with Adam's momentum and preconditioner, parallel chains.
 
         v_t = β₂ v_{t−1} + (1 − β₂) ĝ(θ_t)²,   v̂_t = v_t / (1 − β₂ᵗ),   M_t = √v̂_t + λ

@@ -13,7 +13,7 @@ from components.inference.chains import C, Sampler, advance, mean_over_chains
 from components.inference.sgmcmc.step_sizes import StepSizes
 
 
-class Dynamics(Sampler[C], StepSizes, Generic[C]):
+class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
     """Base of samplers that follow the gradient of the log joint with steps of size ε_t."""
 
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})

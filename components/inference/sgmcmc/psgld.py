@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import Dynamics
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.preconditioner import Preconditioning
 from components.registry import register
 
@@ -47,7 +47,7 @@ class PSGLDState(Chains):
 
 
 @register("inference", "psgld")
-class PSGLD(Dynamics[PSGLDState], GradientEstimates, Preconditioning):
+class PSGLD(GradientDynamics[PSGLDState], GradientEstimates, Preconditioning):
     """Preconditioned stochastic gradient Langevin dynamics (RMSprop), parallel chains.
 
         v_t = α v_{t−1} + (1 − α) ĝ(θ_t)²,   v̂_t = v_t / (1 − αᵗ),   G_t = 1/(λ + √v̂_t)

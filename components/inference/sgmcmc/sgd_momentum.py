@@ -14,7 +14,7 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import Dynamics
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.registry import register
 
 
@@ -25,7 +25,7 @@ class SGDMomentumState(Chains):
 
 
 @register("inference", "sgd_momentum")
-class SGDMomentum(Dynamics[SGDMomentumState], GradientEstimates):
+class SGDMomentum(GradientDynamics[SGDMomentumState], GradientEstimates):
     """Momentum SGD as a sampler, without friction or added noise, parallel chains.
 
         m_{t+½} = ξ_t + ½ ε_t ĝ(θ_t)        with probability 1/n, ξ_t ~ N(0, I)

@@ -12,7 +12,7 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.dynamics import Dynamics
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.registry import register
 
 
@@ -22,7 +22,7 @@ class SGLDState(Chains):
 
 
 @register("inference", "sgld")
-class SGLD(Dynamics[SGLDState], GradientEstimates):
+class SGLD(GradientDynamics[SGLDState], GradientEstimates):
     """Stochastic gradient Langevin dynamics, L parallel chains.
 
     θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of
