@@ -4,13 +4,26 @@ that is given others."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Generic
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import TypeVar
+
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
 
 # of each of the module's parameters in order; None: the bound does not depend on it
 Gradients = list[Tensor | None]
+M = TypeVar("M")
+
+
+class StatelessGradient(Gradient[M, RowBatch, None], Generic[M]):
+    """Base of estimators that learn nothing on the way."""
+
+    def init(self, module: M, rng: Rng) -> None:
+        return None
 
 
 def flat(gradients: Sequence[Tensor | None], parameters: Iterable[Tensor]) -> Tensor:

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, TrainingStart, WarmStart
 from components.contracts.problems import Batch, BatchKind, Rows
-from components.contracts.roles import Problem, SeriesProblem
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Problem, SeriesProblem
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -61,6 +63,28 @@ class Chains:
 
 
 C = TypeVar("C", bound=Chains)
+
+
+class Sampler(Inference[LogJoint, SampleableProblem, ModelBatch, C], Generic[C]):
+    """Base of samplers of a log joint; the posterior holds the states that their chains keep."""
+
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
+    chains: PositiveInt
+
+    def start_chains(
+        self, model: LogJoint, problem: SampleableProblem, rng: Rng, gradient: bool = True
+    ) -> Chains:
+        """The state of the chains before the first step, as ``init_chains`` makes it."""
+        batch_kind = self.requires.batch_kind
+        return init_chains(model, problem, batch_kind, self.chains, rng, gradient=gradient)
+
+    def posterior(self, state: C) -> Draws:
+        return to_draws(state)  # [C, N, P]
 
 
 def first_batch(problem: Problem | None, batch_kind: BatchKind, rng: Rng) -> ModelBatch:
@@ -188,6 +212,17 @@ def to_draws(state: Chains) -> Draws:
         theta,
         replicates=state.replicates,
     )
+
+
+def standard_normal(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
+    """A draw of N(0, I), made where the generator is and moved to where ``like`` is."""
+    device = generator.device
+    return torch.randn(*shape, generator=generator, dtype=like.dtype, device=device).to(like.device)
+
+
+def noise_like(theta: Tensor, generator: torch.Generator) -> Tensor:
+    """A draw of N(0, I) in the shape of θ [C, P]."""
+    return torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
 
 
 def mean_over_chains(x: Tensor, replicates: int) -> Tensor:

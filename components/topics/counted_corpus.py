@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal
 
 import torch
+from pydantic import BaseModel, Field, PositiveInt
 
 from components.contracts.problems import Counts
 from components.contracts.roles import Setting
@@ -47,16 +48,16 @@ def to_word_counts(documents: Documents, vocabulary: Sequence[str]) -> Counts:
     return Counts(words, counts, torch.tensor([len(row) for row in rows]), 1.0)
 
 
-class CountingKeys(NamedTuple):
+class CountingKeys(BaseModel):
     """Keys of a data set with texts as word counts."""
 
-    n_words: int | None
-    min_documents: int
-    max_share: float
+    n_words: PositiveInt | None
+    min_documents: PositiveInt
+    max_share: Annotated[float, Field(gt=0, le=1)]
     stop_words: StopWords
-    test_share: float
-    n_train: int | None
-    batch_size: int | None
+    test_share: Annotated[float, Field(gt=0, lt=1)]
+    n_train: PositiveInt | None
+    batch_size: PositiveInt | None
 
 
 def build_corpus(

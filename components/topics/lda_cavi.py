@@ -11,8 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
 from components.contracts.problems import Counts
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
@@ -22,7 +21,7 @@ from components.topics.bound_figure import bounds_figure
 from components.topics.corpus import Corpus
 from components.topics.maths.document_factors import fit_documents
 from components.topics.starts import evenly, log_weights, sample_topics, topic_elbo
-from components.topics.topic_posterior import Topics
+from components.topics.topic_posterior import TopicInference, Topics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +61,7 @@ class SideBySide:
 
 
 @register("inference", "lda_cavi")
-class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
+class LdaCavi(TopicInference[SideBySide]):
     """Mean-field variational Bayes for latent Dirichlet allocation by coordinate ascent.
 
         φ_djk ∝ exp(Ψ_k(γ_d) + Ψ_j(λ_k)),   γ_dk = α_k + Σ_j n_dj φ_djk
@@ -85,9 +84,6 @@ class LdaCavi(Inference[TopicModel, Corpus, Counts, SideBySide]):
     Source: Bardenet (2021), section 5.2.1; Blei, Ng and Jordan (2003), section 5.2.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
-    )
     provides: ClassVar[frozenset[str]] = frozenset({"holds_topics", "analyses"})
     starts: PositiveInt
     fresh_passes: NonNegativeInt

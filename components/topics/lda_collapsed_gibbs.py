@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -11,15 +11,14 @@ from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
 from components.contracts.problems import Counts
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.registry import register
 from components.topics.corpus import Corpus
 from components.topics.maths.collapsed import sweep, word_counts
-from components.topics.topic_posterior import Topics
+from components.topics.topic_posterior import TopicInference, Topics
 
 SWEEPS_PER_LOG_JOINT = 10  # sweeps between reports of log p(y, z), which takes a third of a sweep
 
@@ -38,7 +37,7 @@ class LdaCollapsedGibbsState:
 
 
 @register("inference", "lda_collapsed_gibbs")
-class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, LdaCollapsedGibbsState]):
+class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
     """Gibbs sampler of latent Dirichlet allocation with π and B summed out; one sweep over all
     words a step.
 
@@ -56,10 +55,6 @@ class LdaCollapsedGibbs(Inference[TopicModel, Corpus, Counts, LdaCollapsedGibbsS
     Source: Griffiths and Steyvers (2004), eqs. (2) to (6); Bardenet (2021), eq. (5.6) (the
     model)."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     starts: PositiveInt
     heat: Annotated[float, Field(ge=1)]
     burn_in: NonNegativeInt

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
 from components.contracts.problems import Counts
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.registry import register
 from components.topics.corpus import Corpus
 from components.topics.maths.collapsed import sum_by_word, update_responsibilities
-from components.topics.topic_posterior import Topics
+from components.topics.topic_posterior import TopicInference, Topics
 
 
 @dataclass(kw_only=True)
@@ -30,7 +29,7 @@ class Sharing:
 
 
 @register("inference", "lda_collapsed_vb")
-class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
+class LdaCollapsedVb(TopicInference[Sharing]):
     """Collapsed variational Bayes of latent Dirichlet allocation: q(z) alone, π and B summed out;
     one pass a step.
 
@@ -46,10 +45,6 @@ class LdaCollapsedVb(Inference[TopicModel, Corpus, Counts, Sharing]):
     Source: Bardenet (2021), section 5.2.2 (an exercise); Teh, Newman and Welling (2007) (CVB);
     Asuncion, Welling, Smyth and Teh (2009) (CVB0)."""
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     order: Literal[0, 2]
 
     def init(self, model: TopicModel, problem: Corpus, rng: Rng) -> Sharing:

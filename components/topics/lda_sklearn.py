@@ -11,13 +11,12 @@ from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
 from components.contracts.problems import Counts
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.registry import register
 from components.topics.corpus import Corpus
-from components.topics.topic_posterior import Topics
+from components.topics.topic_posterior import TopicInference, Topics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,7 @@ class LdaSklearnState:
 
 
 @register("inference", "lda_sklearn")
-class LdaSklearn(Inference[TopicModel, Corpus, Counts, LdaSklearnState]):
+class LdaSklearn(TopicInference[LdaSklearnState]):
     """Mean-field topic model by scikit-learn, a reference for our own methods.
 
         γ_d = α + Σ_v n_dv φ_dv,   φ_dvk ∝ exp(E log π_dk + E log B_kv)
@@ -44,11 +43,7 @@ class LdaSklearn(Inference[TopicModel, Corpus, Counts, LdaSklearnState]):
     Source: Pedregosa et al. (2011); Hoffman, Blei and Bach (2010), algorithm 1 (batch).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
-    )
     max_useful_steps: ClassVar[int | None] = 1
-    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})
     passes: PositiveInt
     updates: PositiveInt
     tolerance: PositiveFloat

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
-
-from pydantic import Field, PositiveInt
+from typing import ClassVar, Literal
 
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Setting
@@ -15,11 +13,11 @@ from components.datasets.text.sms_spam import words_of
 from components.errors import ConfigMismatchError
 from components.registry import register
 from components.topics.corpus import Corpus
-from components.topics.counted_corpus import CountingKeys, StopWords, build_corpus
+from components.topics.counted_corpus import CountingKeys, build_corpus
 
 
 @register("dataset", "texts")
-class Texts(OwnFile[Corpus]):
+class Texts(OwnFile[Corpus], CountingKeys):
     """The user's texts as word counts: a folder of text files, or one file.
 
     The counted words are the ones of the training documents.  A document is a file of the
@@ -41,13 +39,6 @@ class Texts(OwnFile[Corpus]):
     reads_folders: ClassVar[bool] = True
     document: Literal["auto", "line", "file"]
     encoding: str | None
-    n_words: PositiveInt | None
-    min_documents: PositiveInt
-    max_share: Annotated[float, Field(gt=0, le=1)]
-    stop_words: StopWords
-    test_share: Annotated[float, Field(gt=0, lt=1)]
-    n_train: PositiveInt | None
-    batch_size: PositiveInt | None
 
     def load(self, rng: Rng, setting: Setting) -> Corpus:
         path = self.file(setting.data_dir)
@@ -62,15 +53,6 @@ class Texts(OwnFile[Corpus]):
                 f"dataset.path={self.path}: {len(documents)} documents with a word, at least 2 are needed; name a folder of "
                 f"texts or a file with a document in each line (the {unit} were read as dataset.document={self.document})"
             )
-        keys = CountingKeys(
-            n_words=self.n_words,
-            min_documents=self.min_documents,
-            max_share=self.max_share,
-            stop_words=self.stop_words,
-            test_share=self.test_share,
-            n_train=self.n_train,
-            batch_size=self.batch_size,
-        )
         return build_corpus(
-            documents, keys, self.identity(setting.data_dir, setting.offline), rng, setting
+            documents, self, self.identity(setting.data_dir, setting.offline), rng, setting
         )

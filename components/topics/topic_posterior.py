@@ -1,10 +1,20 @@
-"""Posteriors of topics."""
+"""Posteriors of topics, and what the methods that learn them declare."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Generic
 
 from torch import Tensor
+from typing_extensions import TypeVar
+
+from components.contracts.capabilities import TopicModel
+from components.contracts.problems import Counts
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference
+from components.topics.corpus import Corpus
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -13,3 +23,12 @@ class Topics:
 
     topics: Tensor  # [S, K, V]
     alpha: Tensor  # [K]
+
+
+class TopicInference(Inference[TopicModel, Corpus, Counts, S], Generic[S]):
+    """Base of methods that learn topics, from all documents in each step."""
+
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), batch_kind="whole", capabilities=frozenset({"topic_model"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_topics"})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
-
-from pydantic import Field, PositiveInt
+from typing import ClassVar, Literal
 
 from components.contracts.problems import Kind, Values
 from components.contracts.roles import Dataset, Setting
@@ -15,11 +13,11 @@ from components.datasets.text.review_files import REVIEWS, reviews
 from components.datasets.text.sms_spam import SmsSpam, message_texts, words_of
 from components.registry import register
 from components.topics.corpus import Corpus
-from components.topics.counted_corpus import CountingKeys, Documents, StopWords, build_corpus
+from components.topics.counted_corpus import CountingKeys, Documents, build_corpus
 
 
 @register("dataset", "word_counts")
-class WordCounts(Dataset[Corpus]):
+class WordCounts(Dataset[Corpus], CountingKeys):
     """Texts as word counts: the SMS Spam Collection, or the polarity dataset of reviews.
 
     Words are runs of two or more letters or digits, in lower case.  The vocabulary comes
@@ -42,15 +40,8 @@ class WordCounts(Dataset[Corpus]):
     kind: ClassVar[Kind] = "unlabelled"
     values: ClassVar[Values | None] = "count"
     corpus: Literal["sms_spam", "reviews"]
-    n_words: PositiveInt | None
-    min_documents: PositiveInt
-    max_share: Annotated[float, Field(gt=0, le=1)]
-    stop_words: StopWords
-    test_share: Annotated[float, Field(gt=0, lt=1)]
-    n_train: PositiveInt | None
     simulated: bool
     offline: Offline
-    batch_size: PositiveInt | None
 
     @property
     def file(self) -> MailFile:
@@ -75,13 +66,4 @@ class WordCounts(Dataset[Corpus]):
             documents: Documents = message_texts(path)[0]
         else:
             documents = [words_of(" ".join(text)) for text in reviews(path).words]
-        keys = CountingKeys(
-            n_words=self.n_words,
-            min_documents=self.min_documents,
-            max_share=self.max_share,
-            stop_words=self.stop_words,
-            test_share=self.test_share,
-            n_train=self.n_train,
-            batch_size=self.batch_size,
-        )
-        return build_corpus(documents, keys, name, rng, setting)
+        return build_corpus(documents, self, name, rng, setting)

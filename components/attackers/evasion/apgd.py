@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import RANKS, is_misclassified, next_classes, soften_logits
+from components.attackers.evasion.ascent import InputGradientAttack
 from components.attackers.norms import NORMS, room
 from components.attackers.target import TargetedAttack
-from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.contracts.victim import Criterion, Expectation, NormName, Victim
+from components.contracts.victim import Criterion, NormName, Victim
 from components.registry import register
 
 FIRST = 0.22
@@ -46,7 +46,7 @@ class ApgdState:
 
 
 @register("attacker", "apgd")
-class APGD(TargetedAttack, Evasion):
+class APGD(TargetedAttack, InputGradientAttack):
     """Auto-PGD: projected gradient ascent with momentum and an adaptive step size.
 
     z = Π(x_k + η u(∇f(x_k))),  x_{k+1} = Π(x_k + α(z − x_k) + (1 − α)(x_k − x_{k−1})),
@@ -65,9 +65,6 @@ class APGD(TargetedAttack, Evasion):
     Source: Croce and Hein (2020), Algorithm 1, eqs (6) and (7).
     """
 
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
-
     norm: NormName
     steps: PositiveInt
     restarts: PositiveInt
@@ -76,13 +73,9 @@ class APGD(TargetedAttack, Evasion):
     momentum: Annotated[float, Field(gt=0, le=1)]
     rho: Annotated[float, Field(ge=0, le=1)]
     stop_when_broken: bool
-    expectation: Expectation
 
     def measure(self) -> NormName:
         return self.norm
-
-    def expects(self) -> Expectation:
-        return self.expectation
 
     def follows(self) -> Criterion:
         # two classes have a margin

@@ -10,11 +10,38 @@ from torch import Tensor
 
 from components.attackers.evasion.loop import Ascent, ascend
 from components.attackers.target import TargetedAttack
+from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
 from components.contracts.victim import Criterion, Expectation, NormName, Precision, Victim
 
 
-class GradientAscent(TargetedAttack):
+class InputGradientAttack(Evasion):
+    """An attack that follows the gradient of the victim in its input."""
+
+    follows_gradient: ClassVar[bool] = True
+    knowledge: ClassVar[Knowledge] = "white box"
+
+    # draws of a Bayesian victim that the gradient uses: predictive (all), fresh_draws (a few new
+    # ones a step), single_draw
+    expectation: Expectation
+
+    def expects(self) -> Expectation:
+        return self.expectation
+
+
+class MarginAttack(InputGradientAttack):
+    """An attack that lowers the margin of the true class in several steps."""
+
+    steps: PositiveInt
+
+    def follows(self) -> Criterion:
+        return "margin"
+
+    def iterates(self) -> bool:
+        return self.steps > 1
+
+
+class GradientAscent(TargetedAttack, InputGradientAttack):
     """An attack that climbs as its own keys say, by one step to the border of the ball."""
 
     legacy_defaults: ClassVar[dict[str, Any]] = {"precision": "full"}
@@ -24,9 +51,6 @@ class GradientAscent(TargetedAttack):
     # margin (between logits) | dlr (the margin over the spread of the three largest logits, Croce
     # and Hein 2020: the gradient of a very confident network does not vanish in it).
     criterion: Criterion
-    # draws of a Bayesian victim that the gradient uses: predictive (all), fresh_draws (a few new
-    # ones a step), single_draw
-    expectation: Expectation
     # precision of gradients, computed on a copy of the victim: full, its own; bfloat16, 8 binary
     # digits, twice as fast on CPUs that multiply them.  Steps are added up, and success is judged,
     # in full precision.
@@ -46,9 +70,6 @@ class GradientAscent(TargetedAttack):
 
     def measure(self) -> NormName:
         return self.norm
-
-    def expects(self) -> Expectation:
-        return self.expectation
 
     def follows(self) -> Criterion:
         return self.criterion

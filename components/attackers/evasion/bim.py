@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.attackers.evasion.ascent import GradientAscent, Steps
 from components.attackers.evasion.loop import Ascent
-from components.contracts.attackers import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "bim")
-class BIM(GradientAscent, Steps, Evasion):
+class BIM(Steps, GradientAscent):
     """Basic iterative method: steps of the fast gradient method from the input itself, held inside
     the ball.
 
@@ -22,9 +19,6 @@ class BIM(GradientAscent, Steps, Evasion):
         ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Kurakin et al. (2017), section 2.2."""
-
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
 
     def ascent(self) -> Ascent:
         return self.several(super().ascent())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import temper
+from components.attackers.evasion.ascent import MarginAttack
 from components.attackers.norms import NORMS
 from components.attackers.target import TargetedAttack
-from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.contracts.victim import Criterion, Expectation, NormName, Victim
+from components.contracts.victim import NormName, Victim
 from components.registry import register
 
 B1 = 0.9
@@ -22,7 +22,7 @@ TINY = 1e-8  # of Adam, Kingma and Ba (2015)
 
 
 @register("attacker", "cw")
-class CarliniWagner(TargetedAttack, Evasion):
+class CarliniWagner(TargetedAttack, MarginAttack):
     """Carlini and Wagner's L2 attack: the shortest perturbation that a search over its price c
     finds, held inside ε.
 
@@ -37,25 +37,14 @@ class CarliniWagner(TargetedAttack, Evasion):
 
     Source: Carlini and Wagner (2017), section VI.A."""
 
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
-
     searches: PositiveInt
-    steps: PositiveInt
     lr: PositiveFloat
     c: PositiveFloat
     kappa: NonNegativeFloat
     shrink: Annotated[float, Field(gt=0, lt=1)]
-    expectation: Expectation
 
     def measure(self) -> NormName:
         return "l2"
-
-    def expects(self) -> Expectation:
-        return self.expectation
-
-    def follows(self) -> Criterion:
-        return "margin"
 
     def iterates(self) -> bool:
         return self.target is None and self.steps > 1

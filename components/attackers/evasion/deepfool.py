@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor
 
+from components.attackers.evasion.ascent import MarginAttack
 from components.attackers.norms import NORMS, scale
-from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.contracts.victim import Criterion, Expectation, NormName, Victim
+from components.contracts.victim import NormName, Victim
 from components.registry import register
 
 TINY = 1e-12  # a class with a score that is constant in the input is never the nearest
 
 
 @register("attacker", "deepfool")
-class DeepFool(Evasion):
+class DeepFool(MarginAttack):
     """DeepFool: steps to the nearest linearised decision boundary until the class changes.
 
     The perturbation is capped at ε.  With f_k = log p(k|x), w_k = ∇f_k − ∇f_y and
@@ -35,25 +35,11 @@ class DeepFool(Evasion):
     Source: Moosavi-Dezfooli et al. (2016), Algorithm 2 and section 3.3.
     """
 
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
-
     norm: Literal["linf", "l2"]
-    steps: PositiveInt
     overshoot: Annotated[float, Field(ge=0)]
-    expectation: Expectation
 
     def measure(self) -> NormName:
         return self.norm
-
-    def expects(self) -> Expectation:
-        return self.expectation
-
-    def follows(self) -> Criterion:
-        return "margin"
-
-    def iterates(self) -> bool:
-        return self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.attackers.criteria import next_classes
+from components.attackers.evasion.ascent import MarginAttack
 from components.attackers.hyperplanes import project_to_plane
 from components.attackers.norms import NORMS, scale
-from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.streams import Rng
-from components.contracts.victim import Criterion, Expectation, NormName, Victim
+from components.contracts.victim import NormName, Victim
 from components.registry import register
 
 
 @register("attacker", "fab")
-class FAB(Evasion):
+class FAB(MarginAttack):
     """Fast adaptive boundary attack: the smallest perturbation, by steps to the linearised boundary
     biased towards x.
 
@@ -35,30 +35,16 @@ class FAB(Evasion):
 
     Source: Croce and Hein (2019), Algorithm 1; Croce and Hein (2020), section 5 (its targets)."""
 
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
-
     norm: NormName
-    steps: PositiveInt
     restarts: PositiveInt
     n_targets: PositiveInt
     alpha_max: Annotated[float, Field(ge=0, le=1)]
     overshoot: Annotated[float, Field(ge=1)]
     backward: Annotated[float, Field(gt=0, le=1)]
     final_steps: NonNegativeInt
-    expectation: Expectation
 
     def measure(self) -> NormName:
         return self.norm
-
-    def expects(self) -> Expectation:
-        return self.expectation
-
-    def follows(self) -> Criterion:
-        return "margin"
-
-    def iterates(self) -> bool:
-        return self.steps > 1
 
     def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
         if eps == 0:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.attackers.evasion.ascent import GradientAscent
-from components.contracts.attackers import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "fgsm")
-class FGSM(GradientAscent, Evasion):
+class FGSM(GradientAscent):
     """Fast gradient sign method: the one step of size ε that lowers log p(y|x) fastest to first
     order.
 
@@ -23,6 +20,3 @@ class FGSM(GradientAscent, Evasion):
         ConfigMismatchError: the victim has no gradient in its input (a random forest).
 
     Source: Goodfellow et al. (2015), section 4; Gallego (2021), section 3.5.1."""
-
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"

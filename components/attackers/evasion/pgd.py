@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 from pydantic import PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
 from components.attackers.evasion.loop import Ascent
-from components.contracts.attackers import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "pgd")
-class PGD(GradientAscent, Steps, Evasion):
+class PGD(Steps, GradientAscent):
     """Projected gradient descent from random points of the ball, the strongest first-order attack
     known.
 
@@ -26,9 +24,6 @@ class PGD(GradientAscent, Steps, Evasion):
         ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Madry et al. (2018), section 2.1; Gallego (2021), section 3.3.2."""
-
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
 
     random_start: bool
     restarts: PositiveInt

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field, PositiveInt
 
 from components.attackers.evasion.ascent import GradientAscent, Steps
 from components.attackers.evasion.loop import Ascent
-from components.contracts.attackers import Evasion, Knowledge
 from components.registry import register
 
 
 @register("attacker", "pgd_momentum")
-class PGDMomentum(GradientAscent, Steps, Evasion):
+class PGDMomentum(Steps, GradientAscent):
     """Projected gradient descent along a running sum of normalised gradients (momentum iterative
     method).
 
@@ -25,9 +24,6 @@ class PGDMomentum(GradientAscent, Steps, Evasion):
         ConfigMismatchError: the victim has no gradient in its input.
 
     Source: Dong et al. (2018), Algorithm 1."""
-
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
 
     momentum: Annotated[float, Field(gt=0, le=1)]
     random_start: bool

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
+from components.attackers.evasion.ascent import InputGradientAttack
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
-from components.contracts.attackers import Evasion, Knowledge
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
-from components.contracts.victim import Expectation, NormName, Victim
+from components.contracts.victim import NormName, Victim
 from components.registry import register
 
 
 @register("attacker", "sgld_attack")
-class SGLDAttack(Evasion):
+class SGLDAttack(InputGradientAttack):
     """Samples perturbations of large loss by noisy sign steps of random size, number and kind.
 
     x_{t+1} = x_t − α sign ∇_x J(x_t) + N(0, 2ατ),  t = 1, …, T;  every row draws
@@ -32,9 +30,6 @@ class SGLDAttack(Evasion):
     Source: Gallego (2021), eq. (3.14).
     """
 
-    follows_gradient: ClassVar[bool] = True
-    knowledge: ClassVar[Knowledge] = "white box"
-
     norm: NormName
     steps: PositiveFloat
     step_size: PositiveFloat
@@ -43,13 +38,9 @@ class SGLDAttack(Evasion):
     temperature: NonNegativeFloat
     margin: Probability
     project: bool
-    expectation: Expectation
 
     def measure(self) -> NormName:
         return self.norm
-
-    def expects(self) -> Expectation:
-        return self.expectation
 
     def iterates(self) -> bool:
         return self.steps > 1

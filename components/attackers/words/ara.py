@@ -13,21 +13,17 @@ from components.attackers.words.changes import (
     change_sets,
     flip_words,
     log_odds_malicious,
-    malicious,
     possible,
-    victim_as_attacked,
 )
-from components.contracts.attackers import Evasion, Knowledge
-from components.contracts.problems import Domain
-from components.contracts.requirements import Requirements
+from components.attackers.words.search import WordAttack
+from components.contracts.attackers import Knowledge
 from components.contracts.roles import Probability
-from components.contracts.streams import Rng
-from components.contracts.victim import Against, Direction, Victim
+from components.contracts.victim import Direction, Victim
 from components.registry import register
 
 
 @register("attacker", "ara")
-class ARA(Evasion):
+class ARA(WordAttack):
     """Adversarial risk analysis attacker: draws x' from the defender's beliefs p_C(x'|x).
 
     The beliefs are about an attack on words.
@@ -39,36 +35,24 @@ class ARA(Evasion):
     Source: Gallego (2021), eqs (3.11) and (3.12).
     """
 
-    requires = Requirements(targets=frozenset({"binary"}))
-    domain: ClassVar[Domain | None] = "binary"
     knowledge: ClassVar[Knowledge] = "grey box"
 
     direction: Direction
     variance: Probability
-    against: Against
 
     def measure(self) -> Direction:
         return self.direction
 
-    def looks_at(self) -> Against:
-        return self.against
-
-    def perturb(self, victim: Victim, x: Tensor, y: Tensor, rng: Rng, eps: float) -> Tensor:
-        spam = malicious(y)
-        out = x.clone()
-        victim = victim_as_attacked(victim, self.against)
-        if eps == 0 or not bool(spam.any()):
-            return out
-        sets = change_sets(x.shape[1], int(eps)).to(x.device)
+    def change(self, victim: Victim, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
+        sets = change_sets(x.shape[1], n).to(x.device)
         parts = []
-        for part in x[spam].split(max(1, CHUNK // len(sets))):
-            r = self.candidates(victim, part, sets, rng.attack)
-            beliefs = random_beliefs(r.nan_to_num(posinf=0.0), self.variance, 1, rng.attack)[0]
+        for part in x.split(max(1, CHUNK // len(sets))):
+            r = self.candidates(victim, part, sets, generator)
+            beliefs = random_beliefs(r.nan_to_num(posinf=0.0), self.variance, 1, generator)[0]
             parts.append(
                 flip_words(part, sets[beliefs.masked_fill(r.isinf(), torch.inf).argmin(1)])
             )
-        out[spam] = torch.cat(parts)
-        return out
+        return torch.cat(parts)
 
     def candidates(
         self, victim: Victim, x: Tensor, sets: Tensor, generator: torch.Generator

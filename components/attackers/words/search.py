@@ -1,10 +1,12 @@
-"""Common declarations of attacks that search for the least malicious mail."""
+"""Common declarations of attacks on the words of mails."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
-from pydantic import BaseModel, NonNegativeInt
+import torch
+from pydantic import NonNegativeInt
 from torch import Tensor
 
 from components.attackers.words.changes import (
@@ -12,24 +14,21 @@ from components.attackers.words.changes import (
     malicious,
     victim_as_attacked,
 )
+from components.contracts.attackers import Evasion
+from components.contracts.problems import Domain
+from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.contracts.victim import Against, Direction, Victim
 
 
-class WordSearch(BaseModel):
-    """Malicious mails become the least malicious of those that ``direction`` reaches with ε changed
-    words."""
+class WordAttack(Evasion):
+    """An attack that changes at most ε words of each malicious mail."""
 
-    direction: ClassVar[Direction]
+    requires = Requirements(targets=frozenset({"binary"}))
+    domain: ClassVar[Domain | None] = "binary"
 
-    # up to this many words every set is tried (1,486 sets of 54 words at 2, 26,290 at 3), beyond
-    # greedily; >= 0
-    exact: NonNegativeInt
     # p(y|x) to lower: defended | undefended (the classifier under a defence such as acra)
     against: Against
-
-    def measure(self) -> Direction:
-        return self.direction
 
     def looks_at(self) -> Against:
         return self.against
@@ -39,7 +38,26 @@ class WordSearch(BaseModel):
         out = x.clone()
         victim = victim_as_attacked(victim, self.against)
         if eps > 0 and bool(spam.any()):
-            out[spam] = least_malicious(
-                victim, x[spam], int(eps), self.exact, self.direction, rng.attack
-            )
+            out[spam] = self.change(victim, x[spam], int(eps), rng.attack)
         return out
+
+    @abstractmethod
+    def change(self, victim: Victim, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
+        """Malicious mails x [B, D] with at most n words changed."""
+
+
+class WordSearch(WordAttack):
+    """Malicious mails become the least malicious of those that ``direction`` reaches with ε changed
+    words."""
+
+    direction: ClassVar[Direction]
+
+    # up to this many words every set is tried (1,486 sets of 54 words at 2, 26,290 at 3), beyond
+    # greedily; >= 0
+    exact: NonNegativeInt
+
+    def measure(self) -> Direction:
+        return self.direction
+
+    def change(self, victim: Victim, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
+        return least_malicious(victim, x, n, self.exact, self.direction, generator)

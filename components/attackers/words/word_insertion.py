@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from components.attackers.words.search import WordSearch
-from components.contracts.attackers import Evasion, Knowledge
-from components.contracts.problems import Domain
-from components.contracts.requirements import Requirements
 from components.contracts.victim import Direction
 from components.registry import register
 
 
 @register("attacker", "word_insertion")
-class WordInsertion(WordSearch, Evasion):
+class WordInsertion(WordSearch):
     """Good-word insertion: adds the few words that make a spam mail look most innocent.
 
     x' = argmin_{z ∈ Z(x)} p_C(y_1|z), Z(x) all mails that have the words of x and at most ε
@@ -25,7 +22,4 @@ class WordInsertion(WordSearch, Evasion):
     Source: Gallego (2021), eq. (3.11) and section 3.6.1.
     """
 
-    requires = Requirements(targets=frozenset({"binary"}))
-    domain: ClassVar[Domain | None] = "binary"
-    knowledge: ClassVar[Knowledge] = "white box"
     direction: ClassVar[Direction] = "insertion"

@@ -12,16 +12,16 @@ from torch import Tensor
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import (
     assemble_guide_gradients,
     sample_upper_layers,
     uniform,
 )
+from components.gradients.by_parameter import StatelessGradient
 
 
-class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
+class Antithetic(StatelessGradient[BernoulliLayers[RowBatch]]):
     """∂/∂α E f(z) from K dependent draws of each layer, and how f differs between them.
 
     The uniform numbers of the draws depend on each other.  f = log p(x, z) − log q(z|x) of
@@ -52,9 +52,6 @@ class Antithetic(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
     @abstractmethod
     def slope(self, u: Tensor, z: Tensor, f: Tensor, alpha: Tensor) -> Tensor:
         """An estimate of ∂/∂α E f [C, B, D], of u and z [K, C, B, D] and f [K, C, B]."""
-
-    def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: None

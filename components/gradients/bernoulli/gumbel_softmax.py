@@ -11,14 +11,14 @@ from torch import Tensor
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.bernoulli.layers import logistic, uniform
+from components.gradients.by_parameter import StatelessGradient
 from components.registry import register
 
 
 @register("gradient", "gumbel_softmax")
-class GumbelSoftmax(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
+class GumbelSoftmax(StatelessGradient[BernoulliLayers[RowBatch]]):
     """Gumbel-softmax: biased gradient of the bound through relaxed draws.
 
     The bias falls with the temperature.
@@ -40,9 +40,6 @@ class GumbelSoftmax(Gradient[BernoulliLayers[RowBatch], RowBatch, None]):
 
     n_samples: PositiveInt
     temperature: PositiveFloat
-
-    def init(self, module: BernoulliLayers[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: BernoulliLayers[RowBatch], batch: RowBatch, rng: Rng, state: None

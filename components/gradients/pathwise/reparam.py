@@ -9,15 +9,14 @@ from pydantic import PositiveInt
 from components.contracts.capabilities import Pathwise
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients
+from components.gradients.by_parameter import Gradients, StatelessGradient
 from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.registry import register
 
 
 @register("gradient", "reparam")
-class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
+class Reparam(StatelessGradient[Pathwise[RowBatch]]):
     """Reparameterisation gradient: the bound is differentiated through the draws.
 
         ∇_φ [N/B Σ_b S⁻¹ Σ_s ℓ_b(ε_s; φ) − KL(φ)],   ε_s ~ p(ε)
@@ -35,9 +34,6 @@ class Reparam(Gradient[Pathwise[RowBatch], RowBatch, None]):
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt
-
-    def init(self, module: Pathwise[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: None

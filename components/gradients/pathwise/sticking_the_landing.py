@@ -10,15 +10,14 @@ from pydantic import PositiveInt
 from components.contracts.capabilities import PathDerivative
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients
+from components.gradients.by_parameter import Gradients, StatelessGradient
 from components.gradients.pathwise.bound import Terms
 from components.registry import register
 
 
 @register("gradient", "sticking_the_landing")
-class StickingTheLanding(Gradient[PathDerivative[RowBatch], RowBatch, None]):
+class StickingTheLanding(StatelessGradient[PathDerivative[RowBatch]]):
     """Path derivative: log q is differentiated only through the draws.
 
     The omitted term, the score of q, has mean 0.
@@ -37,9 +36,6 @@ class StickingTheLanding(Gradient[PathDerivative[RowBatch], RowBatch, None]):
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt
-
-    def init(self, module: PathDerivative[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: PathDerivative[RowBatch], batch: RowBatch, rng: Rng, state: None

@@ -9,9 +9,8 @@ from pydantic import PositiveInt
 from components.contracts.capabilities import LocationScale
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
-from components.gradients.by_parameter import Gradients
+from components.gradients.by_parameter import Gradients, StatelessGradient
 from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.gradients.pathwise.surrogate import (
     Derivatives,
@@ -25,7 +24,7 @@ from components.registry import register
 
 
 @register("gradient", "taylor_cv")
-class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
+class TaylorCV(StatelessGradient[LocationScale[RowBatch]]):
     """Taylor control variate: ∇f is replaced by its first-order expansion with known mean.
 
     The expansion is around the mean of q.
@@ -48,9 +47,6 @@ class TaylorCV(Gradient[LocationScale[RowBatch], RowBatch, None]):
 
     n_samples: PositiveInt
     scale: Literal["hessian", "local"]
-
-    def init(self, module: LocationScale[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: LocationScale[RowBatch], batch: RowBatch, rng: Rng, state: None

@@ -12,14 +12,14 @@ from torch import Tensor
 from components.contracts.capabilities import FactoredGuide
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import StatelessGradient
 from components.gradients.score.log_ratio import require_two_draws
 from components.registry import register
 
 
 @register("gradient", "rao_blackwell")
-class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
+class RaoBlackwell(StatelessGradient[FactoredGuide[RowBatch]]):
     """Score-function gradient of a factored q(θ): each factor's score, weighted by the terms that
     its θ_i is in.
 
@@ -49,9 +49,6 @@ class RaoBlackwell(Gradient[FactoredGuide[RowBatch], RowBatch, None]):
                 self.n_samples, "control=true", "takes a draw's coefficient from the others"
             )
         return self
-
-    def init(self, module: FactoredGuide[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: FactoredGuide[RowBatch], batch: RowBatch, rng: Rng, state: None

@@ -10,8 +10,8 @@ from torch import Tensor
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import StatelessGradient
 from components.gradients.score.log_ratio import (
     Product,
     differentiable,
@@ -23,7 +23,7 @@ from components.registry import register
 
 
 @register("gradient", "reinforce")
-class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
+class Reinforce(StatelessGradient[LogRatio[RowBatch]]):
     """Score-function gradient (Reinforce): each draw's score, weighted by its own log ratio.
 
         ĝ_φ = −N/B Σ_b S⁻¹ Σ_s f(z_sb) ∇_φ log q_φ(z_sb|x_b)
@@ -45,9 +45,6 @@ class Reinforce(Gradient[LogRatio[RowBatch], RowBatch, None]):
 
     n_samples: PositiveInt
     product: Product
-
-    def init(self, module: LogRatio[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None

@@ -10,8 +10,8 @@ from torch import Tensor
 from components.contracts.capabilities import LogRatio
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import StatelessGradient
 from components.gradients.score.log_ratio import (
     Product,
     differentiable,
@@ -24,7 +24,7 @@ from components.registry import register
 
 
 @register("gradient", "vargrad")
-class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
+class VarGrad(StatelessGradient[LogRatio[RowBatch]]):
     """VarGrad: the guide descends the variance of the log ratio over its own draws.
 
     Nothing is differentiated through the draws.
@@ -58,9 +58,6 @@ class VarGrad(Gradient[LogRatio[RowBatch], RowBatch, None]):
     def _check_sample_count(self) -> VarGrad:
         require_two_draws(self.n_samples, "vargrad", "is the variance over a row's draws")
         return self
-
-    def init(self, module: LogRatio[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: LogRatio[RowBatch], batch: RowBatch, rng: Rng, state: None

@@ -12,8 +12,8 @@ from torch import Tensor
 from components.contracts.capabilities import RowGuide
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
+from components.gradients.by_parameter import StatelessGradient
 from components.gradients.score.log_ratio import ascent, elbo, require_two_draws, sample_guide
 from components.registry import register
 
@@ -28,7 +28,7 @@ def leave_one_out_log_mean(log_w: Tensor) -> Tensor:
 
 
 @register("gradient", "vimco")
-class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
+class Vimco(StatelessGradient[RowGuide[RowBatch]]):
     """VIMCO: gradient of the multi-sample (importance-weighted) bound.
 
     Each draw is credited with its contribution given the others.
@@ -58,9 +58,6 @@ class Vimco(Gradient[RowGuide[RowBatch], RowBatch, None]):
     def _check_sample_count(self) -> Vimco:
         require_two_draws(self.n_samples, "vimco", "compares a draw with the row's others")
         return self
-
-    def init(self, module: RowGuide[RowBatch], rng: Rng) -> None:
-        return None
 
     def estimate(
         self, module: RowGuide[RowBatch], batch: RowBatch, rng: Rng, state: None

@@ -15,7 +15,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.averaging.path import AveragedPath, copy_frozen, fill, flat, weights
-from components.inference.point.descent import build_optimizer, descend, frozen
+from components.inference.point.descent import descend, frozen
 from components.maths.optimizers import Optimizer
 from components.posteriors.networks import Networks
 from components.problems.supervised import Supervised
@@ -65,7 +65,7 @@ class IterateEnsemble(Inference[Penalised, Supervised, Batch, IteratesState], Av
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> IteratesState:
         return IteratesState(
             network=model,
-            optimizer=build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum),
+            optimizer=self.build_optimizer(model.parameters()),
         )
 
     def step(self, state: IteratesState, batch: Batch, rng: Rng) -> tuple[IteratesState, Info]:

@@ -3,21 +3,21 @@ points of it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import BatchNormalised, Penalised
 from components.contracts.capabilities.variational import Trainable
 from components.errors import NumericalError
-from components.inference.point.descent import Descent, frozen
+from components.inference.point.descent import DescentKeys, frozen
 from components.maths.annealing import cosine_anneal
 from components.problems.supervised import Supervised
 
 
-class AveragedPath(BaseModel):
+class AveragedPath(DescentKeys):
     """Keys of an optimisation path with collected points.
 
     A point is collected every ``every`` steps after ``burn_in``, with steps of size
@@ -30,9 +30,6 @@ class AveragedPath(BaseModel):
     Source: Izmailov et al. (2018), section 3.2; Loshchilov and Hutter (2017), eq. (5).
     """
 
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     schedule: Literal["constant", "cosine"]
     collect_lr: PositiveFloat
     burn_in: NonNegativeInt

@@ -21,7 +21,7 @@ from components.inference.averaging.path import (
     training_input_batches,
     weights,
 )
-from components.inference.point.descent import build_optimizer, descend, frozen
+from components.inference.point.descent import descend, frozen
 from components.maths.optimizers import Optimizer
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
@@ -71,7 +71,7 @@ class SWA(Inference[Penalised, Supervised, Batch, SwaState], AveragedPath):
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> SwaState:
         return SwaState(
             network=model,
-            optimizer=build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum),
+            optimizer=self.build_optimizer(model.parameters()),
             shown=training_input_batches(problem, self.norm_rows),
             mean=torch.zeros_like(weights(model)),
         )

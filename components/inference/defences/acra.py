@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
 from components.attackers.words.beliefs import estimate_frequency
-from components.contracts.capabilities import Generative
-from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, Probability
-from components.contracts.streams import Rng
+from components.contracts.roles import Probability
 from components.contracts.victim import Direction
-from components.inference.defences.origins import (
-    AdversaryAwareClassifier,
-    Origins,
-    Utilities,
-    aware,
-)
-from components.inference.point.fit import Fit, FitState
-from components.problems.supervised import Supervised
+from components.inference.defences.origins import AdversaryAwareClassifier, Origins, OriginsDefence
+from components.inference.point.fit import FitState
 from components.registry import register
 
 BELIEFS = 1 << 22  # random beliefs held in memory together
 
 
 @register("inference", "acra")
-class ACRA(Inference[Generative, Supervised, Batch, FitState]):
+class ACRA(OriginsDefence):
     """ACRA: generative classifier averaging over emails a random attacker may have altered.
 
         y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} p̂(x'|x, y_1) p(x|y_1)
@@ -44,34 +32,13 @@ class ACRA(Inference[Generative, Supervised, Batch, FitState]):
     Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"generative"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
-
-    changes: PositiveInt
     direction: Direction
     variance: Probability
     draws: PositiveInt
     candidates: PositiveInt
-    idle: Probability
-    utilities: Utilities
-
-    def init(self, model: Generative, problem: Supervised, rng: Rng) -> FitState:
-        return Fit(name="fit").init(model, problem, rng)
-
-    def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
-        return Fit(name="fit").step(state, batch, rng)
 
     def posterior(self, state: FitState) -> AdversaryAwareClassifier:
-        return aware(
-            state,
-            self.utilities,
-            self.attack,
-            direction=self.direction,
-            most=self.changes,
-            idle=self.idle,
-        )
+        return self.aware(state, self.attack, self.direction)
 
     def attack(self, pairs: Origins, generator: torch.Generator) -> Tensor:
         """p̂(x'|x, y_1) of each pair [P]; 0 where x' is not among the candidates of x that look

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat
+from pydantic import NonNegativeFloat
 
 from components.contracts.attackers import Evasion
 from components.contracts.capabilities import Penalised
@@ -16,9 +16,8 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.defences.training_threat import Mixture, TrainingThreat, mixed
 from components.inference.point.descent import (
-    Descent,
+    DescentKeys,
     DescentState,
-    build_optimizer,
     descend,
     frozen,
 )
@@ -35,7 +34,9 @@ class AdversarialDescentState(DescentState):
 
 
 @register("inference", "adversarial_training")
-class AdversarialTraining(Inference[Penalised, Supervised, Batch, AdversarialDescentState]):
+class AdversarialTraining(
+    Inference[Penalised, Supervised, Batch, AdversarialDescentState], DescentKeys
+):
     """Adversarial training: fit one network to inputs attacked at size ``train_eps``.
 
     θ̂ = argmin_θ E_(x,y)[max_{‖δ‖≤ε} −log p(y|x + δ, θ)] − log p(θ)/N.  At each step
@@ -62,12 +63,9 @@ class AdversarialTraining(Inference[Penalised, Supervised, Batch, AdversarialDes
     train_eps: NonNegativeFloat
     training_attacker: Evasion | None
     mixture: Mixture
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AdversarialDescentState:
-        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(model.parameters())
         threat = TrainingThreat(problem, self.train_eps, rng, self.training_attacker)
         return AdversarialDescentState(network=model, optimizer=optimizer, threat=threat)
 

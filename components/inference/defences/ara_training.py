@@ -6,21 +6,20 @@ from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from components.attackers.evasion.langevin import beta_sizes, langevin, poisson_steps
 from components.attackers.input_space import input_space
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.chains import NEEDS_TO_PREDICT, init_for_training
+from components.inference.chains import init_for_training
 from components.inference.defences.particle_dynamics import (
     AdversarialChains,
-    momentum_step,
+    ParticleDefence,
     per_particle_gradient,
 )
 from components.inference.defences.training_threat import Mixture, TrainingThreat, labels, mixed
@@ -30,7 +29,7 @@ from components.registry import register
 
 
 @register("inference", "ara_training")
-class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialChains]):
+class ARATraining(ParticleDefence[AdversarialChains]):
     """Adversarial risk analysis with K particles: SGLD on inputs attacked by SGLD.
 
     The first SGLD is over the parameters, the second over x.
@@ -61,22 +60,11 @@ class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialCh
     eq. (15) (momentum).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-        attacker=True,
-    )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
-    chains: PositiveInt
-    train_eps: NonNegativeFloat
     mixture: Mixture
     attacker_uncertainty: bool
     defender_uncertainty: bool
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    temperature: NonNegativeFloat
     attack_step: PositiveFloat
     attack_beta: Annotated[list[PositiveFloat], Field(min_length=2, max_length=2)]
     attack_steps: PositiveFloat
@@ -130,15 +118,8 @@ class ARATraining(Inference[PredictiveLogJoint, Supervised, Batch, AdversarialCh
         )
         eta = self.lr / (batch.scale * len(batch.x))
         temperature = self.temperature if self.attacker_uncertainty else 0.0
-        theta, velocity = momentum_step(
-            theta=theta,
-            velocity=state.velocity,
-            gradient=gradient,
-            eta=eta,
-            momentum=self.momentum,
-            temperature=temperature,
-            generator=rng.noise,
-            step=t,
+        theta, velocity = self.momentum_step(
+            theta, state.velocity, gradient, eta, temperature, rng.noise, t
         )
         info = {
             "log_joint": value.mean(),

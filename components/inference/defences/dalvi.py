@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.capabilities import Generative
-from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info, Probability
-from components.contracts.streams import Rng
 from components.contracts.victim import Direction
-from components.inference.defences.origins import (
-    AdversaryAwareClassifier,
-    Origins,
-    Utilities,
-    aware,
-)
-from components.inference.point.fit import Fit, FitState
-from components.problems.supervised import Supervised
+from components.inference.defences.origins import AdversaryAwareClassifier, Origins, OriginsDefence
+from components.inference.point.fit import FitState
 from components.registry import register
 
 
 @register("inference", "dalvi")
-class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
+class DalviDefence(OriginsDefence):
     """Dalvi's classifier: naive Bayes that knows the attack x' = a(x) and undoes it.
 
         y*(x') = argmax_{y_c} u(y_c, y_1) p(y_1) Σ_{x ∈ X'} 1[a(x) = x'] p(x|y_1)
@@ -41,31 +30,15 @@ class DalviDefence(Inference[Generative, Supervised, Batch, FitState]):
     Source: Dalvi et al. (2004), section 4; Gallego (2021), eqs (3.4) and (3.5).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"generative"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
-
-    changes: PositiveInt
     attack: Literal["minimum_cost", "least_malicious"]
     insertion_cost: PositiveFloat
     removal_cost: PositiveFloat | None
-    idle: Probability
-    utilities: Utilities
-
-    def init(self, model: Generative, problem: Supervised, rng: Rng) -> FitState:
-        return Fit(name="fit").init(model, problem, rng)
-
-    def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
-        return Fit(name="fit").step(state, batch, rng)
 
     def posterior(self, state: FitState) -> AdversaryAwareClassifier:
         direction: Direction = "insertion" if self.removal_cost is None else "flip"
         least = self.attack == "least_malicious"
         attack = least_malicious if least else self.cheapest
-        return aware(
-            state, self.utilities, attack, direction=direction, most=self.changes, idle=self.idle
-        )
+        return self.aware(state, attack, direction)
 
     def cheapest(self, pairs: Origins, generator: torch.Generator) -> Tensor:
         """1 where the minimum-cost attack on x leads to x', else 0, [P]."""

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
-from pydantic import AfterValidator
+from pydantic import AfterValidator, PositiveInt
 from torch import Tensor
 
 from components.attackers.words.changes import change_sets, flip_words, possible
 from components.attackers.words.integer_programme import falls
 from components.contracts.capabilities import Generative
 from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info, Probability
+from components.contracts.streams import Rng
 from components.contracts.victim import Direction
-from components.inference.point.fit import FitState
+from components.inference.point.fit import Fit, FitState
 from components.posteriors.fitted import FittedEstimator
+from components.problems.supervised import Supervised
 
 LARGEST_ODDS = 700.0  # in nats, about the logarithm of the largest float64
 PAIRS = 1 << 21  # candidates of origins held in memory together
@@ -148,25 +153,37 @@ class AdversaryAwareClassifier:
         )
 
 
+class OriginsDefence(Inference[Generative, Supervised, Batch, FitState]):
+    """Base of defences that fit naive Bayes and sum over the possible origins of a mail."""
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"generative"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "defends"})
+
+    changes: PositiveInt
+    idle: Probability
+    utilities: Utilities
+
+    def init(self, model: Generative, problem: Supervised, rng: Rng) -> FitState:
+        return Fit(name="fit").init(model, problem, rng)
+
+    def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
+        return Fit(name="fit").step(state, batch, rng)
+
+    def aware(
+        self, state: FitState, attack: Attack, direction: Direction
+    ) -> AdversaryAwareClassifier:
+        """The aware classifier on what ``fit`` learnt."""
+        assert isinstance(state.estimator, Generative)  # ``requires``
+        assert state.fitted is not None, "nothing is learnt before the first step"
+        unaware = is_utility_sensitive(state.estimator, state.fitted, self.utilities)
+        return AdversaryAwareClassifier(unaware, attack, direction, self.changes, self.idle)
+
+
 def _choose(n: Tensor, size: int) -> Tensor:
     """n!/size!(n − size)! of small sizes."""
     out = torch.ones_like(n)
     for i in range(size):
         out = out * (n - i) / (i + 1)
     return out
-
-
-def aware(
-    state: FitState,
-    utilities: list[list[float]],
-    attack: Attack,
-    *,
-    direction: Direction,
-    most: int,
-    idle: float,
-) -> AdversaryAwareClassifier:
-    """The aware classifier on what ``fit`` learnt."""
-    assert isinstance(state.estimator, Generative)  # ``requires``
-    assert state.fitted is not None, "nothing is learnt before the first step"
-    unaware = is_utility_sensitive(state.estimator, state.fitted, utilities)
-    return AdversaryAwareClassifier(unaware, attack, direction, most, idle)

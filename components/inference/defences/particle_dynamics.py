@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
 
 import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint, OwnInputs
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference
 from components.contracts.states import rebuilt
 from components.errors import NumericalError
-from components.inference.chains import Chains
+from components.inference.chains import NEEDS_TO_PREDICT, Chains, noise_like
 from components.inference.defences.training_threat import TrainingThreat
 from components.inference.log_joint import value_and_gradient
+from components.problems.supervised import Supervised
 
 
 @dataclass(kw_only=True)
@@ -26,34 +31,51 @@ class AdversarialChains(Chains):
     velocity: Tensor  # v [K, P]
 
 
-def momentum_step(
-    theta: Tensor,
-    velocity: Tensor,
-    gradient: Tensor,
-    eta: float,
-    momentum: float,
-    temperature: float,
-    generator: torch.Generator,
-    step: int,
-) -> tuple[Tensor, Tensor]:
-    """v := μ v + η ∇ + N(0, 2 (1 − μ) η τ I),  β := β + v;  β, v, ∇ [K, P].
+A = TypeVar("A", bound=AdversarialChains)
 
-    Raises:
-        NumericalError: a particle leaves the finite numbers.
 
-    Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
-    velocity = torch.add(momentum * velocity, gradient, alpha=eta)
-    if temperature > 0:
-        noise = torch.randn(
-            theta.shape, generator=generator, device=theta.device, dtype=theta.dtype
-        )
-        velocity.add_(noise, alpha=(2 * (1 - momentum) * eta * temperature) ** 0.5)
-    theta = theta + velocity
-    if not bool(torch.isfinite(theta.sum())):
-        raise NumericalError(
-            f"particles left the finite numbers at step {step}", "lower inference.lr"
-        )
-    return theta, velocity
+class ParticleDefence(Inference[PredictiveLogJoint, Supervised, Batch, A], Generic[A]):
+    """Base of defences of K particles that learn from attacked rows."""
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+        attacker=True,
+    )
+
+    chains: PositiveInt
+    train_eps: NonNegativeFloat
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    temperature: NonNegativeFloat
+
+    def momentum_step(
+        self,
+        theta: Tensor,
+        velocity: Tensor,
+        gradient: Tensor,
+        eta: float,
+        temperature: float,
+        generator: torch.Generator,
+        step: int,
+    ) -> tuple[Tensor, Tensor]:
+        """v := μ v + η ∇ + N(0, 2 (1 − μ) η τ I),  β := β + v;  β, v, ∇ [K, P].
+
+        Raises:
+            NumericalError: a particle leaves the finite numbers.
+
+        Source: Gallego (2021), eq. (3.15); Chen et al. (2014), eq. (15) (momentum)."""
+        velocity = torch.add(self.momentum * velocity, gradient, alpha=eta)
+        if temperature > 0:
+            noise = noise_like(theta, generator)
+            velocity.add_(noise, alpha=(2 * (1 - self.momentum) * eta * temperature) ** 0.5)
+        theta = theta + velocity
+        if not bool(torch.isfinite(theta.sum())):
+            raise NumericalError(
+                f"particles left the finite numbers at step {step}", "lower inference.lr"
+            )
+        return theta, velocity
 
 
 def per_particle_gradient(model: LogJoint, theta: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -5,23 +5,22 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities.densities import PredictiveLogJoint
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.inference.chains import NEEDS_TO_PREDICT, init_for_training
+from components.inference.chains import init_for_training
 from components.inference.defences.particle_dynamics import (
     AdversarialChains,
-    momentum_step,
+    ParticleDefence,
     per_particle_gradient,
 )
 from components.inference.defences.training_threat import TrainingThreat
@@ -40,7 +39,7 @@ class RobustState(AdversarialChains):
 
 
 @register("inference", "robustification")
-class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustState]):
+class Robustification(ParticleDefence[RobustState]):
     """Robustified classifier: K particles trained 1:1 on clean and on attacked rows.
 
     The attacks are computed for the undefended model.
@@ -70,20 +69,9 @@ class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustSta
     Source: Gallego (2021), section 3.6.1 and Algorithm 3.2.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-        attacker=True,
-    )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "defends"})
 
-    chains: PositiveInt
-    train_eps: NonNegativeFloat
     undefended_steps: PositiveInt
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    temperature: NonNegativeFloat
 
     def init(self, model: PredictiveLogJoint, problem: Supervised, rng: Rng) -> RobustState:
         state = init_for_training(
@@ -125,15 +113,8 @@ class Robustification(Inference[PredictiveLogJoint, Supervised, Batch, RobustSta
             position = theta[group]
             v = velocity[group]
             slope = gradient[group]
-            theta[group], velocity[group] = momentum_step(
-                theta=position,
-                velocity=v,
-                gradient=slope,
-                eta=eta,
-                momentum=self.momentum,
-                temperature=temperature,
-                generator=rng.noise,
-                step=t,
+            theta[group], velocity[group] = self.momentum_step(
+                position, v, slope, eta, temperature, rng.noise, t
             )  # eq. (3.15)
         info = {"log_joint": value.mean(), "grad_norm": gradient.norm(dim=1).max()}
         return replace(state, t=t, theta=theta, velocity=velocity), info

@@ -4,10 +4,10 @@ weights."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 
 from components.contracts.capabilities import AffineLayers, Penalised, WeightSpace
 from components.contracts.predictive import GaussianMixture
@@ -22,7 +22,7 @@ from components.inference.gaussian_weights.linearised import (
     LinearisedPosterior,
     gauss_newton,
 )
-from components.inference.point.descent import Descent, build_optimizer, descend, frozen
+from components.inference.point.descent import DescentKeys, descend, frozen
 from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -40,7 +40,7 @@ class LaplaceState:
 
 
 @register("inference", "laplace")
-class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState]):
+class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState], DescentKeys):
     """Linearised Laplace: training to a posterior mode, then a Gaussian from its curvature.
 
         θ̂ = argmin −Σ_n log p(y_n|x_n, θ) − log p(θ)        by minibatches, as ``map``
@@ -69,9 +69,6 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState])
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
 
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     structure: Literal["full", "diagonal", "last_layer"]
     hyperparameters: Literal["trained", "evidence"]
     n_predict: PositiveInt
@@ -94,7 +91,7 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState])
                 "are held; use diagonal or last_layer, or smaller model.widths"
             )
         assert isinstance(model, Penalised)  # which the method needs
-        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(model.parameters())
         return LaplaceState(network=model, optimizer=optimizer, train=problem.train)
 
     def step(self, state: LaplaceState, batch: Batch, rng: Rng) -> tuple[LaplaceState, Info]:

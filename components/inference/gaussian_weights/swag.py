@@ -26,7 +26,7 @@ from components.inference.averaging.path import (
 )
 from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
-from components.inference.point.descent import build_optimizer, descend, frozen
+from components.inference.point.descent import descend, frozen
 from components.maths.optimizers import Optimizer
 from components.posteriors.draws import hold
 from components.posteriors.networks import Networks
@@ -143,7 +143,7 @@ class SWAG(Inference[LogJoint | Penalised, Supervised, Batch, SwagState], Averag
         return SwagState(
             model=model if isinstance(model, LogJoint) else None,
             weights=moving,
-            optimizer=build_optimizer(moving.parameters(), self.optimizer, self.lr, self.momentum),
+            optimizer=self.build_optimizer(moving.parameters()),
             shown=batches,
             seed=seed,
             mean=torch.zeros_like(theta),

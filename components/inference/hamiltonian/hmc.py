@@ -11,15 +11,9 @@ from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    ModelBatch,
-    SampleableProblem,
-    to_draws,
-)
+from components.inference.chains import ModelBatch, SampleableProblem, Sampler
 from components.inference.hamiltonian import chees
 from components.inference.hamiltonian.adaptation import last_search_step, windows
 from components.inference.hamiltonian.leapfrog import (
@@ -30,7 +24,6 @@ from components.inference.hamiltonian.leapfrog import (
     leapfrog,
 )
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
-from components.posteriors.draws import Draws
 from components.registry import register
 
 # Leapfrog steps of a trajectory while the chains search for the target: at least this many for
@@ -39,7 +32,7 @@ SEARCH_STEPS = 64
 
 
 @register("inference", "hmc")
-class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, HamiltonianChains]):
+class HMC(WarmUp, Sampler[HamiltonianChains]):
     """Hamiltonian Monte Carlo with C parallel chains, tuned in warm-up.
 
     Warm-up learns the step size, masses and trajectory length.  r ~ N(0, M); (θ′, r′) = L
@@ -66,11 +59,8 @@ class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonian
     requires = Requirements(
         kinds=frozenset({"density", "supervised", "sequence", "unlabelled"}),
         batch_kind="whole",
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat
     max_steps: PositiveInt
@@ -167,6 +157,3 @@ class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonian
             "draws": len(state.kept),
         }
         return state, info
-
-    def posterior(self, state: HamiltonianChains) -> Draws:
-        return to_draws(state)  # [C, N, P]

@@ -9,23 +9,16 @@ from pydantic import Field
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    ModelBatch,
-    SampleableProblem,
-    to_draws,
-)
+from components.inference.chains import ModelBatch, SampleableProblem, Sampler
 from components.inference.hamiltonian.tree import no_u_turn
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
-from components.posteriors.draws import Draws
 from components.registry import register
 
 
 @register("inference", "nuts")
-class NUTS(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, HamiltonianChains]):
+class NUTS(WarmUp, Sampler[HamiltonianChains]):
     """No-U-turn sampler with multinomial weights and C parallel chains, tuned in warm-up.
 
     Warm-up learns the step size and masses.  r ~ N(0, M); the trajectory through (θ, r) is
@@ -46,11 +39,8 @@ class NUTS(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonia
     requires = Requirements(
         kinds=frozenset({"density", "supervised", "sequence"}),
         batch_kind="whole",
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     max_depth: Annotated[int, Field(ge=1, le=20)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> HamiltonianChains:
@@ -83,6 +73,3 @@ class NUTS(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonia
             "draws": len(state.kept),
         }
         return state, info
-
-    def posterior(self, state: HamiltonianChains) -> Draws:
-        return to_draws(state)  # [C, N, P]

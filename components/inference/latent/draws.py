@@ -7,6 +7,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
+from components.inference.chains import standard_normal
 
 
 def sample_latents(
@@ -14,7 +15,4 @@ def sample_latents(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """z = m + s ε of ε ~ N(0, I) [S, B, D], with m and s [B, D]; differentiable in the guide."""
     m, s = module.encode(batch)
-    noise = torch.randn(
-        n_samples, *m.shape, generator=generator, dtype=m.dtype, device=generator.device
-    )
-    return m + s * noise.to(m.device), m, s
+    return m + s * standard_normal((n_samples, *m.shape), generator, m), m, s

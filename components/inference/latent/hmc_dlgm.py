@@ -17,7 +17,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.latent.draws import sample_latents
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.semi_implicit.transitions import adapt_step_size
 from components.inference.variational.ascent import TrainingState, climb
 from components.maths.row_hamiltonian import transition
@@ -47,7 +47,9 @@ def joint_field(
 
 
 @register("inference", "hmc_dlgm")
-class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrainingState]):
+class HmcDlgm(
+    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrainingState], DescentKeys
+):
     """HMC for deep latent Gaussian models: the decoder learns from draws that Hamiltonian Monte
     Carlo has improved.
 
@@ -77,14 +79,11 @@ class HmcDlgm(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, HmcTrain
     step_size: PositiveFloat
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
     n_samples: PositiveInt
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def init(
         self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
     ) -> HmcTrainingState:
-        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(model.parameters())
         return HmcTrainingState(
             module=model, optimizer=optimizer, gradient=None, eps=self.step_size
         )

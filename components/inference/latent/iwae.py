@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
@@ -15,7 +15,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.latent.draws import sample_latents
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.variational.ascent import TrainingState, climb
 from components.models.latent.generative import log_normal
 from components.posteriors.latent import LatentPosterior
@@ -47,7 +47,9 @@ def weighed(
 
 
 @register("inference", "iwae")
-class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, LatentTrainingState]):
+class IWAE(
+    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, LatentTrainingState], DescentKeys
+):
     """Importance-weighted auto-encoder: ascent of the K-sample importance bound on log p(x).
 
         L^K_b = E log K⁻¹ Σ_k w_bk,   w_bk = p(x_b, z_bk) / q(z_bk|x_b)
@@ -73,16 +75,11 @@ class IWAE(Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, LatentTrain
 
     gradient: Way
     n_samples: PositiveInt
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def init(
         self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
     ) -> LatentTrainingState:
-        return TrainingState(
-            model, build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum), None
-        )
+        return TrainingState(model, self.build_optimizer(model.parameters()), None)
 
     def step(
         self, state: LatentTrainingState, batch: RowBatch, rng: Rng

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -12,12 +12,11 @@ from torch import Tensor
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
-from components.inference.linear.known_data import read_linear_data
+from components.inference.linear.known_data import LinearAnalysis, read_linear_data
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.maths.least_squares import LeastSquares, LinearData, least_squares
 from components.posteriors.decisions import (
@@ -175,7 +174,7 @@ class ConjugateState:
 
 
 @register("inference", "conjugate_bayes")
-class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
+class ConjugateBayes(LinearAnalysis[ConjugateState]):
     """Savage's linear regression: the exact posterior, its credible region, Bayes actions under
     several losses.
 
@@ -191,10 +190,6 @@ class ConjugateBayes(Inference[Conjugate, Supervised, Batch, ConjugateState]):
 
     Source: Bardenet (2021), eq. (1.5), (2.1), (2.4), Figure 2.1; Murphy (2012), section 7.6.3."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]
     draws: PositiveInt
     simulations: PositiveInt

@@ -14,7 +14,6 @@ from components.contracts.capabilities import Conjugate
 from components.contracts.posteriors import Analyses
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.linear.conjugate_bayes import (
@@ -23,6 +22,7 @@ from components.inference.linear.conjugate_bayes import (
     ConjugateState,
     Decision,
 )
+from components.inference.linear.known_data import LinearAnalysis
 from components.inference.linear.maximum_likelihood import (
     MaximumLikelihood,
     MaximumLikelihoodEstimate,
@@ -157,7 +157,7 @@ class FourStates:
 
 
 @register("inference", "four_statisticians")
-class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
+class FourStatisticians(LinearAnalysis[FourStates]):
     """One linear regression analysed by Fisher, Wald, Savage, and Hoerl & Kennard.
 
     One figure each, and tables of all four.  Composes ``maximum_likelihood``,
@@ -170,9 +170,6 @@ class FourStatisticians(Inference[Conjugate, Supervised, Batch, FourStates]):
     Source: Bardenet (2021), chapter 1.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
-    )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "writes_files"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Generic
+
 import torch
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from components.contracts.capabilities import Conjugate
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference
 from components.maths.least_squares import LinearData, least_squares
 from components.models.linear.design import design, select_labelled
 from components.problems.supervised import Supervised
+
+S = TypeVar("S")
+
+
+class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
+    """Base of the analyses of a linear regression, which see all rows."""
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
 
 
 def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from pydantic import Field, PositiveInt
@@ -12,11 +12,10 @@ from torch import Tensor
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import plug_in, read_linear_data
+from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
 from components.maths.least_squares import LeastSquares, LinearData
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -76,7 +75,7 @@ class MaximumLikelihoodState:
 
 
 @register("inference", "maximum_likelihood")
-class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoodState]):
+class MaximumLikelihood(LinearAnalysis[MaximumLikelihoodState]):
     """Fisher's linear regression: maximum likelihood with a simulated-coverage ellipsoid.
 
     β̂ = (XᵀX)⁻¹Xᵀy ~ N(β, σ²(XᵀX)⁻¹), confidence ellipsoid {β : σ⁻²(β − β̂)ᵀXᵀX(β −
@@ -90,10 +89,6 @@ class MaximumLikelihood(Inference[Conjugate, Supervised, Batch, MaximumLikelihoo
     Source: Bardenet (2021), section 1.1 and eq. (1.1).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     level: Annotated[float, Field(gt=0, lt=1)]
     simulations: PositiveInt
 

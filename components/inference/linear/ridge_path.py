@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, PositiveFloat, model_validator
@@ -13,11 +13,10 @@ from torch import Tensor
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.linear.known_data import plug_in, read_linear_data
+from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
 from components.maths.conjugate_regression import coefficients
 from components.maths.least_squares import LinearData, hkb_penalty, ridge_risk
 from components.models.linear.ridge import effective_parameters, generalised_cross_validation
@@ -123,7 +122,7 @@ class RidgePathState:
 
 
 @register("inference", "ridge_path")
-class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
+class RidgePath(LinearAnalysis[RidgePathState]):
     """Hoerl and Kennard's linear regression: the ridge trace, four ways to choose the penalty, and
     the exact risk of each.
 
@@ -139,10 +138,6 @@ class RidgePath(Inference[Conjugate, Supervised, Batch, RidgePathState]):
     Source: Hoerl & Kennard (1970), eq. (2.3), Theorem 4.3; Hoerl, Kennard & Baldwin (1975);
     Bardenet (2021), sections 1.4 and 2.2."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     lowest: PositiveFloat
     highest: PositiveFloat
     number: Annotated[int, Field(ge=2)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -13,12 +13,11 @@ from torch import Tensor
 from components.contracts.capabilities import Conjugate
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.linear.known_data import plug_in, read_linear_data
+from components.inference.linear.known_data import LinearAnalysis, plug_in, read_linear_data
 from components.maths.least_squares import (
     LeastSquares,
     LinearData,
@@ -133,7 +132,7 @@ class RiskState:
 
 
 @register("inference", "statistical_risk")
-class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
+class StatisticalRisk(LinearAnalysis[RiskState]):
     """Wald's linear regression: the risk functions of five estimators, their worst case, and their
     integral over the prior.
 
@@ -150,10 +149,6 @@ class StatisticalRisk(Inference[Conjugate, Supervised, Batch, RiskState]):
 
     Source: Bardenet (2021), eq. (1.2), (1.3), (1.4), (1.5); James & Stein (1961); Berger (1976)."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
     loss: Literal["estimation", "prediction"]
     loss_power: PositiveFloat
     multiples: Annotated[list[NonNegativeFloat], Field(min_length=2)]

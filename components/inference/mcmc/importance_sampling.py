@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -12,15 +12,14 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     Chains,
     ModelBatch,
     SampleableProblem,
+    Sampler,
     advance,
     first_batch,
     to_draws,
@@ -46,7 +45,7 @@ class Weighted(Chains):
 
 
 @register("inference", "importance_sampling")
-class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weighted]):
+class ImportanceSampling(Sampler[Weighted]):
     """Self-normalised importance sampling, C independent draws a step.
 
         Î(f) = Σ_t w_t f(θ_t) / Σ_t w_t,   w_t = π_u(θ_t)/q(θ_t),   θ_t ~ q
@@ -66,14 +65,7 @@ class ImportanceSampling(Inference[LogJoint, SampleableProblem, ModelBatch, Weig
     Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        batch_kind="whole",
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    chains: PositiveInt
+    requires = Requirements(batch_kind="whole")
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
     dof: PositiveFloat
     inflation: PositiveFloat

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -11,18 +10,16 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     Chains,
     ModelBatch,
     SampleableProblem,
+    Sampler,
     advance,
     first_batch,
-    init_chains,
-    to_draws,
+    noise_like,
 )
 from components.inference.log_joint import value_and_gradient
 from components.inference.mcmc.adaptation import (
@@ -32,7 +29,6 @@ from components.inference.mcmc.adaptation import (
     apply_factor_t,
 )
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.posteriors.draws import Draws
 from components.registry import register
 
 
@@ -44,7 +40,7 @@ class MALAState(Chains):
 
 
 @register("inference", "mala")
-class MALA(AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, MALAState]):
+class MALA(AdaptedProposal, Sampler[MALAState]):
     """Metropolis-adjusted Langevin algorithm with a learned preconditioner, C parallel chains.
 
         θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ
@@ -65,18 +61,11 @@ class MALA(AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, M
     section 4.2.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        batch_kind="whole",
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    chains: PositiveInt
+    requires = Requirements(batch_kind="whole")
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> MALAState:
-        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
+        state = self.start_chains(model, problem, rng)
         batch = first_batch(problem, self.requires.batch_kind, rng)
         theta = state.theta
         value, gradient = value_and_gradient(model, theta, batch)  # [C], [C, P]
@@ -92,7 +81,7 @@ class MALA(AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, M
         L = state.proposal.factor
         log_step = state.proposal.log_step
         eps = log_step.exp()[:, None]  # [C, 1]
-        z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        z = noise_like(theta, rng.noise)
         w = eps * apply_factor_t(L, gradient) + (2 * eps).sqrt() * z  # [C, P]
         proposal = theta + apply_factor(L, w)
         proposed, slope = value_and_gradient(state.model, proposal, batch)
@@ -115,6 +104,3 @@ class MALA(AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, M
             "draws": len(state.kept),
         }
         return state, info
-
-    def posterior(self, state: MALAState) -> Draws:
-        return to_draws(state)  # [C, N, P]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveInt
@@ -11,23 +10,20 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     Chains,
     ModelBatch,
     SampleableProblem,
+    Sampler,
     advance,
     first_batch,
-    init_chains,
-    to_draws,
+    noise_like,
 )
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
-from components.posteriors.draws import Draws
 from components.registry import register
 
 
@@ -38,9 +34,7 @@ class RandomWalkState(Chains):
 
 
 @register("inference", "random_walk_mh")
-class RandomWalkMH(
-    AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, RandomWalkState]
-):
+class RandomWalkMH(AdaptedProposal, Sampler[RandomWalkState]):
     """Adaptive random-walk Metropolis–Hastings, C chains in parallel; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)
@@ -57,20 +51,11 @@ class RandomWalkMH(
     and Thoms (2008), Algorithm 4.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        batch_kind="whole",
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    chains: PositiveInt
+    requires = Requirements(batch_kind="whole")
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> RandomWalkState:
-        state = init_chains(
-            model, problem, self.requires.batch_kind, self.chains, rng, gradient=False
-        )
+        state = self.start_chains(model, problem, rng, gradient=False)
         batch = first_batch(problem, self.requires.batch_kind, rng)
         theta = state.theta
         value = log_joint(model, theta, batch).detach()  # [C]
@@ -85,7 +70,7 @@ class RandomWalkMH(
         t = state.t + 1
         L = state.proposal.factor
         log_step = state.proposal.log_step
-        z = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        z = noise_like(theta, rng.noise)
         scale = log_step.exp()[:, None] / theta.shape[1] ** 0.5  # [C, 1]
         proposal = theta + scale * apply_factor(L, z)
         proposed = log_joint(state.model, proposal, batch)
@@ -104,6 +89,3 @@ class RandomWalkMH(
             "draws": len(state.kept),
         }
         return state, info
-
-    def posterior(self, state: RandomWalkState) -> Draws:
-        return to_draws(state)  # [C, N, P]

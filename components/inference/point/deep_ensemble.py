@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import nn
 
 from components.contracts.capabilities import LogJoint, ThetaPredictive
@@ -18,7 +18,7 @@ from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.maths.optimizers import Optimizer
 from components.posteriors.particles import Particles
 from components.problems.supervised import Supervised
@@ -36,7 +36,7 @@ class EnsembleState:
 
 
 @register("inference", "deep_ensemble")
-class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
+class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState], DescentKeys):
     """Deep ensemble: M networks at posterior modes, with averaged predictive distributions.
 
     Each starts from its own initial weights.
@@ -61,9 +61,6 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
     members: PositiveInt
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> EnsembleState:
         weights = nn.ParameterDict(
@@ -73,7 +70,7 @@ class DeepEnsemble(Inference[LogJoint, Supervised, Batch, EnsembleState]):
                 ).theta
             }
         )
-        optimizer = build_optimizer(weights.values(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(weights.values())
         return EnsembleState(model=model, weights=weights, optimizer=optimizer)
 
     def step(self, state: EnsembleState, batch: Batch, rng: Rng) -> tuple[EnsembleState, Info]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import torch
+from pydantic import BaseModel, Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import Penalised
@@ -31,13 +32,18 @@ class DescentState:
     optimizer: Optimizer
 
 
-def build_optimizer(
-    parameters: Iterable[Tensor], descent: Descent, lr: float, momentum: float
-) -> Optimizer:
-    """Adam or stochastic gradient descent with momentum."""
-    if descent == "adam":
-        return Adam(parameters, lr)
-    return SGD(parameters, lr, momentum)
+class DescentKeys(BaseModel):
+    """Keys of the optimizer of methods that train by gradients."""
+
+    optimizer: Descent
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+
+    def build_optimizer(self, parameters: Iterable[Tensor]) -> Optimizer:
+        """Adam or stochastic gradient descent with momentum."""
+        if self.optimizer == "adam":
+            return Adam(parameters, self.lr)
+        return SGD(parameters, self.lr, self.momentum)
 
 
 def descend(

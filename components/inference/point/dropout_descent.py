@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 
 from components.contracts.capabilities import Dropout, Penalised
 from components.contracts.problems import Batch
@@ -12,12 +12,12 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.point.descent import Descent, DescentState, build_optimizer, frozen
+from components.inference.point.descent import DescentKeys, DescentState, frozen
 from components.posteriors.variational import DropoutPosterior
 from components.problems.supervised import Supervised
 
 
-class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
+class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState], DescentKeys):
     """Keys, start and posterior; a method adds its ``step``.
 
     Raises:
@@ -28,9 +28,6 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     n_predict: PositiveInt
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> DescentState:
@@ -38,9 +35,7 @@ class DropoutDescent(Inference[Penalised, Supervised, Batch, DescentState]):
             raise ConfigMismatchError(
                 "model.dropout: 0 leaves MC dropout nothing to draw; set it above 0 or use inference=map"
             )
-        return DescentState(
-            model, build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
-        )
+        return DescentState(model, self.build_optimizer(model.parameters()))
 
     def posterior(self, state: DescentState) -> DropoutPosterior:
         return DropoutPosterior(frozen(state.network), self.n_predict)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import Penalised
 from components.contracts.problems import Batch
@@ -13,9 +13,8 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.point.descent import (
-    Descent,
+    DescentKeys,
     DescentState,
-    build_optimizer,
     descend,
     frozen,
 )
@@ -33,7 +32,7 @@ class AnnealedDescent(DescentState):
 
 
 @register("inference", "map")
-class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
+class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent], DescentKeys):
     """Maximum a posteriori: one network at a posterior mode, by Adam or momentum descent.
 
     θ̂ = argmin_θ −Σ_n log p(y_n|x_n, θ) − log p(θ), by Adam or gradient descent with
@@ -56,9 +55,6 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
         "dropout": "ignored",
     }
 
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     schedule: Literal["constant", "cosine"]
     anneal_steps: PositiveInt | None
     final_lr: NonNegativeFloat
@@ -79,9 +75,7 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
         return cosine_anneal(self.lr, self.final_lr, t, self.anneal_steps)
 
     def init(self, model: Penalised, problem: Supervised, rng: Rng) -> AnnealedDescent:
-        return AnnealedDescent(
-            model, build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
-        )
+        return AnnealedDescent(model, self.build_optimizer(model.parameters()))
 
     def step(self, state: AnnealedDescent, batch: Batch, rng: Rng) -> tuple[AnnealedDescent, Info]:
         state.optimizer.settings["lr"] = self.rate_at(state.t)

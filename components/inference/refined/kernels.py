@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from components.errors import ConfigMismatchError
+from components.inference.chains import standard_normal
 from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among, kernel
 
 Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
@@ -122,6 +123,4 @@ class KernelStep:
 
 def normal(like: Tensor, generator: torch.Generator) -> Tensor:
     """N(0, 1) of this shape."""
-    return torch.randn(
-        like.shape, generator=generator, dtype=like.dtype, device=generator.device
-    ).to(like.device)
+    return standard_normal(like.shape, generator, like)

@@ -13,6 +13,7 @@ from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
+from components.inference.chains import standard_normal
 from components.inference.refined.guides import (
     PointGuide,
     StepSize,
@@ -51,11 +52,8 @@ class ParameterRefinementState(RefinementState):
         """θ_0 [S, 1, P]."""
         assert batch is None or isinstance(batch, Batch | Series)
         P = self.base.shape[-1]
-        like = self.base
-        noise = torch.randn(
-            n_samples, 1, P, generator=generator, dtype=like.dtype, device=generator.device
-        )
-        return sample_parameter_guide(self.module, self.model, batch, noise.to(like.device))
+        noise = standard_normal((n_samples, 1, P), generator, self.base)
+        return sample_parameter_guide(self.module, self.model, batch, noise)
 
 
 @dataclass(kw_only=True)

@@ -22,10 +22,10 @@ from components.inference.chains import (
     INDEPENDENT_CHAINS,
     SAMPLER_OUTPUTS,
     SampleableProblem,
-    init_chains,
+    standard_normal,
     training_data,
 )
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, sample_parameter_guide
 from components.inference.refined.kernels import Kernel, KernelStep
@@ -39,6 +39,7 @@ from components.inference.refined.states import (
 from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.guide_fit import find_start
 from components.maths.optimizers import Optimizer
 from components.metrics.evidence.held_out import Proposal
 from components.posteriors.latent import LatentPosterior
@@ -53,7 +54,9 @@ INTERACTING = ("svgd", "sgld_r")
 
 
 @register("inference", "vis")
-class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, RefinementState]):
+class VIS(
+    Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, RefinementState], DescentKeys
+):
     """Variationally inferred sampling (VIS): a guide trained through sampler steps.
 
         z_T ~ Q_{η,T}(z | z_0),   z_0 ~ q_0(z | x)
@@ -127,9 +130,6 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
     covariance: Literal["diagonal", "full"]
     start: Literal["zero", "drawn"]
     initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     draws: PositiveInt
     proposal: Proposal
 
@@ -199,8 +199,7 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
             return RowRefinementState(
                 module=model, sampler=sampler, optimizer=self._optimizer(model, sampler)
             )
-        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = init_chains(model, problem, self.requires.batch_kind, 1, rng, begin).start[0]
+        mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         P = len(mean)
         if self.entropy == "jacobian" and P > MOST:
             raise ConfigMismatchError(
@@ -218,9 +217,7 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
         )
         sets = math.ceil(self.draws / self.n_samples)  # as many particles as in training
         shape = (INDEPENDENT_CHAINS, sets * self.n_samples, P)
-        base = torch.randn(shape, generator=rng.init, dtype=mean.dtype, device=rng.init.device).to(
-            mean.device
-        )
+        base = standard_normal(shape, rng.init, mean)
         seed = seed_from(rng.init)
         sampler = StepSize(self.eta, self.learn_eta, mean)
         optimizer = self._optimizer(q, sampler)
@@ -235,9 +232,7 @@ class VIS(Inference[Any, SampleableProblem | Unlabelled, RowBatch | None, Refine
         )
 
     def _optimizer(self, guide: Trainable, sampler: StepSize) -> Optimizer:
-        return build_optimizer(
-            [*guide.parameters(), *sampler.parameters()], self.optimizer, self.lr, self.momentum
-        )
+        return self.build_optimizer([*guide.parameters(), *sampler.parameters()])
 
     def step(
         self, state: RefinementState, batch: RowBatch | None, rng: Rng

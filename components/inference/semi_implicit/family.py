@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from components.inference.chains import standard_normal
 from components.models.latent.perceptron import Perceptron
 
 
@@ -43,10 +44,7 @@ class SemiImplicit(nn.Module):
         return self._normal(n, len(self.log_std), generator)
 
     def _normal(self, n: int, size: int, generator: torch.Generator) -> Tensor:
-        like = self.log_std
-        return torch.randn(
-            n, size, generator=generator, dtype=like.dtype, device=generator.device
-        ).to(like.device)
+        return standard_normal((n, size), generator, self.log_std)
 
     def log_conditional(self, z: Tensor, mean: Tensor) -> Tensor:
         """log N(z | m, diag s²), [..., P] each -> [...]."""

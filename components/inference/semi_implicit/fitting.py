@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import NumericalError
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
-    init_chains,
     training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.point.descent import Descent, build_optimizer
 from components.inference.semi_implicit.family import SemiImplicit
 from components.inference.variational.ascent import climb
+from components.inference.variational.guide_fit import GuideFit, find_start
 from components.maths.optimizers import Optimizer
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
@@ -47,39 +42,23 @@ class SemiImplicitTrainingState:
     train: ModelBatch = rebuilt()  # None: a density
 
 
-class SemiImplicitVI(Inference[LogJoint, SampleableProblem, ModelBatch, SemiImplicitTrainingState]):
+class SemiImplicitVI(GuideFit[SemiImplicitTrainingState]):
     """Keys, start and posterior of a semi-implicit q(θ); ``step`` is what the methods differ in."""
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
-
-    n_samples: PositiveInt
     noise_dim: PositiveInt
     widths: list[PositiveInt]
     activation: Activation
     start: Literal["zero", "drawn"]
-    initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    draws: PositiveInt
     bound_samples: NonNegativeInt
 
     def init(
         self, model: LogJoint, problem: SampleableProblem, rng: Rng
     ) -> SemiImplicitTrainingState:
-        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = init_chains(model, problem, self.requires.batch_kind, 1, rng, begin).start[0]
+        mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
         seed = seed_from(rng.init)
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(q.parameters())
         return SemiImplicitTrainingState(
             q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem)
         )

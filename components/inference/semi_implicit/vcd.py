@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -11,24 +11,22 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
-    init_chains,
+    standard_normal,
     training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.point.descent import Descent, build_optimizer
 from components.inference.semi_implicit.fitting import CHUNK, rows_of
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.inference.variational.ascent import check_norm, climb
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.guide_fit import GuideFit, find_start
 from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
@@ -49,7 +47,7 @@ class VCDState:
 
 
 @register("inference", "vcd")
-class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
+class VCD(GuideFit[VCDState]):
     """Variational contrastive divergence (VCD): a Gaussian q with draws improved by HMC.
 
     A few iterations of HMC take the draws from q to q^(t).
@@ -80,16 +78,9 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
         batch_kind="whole",
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
 
-    n_samples: PositiveInt
     improve_steps: PositiveInt
     infer_steps: NonNegativeInt | None
     leapfrog_steps: PositiveInt
@@ -98,15 +89,9 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
     decay: Annotated[float, Field(ge=0, lt=1)]
     covariance: Literal["diagonal", "full"]
     start: Literal["zero", "drawn"]
-    initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    draws: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> VCDState:
-        begin = torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-        mean = init_chains(model, problem, self.requires.batch_kind, 1, rng, begin).start[0]
+        mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         q = GlobalGaussian(
             RowwiseLogJoint.of(model, problem),
             mean,
@@ -116,7 +101,7 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
         )
         seed = seed_from(rng.init)
         train = training_data(problem)
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(q.parameters())
         return VCDState(
             q=q, optimizer=optimizer, seed=seed, step_size=self.step_size, model=model, train=train
         )
@@ -161,10 +146,7 @@ class VCD(Inference[LogJoint, SampleableProblem, ModelBatch, VCDState]):
         return replace(state, step_size=eps, control=control), info
 
     def _noise(self, q: GlobalGaussian, n: int, generator: torch.Generator) -> Tensor:
-        shape = (n, len(q.mean))
-        return torch.randn(
-            shape, generator=generator, dtype=q.mean.dtype, device=generator.device
-        ).to(q.mean.device)
+        return standard_normal((n, len(q.mean)), generator, q.mean)
 
     def posterior(self, state: VCDState) -> RefinedPosterior:
         q = state.q

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    advance,
-    init_chains,
-    mean_over_chains,
-    to_draws,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.preconditioner import Preconditioning
-from components.inference.sgmcmc.step_sizes import StepSizes
-from components.posteriors.draws import Draws
 from components.registry import register
 
 
@@ -40,12 +28,7 @@ class AdamNoiseState(Chains):
 
 
 @register("inference", "adam_noise")
-class AdamNoise(
-    Inference[LogJoint, SampleableProblem, ModelBatch, AdamNoiseState],
-    StepSizes,
-    GradientEstimates,
-    Preconditioning,
-):
+class AdamNoise(GradientDynamics[AdamNoiseState], GradientEstimates, Preconditioning):
     """Adam plus noise: Langevin dynamics with Adam's momentum and preconditioner, parallel chains.
 
         v_t = β₂ v_{t−1} + (1 − β₂) ĝ(θ_t)²,   v̂_t = v_t / (1 − β₂ᵗ),   M_t = √v̂_t + λ
@@ -67,19 +50,11 @@ class AdamNoise(
     Source: Gallego (2021), section 2.3.2; Kingma and Ba (2014), Algorithm 1; Ma et al. (2015), eq.
     (5)."""
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
-    chains: PositiveInt
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNoiseState:
-        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
+        state = self.start_chains(model, problem, rng)
         zero = torch.zeros_like(state.theta)
         control = self.init_reference(model, state.theta, problem)
         return AdamNoiseState(**vars(state), v=zero, m=zero, control=control)
@@ -87,36 +62,23 @@ class AdamNoise(
     def step(
         self, state: AdamNoiseState, batch: ModelBatch, rng: Rng
     ) -> tuple[AdamNoiseState, Info]:
-        model = state.model
         theta = state.theta
         t = state.t
-        R = state.replicates
         eps = self.step_size_at(t)
-        control = self.refresh_reference(state.control, model, theta, t)
-        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        # log joints [K] and gradients [K, P]
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, t
+        )
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # [K, P]
-        noise = torch.randn(
-            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
-        )
+        noise = noise_like(theta, rng.noise)
         m = self.beta1 * state.m + (1 - self.beta1) * (gradient + (2 / eps * M).sqrt() * noise)
         theta = theta + eps * m / M
-        state = replace(
-            advance(state, theta, self.burn_in, self.thinning), v=v, m=m, control=control
-        )
-        info = {
-            "log_joint": mean_over_chains(value, R),
-            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            "preconditioner": mean_over_chains(1 / M, R),
-            "step_size": eps,
-            "draws": len(state.kept),
-        }
+        state = self.advance(state, theta, v=v, m=m, control=control)
+        info = self.describe_step(state, value, gradient, eps, preconditioner=1 / M)
         return state, info
 
     def response(self, state: AdamNoiseState) -> Response:
         M = self.bias_corrected_squares(state.v, self.beta2, state.t).sqrt() + self.damping
         step = self.largest_step(state.t) * (1 - self.beta1)
         return Response(lambda gradient: step * gradient / M, limit=2 * (1 + self.beta1))
-
-    def posterior(self, state: AdamNoiseState) -> Draws:
-        return to_draws(state)  # [K, N, P]

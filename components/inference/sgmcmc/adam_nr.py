@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -11,24 +11,12 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    advance,
-    mean_over_chains,
-    to_draws,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.preconditioner import Preconditioning
-from components.inference.sgmcmc.repulsion import Repulsion, init_scattered
-from components.inference.sgmcmc.step_sizes import StepSizes
-from components.posteriors.draws import Draws
+from components.inference.sgmcmc.repulsion import Repulsion
 from components.registry import register
 
 
@@ -39,12 +27,7 @@ class AdamNRState(Chains):
 
 
 @register("inference", "adam_nr")
-class AdamNR(
-    Inference[LogJoint, SampleableProblem, ModelBatch, AdamNRState],
-    StepSizes,
-    Repulsion,
-    Preconditioning,
-):
+class AdamNR(Repulsion[AdamNRState], Preconditioning):
     """Adam plus noise and repulsion (Adam+NR): repulsive momentum, a mass per particle.
 
     Each particle has the diagonal mass matrix of Adam:
@@ -72,20 +55,11 @@ class AdamNR(
     (2015), Theorem 1.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     beta1: Annotated[float, Field(ge=0, lt=1)]
     beta2: Annotated[float, Field(ge=0, lt=1)]
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> AdamNRState:
-        state = init_scattered(
-            model, problem, self.requires.batch_kind, self.chains, rng, self.bandwidth
-        )
+        state = self.start_chains(model, problem, rng)
         zero = torch.zeros_like(state.theta)
         return AdamNRState(**vars(state), v=zero, m=zero)
 
@@ -99,20 +73,12 @@ class AdamNR(
         v, v_hat = self.update_squares(state.v, gradient, self.beta2, t)
         M = v_hat.sqrt() + self.damping  # diagonals of M_i, [L, P]
         particles = self.interaction(theta, t, R)
-        noise = torch.randn(
-            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
-        )
+        noise = noise_like(theta, rng.noise)
         force = L * (particles.average(gradient) + particles.correction())  # [L, P]
         m = self.beta1 * state.m + (1 - self.beta1) * (force + (2 * L / eps * M).sqrt() * noise)
         theta = theta + eps * particles.average(m / M)
-        state = replace(advance(state, theta, self.burn_in, self.thinning), v=v, m=m)
-        info = {
-            "log_joint": mean_over_chains(value, R),
-            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            "preconditioner": mean_over_chains(1 / M, R),
-            "step_size": eps,
-            "draws": len(state.kept),
-        }
+        state = self.advance(state, theta, v=v, m=m)
+        info = self.describe_step(state, value, gradient, eps, preconditioner=1 / M)
         return state, info | particles.facts()
 
     def response(self, state: AdamNRState) -> Response:
@@ -124,6 +90,3 @@ class AdamNR(
             lambda gradient: step * particles.average(particles.average(gradient) / M),
             limit=2 * (1 + self.beta1),
         )
-
-    def posterior(self, state: AdamNRState) -> Draws:
-        return to_draws(state)  # [L, N, P]

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    advance,
-    init_chains,
-    mean_over_chains,
-    to_draws,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.preconditioner import Preconditioning
-from components.inference.sgmcmc.step_sizes import StepSizes
-from components.posteriors.draws import Draws
 from components.registry import register
 
 
@@ -59,12 +47,7 @@ class PSGLDState(Chains):
 
 
 @register("inference", "psgld")
-class PSGLD(
-    Inference[LogJoint, SampleableProblem, ModelBatch, PSGLDState],
-    StepSizes,
-    GradientEstimates,
-    Preconditioning,
-):
+class PSGLD(GradientDynamics[PSGLDState], GradientEstimates, Preconditioning):
     """Preconditioned stochastic gradient Langevin dynamics (RMSprop), parallel chains.
 
         v_t = α v_{t−1} + (1 − α) ĝ(θ_t)²,   v̂_t = v_t / (1 − αᵗ),   G_t = 1/(λ + √v̂_t)
@@ -92,19 +75,11 @@ class PSGLD(
     Source: Li et al. (2016), Algorithm 1; Ma et al. (2015), eq. (5).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
-    chains: PositiveInt
     averaging: Annotated[float, Field(ge=0, lt=1)]
     correction: bool
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> PSGLDState:
-        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
+        state = self.start_chains(model, problem, rng)
         control = self.init_reference(model, state.theta, problem)
         return PSGLDState(**vars(state), v=torch.zeros_like(state.theta), control=control)
 
@@ -114,9 +89,10 @@ class PSGLD(
         t = state.t
         alpha = self.averaging
         eps = self.step_size_at(t)
-        R = state.replicates
-        control = self.refresh_reference(state.control, model, theta, t)
-        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        # log joints [K] and gradients [K, P]
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, t
+        )
         v, v_hat = self.update_squares(state.v, gradient, alpha, t)
         root = v_hat.sqrt()
         G = 1 / (root + self.damping)
@@ -127,24 +103,13 @@ class PSGLD(
             # 0 where the gradient is
             ratio = gradient / root.clamp_min(torch.finfo(root.dtype).tiny)
             drift = drift - G.square() * ratio * hessian * share
-        noise = torch.randn(
-            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
-        )
+        noise = noise_like(theta, rng.noise)
         theta = theta + eps * drift + (2 * eps * G).sqrt() * noise
-        state = replace(advance(state, theta, self.burn_in, self.thinning), v=v, control=control)
-        info = {
-            "log_joint": mean_over_chains(value, R),
-            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            "preconditioner": mean_over_chains(G, R),
-            "step_size": eps,
-            "draws": len(state.kept),
-        }
+        state = self.advance(state, theta, v=v, control=control)
+        info = self.describe_step(state, value, gradient, eps, preconditioner=G)
         return state, info
 
     def response(self, state: PSGLDState) -> Response:
         eps = self.largest_step(state.t)
         root = self.bias_corrected_squares(state.v, self.averaging, state.t).sqrt()
         return Response(lambda gradient: eps * gradient / (root + self.damping), limit=2.0)
-
-    def posterior(self, state: PSGLDState) -> Draws:
-        return to_draws(state)  # [K, N, P]

@@ -20,17 +20,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal
 
 import torch
-from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.problems import BatchKind
 from components.contracts.streams import Rng
 from components.errors import NumericalError
-from components.inference.chains import Chains, SampleableProblem, init_chains
+from components.inference.chains import C, Chains, SampleableProblem, noise_like
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.maths.cholesky import jittered_cholesky
 
 Bandwidth = Literal["median"] | PositiveFloat
@@ -127,7 +127,7 @@ class Interaction:
 
         Raises NumericalError when K has no Cholesky factor."""
         theta = self.theta
-        xi = torch.randn(theta.shape, generator=generator, device=theta.device, dtype=theta.dtype)
+        xi = noise_like(theta, generator)
         used = jitter
         if self.K is not None:
             factor, used = _factor(self.K, jitter)
@@ -160,24 +160,25 @@ def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]
         )
 
 
-def init_scattered(
-    model: LogJoint,
-    problem: SampleableProblem,
-    batch_kind: BatchKind,
-    chains: int,
-    rng: Rng,
-    bandwidth: float | Literal["median"],
-) -> Chains:
-    """The state of particles that begin at draws from the model's prior, no two of them at one
-    place.
+class ParticleDynamics(GradientDynamics[C], Generic[C]):
+    """Base of samplers in which a kernel of this bandwidth links the particles."""
 
-    Raises NumericalError as ``init_chains`` and ``check_positive_bandwidth`` do."""
-    state = init_chains(model, problem, batch_kind, chains, rng)
-    check_positive_bandwidth(state.theta.unflatten(0, (state.replicates, chains)), bandwidth)
-    return state
+    bandwidth: Bandwidth
+
+    def start_chains(
+        self, model: LogJoint, problem: SampleableProblem, rng: Rng, gradient: bool = True
+    ) -> Chains:
+        """The state of particles that begin at draws from the model's prior, no two of them at one
+        place.
+
+        Raises NumericalError as ``init_chains`` and ``check_positive_bandwidth`` do."""
+        state = super().start_chains(model, problem, rng, gradient)
+        theta = state.theta.unflatten(0, (state.replicates, self.chains))
+        check_positive_bandwidth(theta, self.bandwidth)
+        return state
 
 
-class Repulsion(BaseModel):
+class Repulsion(ParticleDynamics[C], Generic[C]):
     """Settings of samplers with repulsive particles.
 
     The particles interact up to step ``repulsion_until``; from there on K is I.
@@ -197,7 +198,7 @@ class Repulsion(BaseModel):
     repulsion_until: NonNegativeInt | None
 
     @model_validator(mode="after")
-    def _check_particle_count(self) -> Repulsion:
+    def _check_particle_count(self) -> Repulsion[C]:
         if self.chains < 2:
             raise ValueError(
                 "chains: repulsion needs at least 2 particles; for a single chain use inference=sgld"

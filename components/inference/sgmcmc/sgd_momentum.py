@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 from pydantic import PositiveInt
@@ -11,23 +10,11 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    advance,
-    init_chains,
-    mean_over_chains,
-    to_draws,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.step_sizes import StepSizes
-from components.posteriors.draws import Draws
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.registry import register
 
 
@@ -38,11 +25,7 @@ class SGDMomentumState(Chains):
 
 
 @register("inference", "sgd_momentum")
-class SGDMomentum(
-    Inference[LogJoint, SampleableProblem, ModelBatch, SGDMomentumState],
-    StepSizes,
-    GradientEstimates,
-):
+class SGDMomentum(GradientDynamics[SGDMomentumState], GradientEstimates):
     """Momentum SGD as a sampler, without friction or added noise, parallel chains.
 
         m_{t+½} = ξ_t + ½ ε_t ĝ(θ_t)        with probability 1/n, ξ_t ~ N(0, I)
@@ -66,18 +49,10 @@ class SGDMomentum(
     Source: Gallego (2021), section 2.3.2; Bou-Rabee and Sanz-Serna (2017), section 2.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
-    chains: PositiveInt
     resample_every: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMomentumState:
-        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
+        state = self.start_chains(model, problem, rng)
         theta = state.theta
         m = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         return SGDMomentumState(
@@ -87,31 +62,23 @@ class SGDMomentum(
     def step(
         self, state: SGDMomentumState, batch: ModelBatch, rng: Rng
     ) -> tuple[SGDMomentumState, Info]:
-        model = state.model
         theta = state.theta
-        R = state.replicates
         eps = self.step_size_at(state.t)
-        control = self.refresh_reference(state.control, model, theta, state.t)
-        value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
-        xi = torch.randn(theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype)
+        # log joints [K] and gradients [K, P]
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, state.t
+        )
+        xi = noise_like(theta, rng.noise)
         anew = (
             torch.rand((len(theta), 1), generator=rng.noise, device=theta.device)
             < 1 / self.resample_every
         )
         m = torch.where(anew, xi + 0.5 * eps * gradient, state.m + eps * gradient)
         theta = theta + eps * m
-        state = replace(advance(state, theta, self.burn_in, self.thinning), m=m, control=control)
-        info = {
-            "log_joint": mean_over_chains(value, R),
-            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            "step_size": eps,
-            "draws": len(state.kept),
-        }
+        state = self.advance(state, theta, m=m, control=control)
+        info = self.describe_step(state, value, gradient, eps)
         return state, info
 
     def response(self, state: SGDMomentumState) -> Response:
         eps = self.largest_step(state.t)
         return Response(lambda gradient: eps**2 * gradient, limit=4.0)
-
-    def posterior(self, state: SGDMomentumState) -> Draws:
-        return to_draws(state)  # [K, N, P]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 from pydantic import NonNegativeFloat, model_validator
@@ -11,23 +10,11 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    advance,
-    mean_over_chains,
-    to_draws,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Repulsion, init_scattered
-from components.inference.sgmcmc.step_sizes import StepSizes
-from components.posteriors.draws import Draws
+from components.inference.sgmcmc.repulsion import Repulsion
 from components.registry import register
 
 
@@ -37,7 +24,7 @@ class SGDMRState(Chains):
 
 
 @register("inference", "sgdm_r")
-class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], StepSizes, Repulsion):
+class SGDMR(Repulsion[SGDMRState]):
     """Momentum with repulsion (SGDM+R): Hamiltonian flow with a kernel curl matrix.
 
     The flow is of all particles, and their kernel forms its curl matrix:
@@ -63,13 +50,6 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
     Source: Gallego (2021), section 2.3.2, Algorithm 2.2; Ma et al. (2015), Theorem 1.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     friction: NonNegativeFloat
 
     @model_validator(mode="after")
@@ -82,9 +62,7 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
         return self
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMRState:
-        state = init_scattered(
-            model, problem, self.requires.batch_kind, self.chains, rng, self.bandwidth
-        )
+        state = self.start_chains(model, problem, rng)
         theta = state.theta
         momentum = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         return SGDMRState(**vars(state), momentum=momentum)
@@ -98,22 +76,14 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
         particles = self.interaction(theta, t, R)
         damping = eps * self.friction / self.chains
-        noise = torch.randn(
-            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
-        )
+        noise = noise_like(theta, rng.noise)
         force = particles.average(gradient) + particles.correction()  # [L, P]
         # Algorithm 2.2
         momentum = (1 - damping) * momentum + eps * force + (2 * damping) ** 0.5 * noise
         theta = theta + eps * particles.average(momentum)  # Algorithm 2.2
-        state = replace(advance(state, theta, self.burn_in, self.thinning), momentum=momentum)
-        info = {
-            "log_joint": mean_over_chains(value, R),
-            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            # 1 where the momenta have their stationary law
-            "temperature": mean_over_chains(momentum.square(), R),
-            "step_size": eps,
-            "draws": len(state.kept),
-        }
+        state = self.advance(state, theta, momentum=momentum)
+        # 1 where the momenta have their stationary law
+        info = self.describe_step(state, value, gradient, eps, temperature=momentum.square())
         return state, info | particles.facts()
 
     def response(self, state: SGDMRState) -> Response:
@@ -123,6 +93,3 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
         return Response(
             lambda gradient: eps**2 * particles.average(particles.average(gradient)), limit
         )
-
-    def posterior(self, state: SGDMRState) -> Draws:
-        return to_draws(state)  # [L, N, P]

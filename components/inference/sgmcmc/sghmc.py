@@ -3,8 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 from pydantic import PositiveFloat, PositiveInt, model_validator
@@ -13,24 +12,12 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
 from components.contracts.problems import Batch
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    advance,
-    init_chains,
-    mean_over_chains,
-    to_draws,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
-from components.inference.sgmcmc.step_sizes import StepSizes
-from components.posteriors.draws import Draws
+from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -43,9 +30,7 @@ class SGHMCState(Chains):
 
 
 @register("inference", "sghmc")
-class SGHMC(
-    Inference[LogJoint, SampleableProblem, ModelBatch, SGHMCState], StepSizes, GradientEstimates
-):
+class SGHMC(GradientDynamics[SGHMCState], GradientEstimates):
     """Stochastic gradient Hamiltonian Monte Carlo with friction, parallel chains.
 
         θ_{t+1} = θ_t + ε_t r_t
@@ -71,14 +56,6 @@ class SGHMC(
     Source: Chen et al. (2014), Algorithm 2; Ma et al. (2015), eq. (12).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
-    chains: PositiveInt
     friction: PositiveFloat
     noise_estimate: bool
     noise_window: PositiveInt
@@ -97,7 +74,7 @@ class SGHMC(
             raise ConfigMismatchError(
                 "inference.noise_estimate: a density has no gradient noise; use false"
             )
-        state = init_chains(model, problem, self.requires.batch_kind, self.chains, rng)
+        state = self.start_chains(model, problem, rng)
         theta = state.theta
         r = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         control = self.init_reference(model, theta, problem)
@@ -129,7 +106,6 @@ class SGHMC(
         V = state.V
         C = self.friction
         eps = self.step_size_at(t)
-        R = state.replicates
         control = self.refresh_reference(state.control, model, state.theta, t)
         theta = state.theta + eps * r
         if self.noise_estimate:
@@ -138,20 +114,11 @@ class SGHMC(
             V = V + (variance - V) / min(t + 1, self.noise_window)
         else:
             value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
-        noise = torch.randn(
-            theta.shape, generator=rng.noise, device=theta.device, dtype=theta.dtype
-        )
+        noise = noise_like(theta, rng.noise)
         spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)
-        state = replace(
-            advance(state, theta, self.burn_in, self.thinning), r=r, V=V, control=control
-        )
-        info = {
-            "log_joint": mean_over_chains(value, R),
-            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            "step_size": eps,
-            "draws": len(state.kept),
-        }
+        state = self.advance(state, theta, r=r, V=V, control=control)
+        info = self.describe_step(state, value, gradient, eps)
         if self.noise_estimate:
             info["uncovered"] = (eps * V > 2 * C).to(V.dtype).mean()
         return state, info
@@ -159,6 +126,3 @@ class SGHMC(
     def response(self, state: SGHMCState) -> Response:
         eps = self.largest_step(state.t)
         return Response(lambda gradient: eps**2 * gradient, limit=2 * (2 - eps * self.friction))
-
-    def posterior(self, state: SGHMCState) -> Draws:
-        return to_draws(state)  # [K, N, P]

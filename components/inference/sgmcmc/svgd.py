@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.inference.chains import (
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    Chains,
-    ModelBatch,
-    SampleableProblem,
-    advance,
-    mean_over_chains,
-    to_draws,
-)
+from components.inference.chains import Chains, ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Bandwidth, among, init_scattered
-from components.inference.sgmcmc.step_sizes import StepSizes
-from components.posteriors.draws import Draws
+from components.inference.sgmcmc.repulsion import ParticleDynamics, among
 from components.registry import register
 
 
@@ -37,7 +25,7 @@ class SVGDState(Chains):
 
 
 @register("inference", "svgd")
-class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSizes):
+class SVGD(ParticleDynamics[SVGDState]):
     """Stein variational gradient descent: noise-free steepest descent of KL.
 
     z_i ← z_i + ε_t φ_i,  φ_i = (1/L) Σ_l [k(z_l, z_i) ∇log p(z_l) + ∇_{z_l} k(z_l, z_i)], z
@@ -54,24 +42,13 @@ class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSi
     Source: Liu & Wang (2016), Algorithm 1; Gallego (2021), eq. (2.4).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"density", "supervised"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
-    )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
-    folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     mixes: ClassVar[bool] = False  # particles at rest have no R̂
-    chains: PositiveInt
-    bandwidth: Bandwidth
     scaling: Literal["none", "adagrad"]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SVGDState:
-        state = init_scattered(
-            model, problem, self.requires.batch_kind, self.chains, rng, self.bandwidth
-        )
+        state = self.start_chains(model, problem, rng)
         return SVGDState(**vars(state), squares=torch.zeros_like(state.theta))
 
     def step(self, state: SVGDState, batch: ModelBatch, rng: Rng) -> tuple[SVGDState, Info]:
@@ -88,16 +65,8 @@ class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSi
                 phi.square() if t == 0 else self.beta2 * squares + (1 - self.beta2) * phi.square()
             )
             direction = phi / (self.stability + squares.sqrt())
-        state = replace(
-            advance(state, theta + eps * direction, self.burn_in, self.thinning), squares=squares
-        )
-        info = {
-            "log_joint": mean_over_chains(value, R),
-            "grad_norm": mean_over_chains(torch.linalg.vector_norm(gradient, dim=1), R),
-            "direction_norm": mean_over_chains(phi.norm(dim=1), R),
-            "step_size": eps,
-            "draws": len(state.kept),
-        }
+        state = self.advance(state, theta + eps * direction, squares=squares)
+        info = self.describe_step(state, value, gradient, eps, direction_norm=phi.norm(dim=1))
         return state, info | particles.facts()
 
     def response(self, state: SVGDState) -> Response:
@@ -109,6 +78,3 @@ class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSi
             else torch.ones_like(state.theta)
         )
         return Response(lambda gradient: eps * particles.average(gradient) / scale, limit=2.0)
-
-    def posterior(self, state: SVGDState) -> Draws:
-        return to_draws(state)  # [L, N, P]

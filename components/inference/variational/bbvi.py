@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.roles import Gradient, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    NEEDS_TO_PREDICT,
     SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
     init_chains,
+    standard_normal,
     training_data,
 )
-from components.inference.point.descent import Descent, build_optimizer, frozen
+from components.inference.point.descent import frozen
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
+from components.inference.variational.guide_fit import GuideFit
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
 
@@ -60,7 +61,7 @@ class FamilyPosterior(RefinedPosterior):
 
 
 @register("inference", "bbvi")
-class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingState]):
+class BBVI(GuideFit[BlackBoxTrainingState]):
     """Black-box variational inference: stochastic ascent of the bound with any gradient.
 
         L(φ) = E_q[log p(y, θ) − log q(θ)],   φ ← φ + lr · Adam(ĝ / N),   E[ĝ] = ∇_φ L
@@ -85,12 +86,8 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
 
     requires = Requirements(
         kinds=frozenset({"density", "supervised", "unlabelled"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
     # keys that the gradient inherits from here
     inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     makes: ClassVar[frozenset[str]] = frozenset(
@@ -98,16 +95,10 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
     )
 
     gradient: Gradient
-    n_samples: PositiveInt
     family: Family
     parts: PositiveInt
     layers: PositiveInt
     width: PositiveInt
-    initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    draws: PositiveInt
 
     def variational_capabilities(self) -> frozenset[str]:
         gaussian = (
@@ -149,13 +140,11 @@ class BBVI(Inference[LogJoint, SampleableProblem, ModelBatch, BlackBoxTrainingSt
         ).start
         q = self._guide(RowwiseLogJoint.of(model, problem), start, rng)
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])
-        base = torch.randn(shape, generator=rng.init, dtype=start.dtype, device=rng.init.device).to(
-            start.device
-        )
+        base = standard_normal(shape, rng.init, start)
         uniform = torch.rand(
             shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device
         ).to(start.device)
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(q.parameters())
         return BlackBoxTrainingState(
             q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem)
         )

@@ -7,16 +7,13 @@ from typing import Any, ClassVar
 from pydantic import PositiveInt
 
 from components.contracts.capabilities import CoordinateAscent, LogJoint
-from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS
 from components.inference.variational.coordinate import (
+    CoordinateInference,
     CoordinateState,
     best_start,
-    climb,
-    init_coordinate_state,
     path,
     sample_with_stored_seed,
 )
@@ -27,7 +24,7 @@ from components.registry import register
 
 
 @register("inference", "cavi")
-class CAVI(Inference[CoordinateAscent[Any], Supervised | Unlabelled, RowBatch, CoordinateState]):
+class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     """Coordinate ascent variational inference: each mean-field factor in turn at its optimum.
 
         q_i(x_i) ∝ exp E_{q_−i} log p(x, y),   L(q) = E_q[log p(x, y) − log q(x)] ≤ log p(y)
@@ -46,26 +43,17 @@ class CAVI(Inference[CoordinateAscent[Any], Supervised | Unlabelled, RowBatch, C
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised", "unlabelled"}),
-        batch_kind="whole",
         capabilities=frozenset({"coordinate_ascent", "log_joint"}),
-        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
     )
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
 
-    starts: PositiveInt
     draws: PositiveInt
 
     def init(
         self, model: CoordinateAscent[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        return init_coordinate_state(model, model.mean_field(), problem, self.starts, rng)
-
-    def step(
-        self, state: CoordinateState, batch: RowBatch, rng: Rng
-    ) -> tuple[CoordinateState, Info]:
-        return climb(state, batch)
+        return self.init_starts(model, model.mean_field(), problem, rng)
 
     def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities.mean_field import ClosedFormAscent, Factors
 from components.contracts.problems import RowBatch
-from components.contracts.roles import Info
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.contracts.traces import Trace
@@ -102,3 +104,28 @@ def sample_with_stored_seed(state: CoordinateState, factors: Factors, n: int) ->
     """θ ~ q [n, P], by the same random numbers whenever it is asked."""
     device = state.objective.device
     return state.ascent.draw(factors, n, torch.Generator(device).manual_seed(state.seed))
+
+
+class CoordinateInference(
+    Inference[M, Supervised | Unlabelled, RowBatch, CoordinateState], Generic[M]
+):
+    """Base of coordinate ascents; a step is one cycle of every start."""
+
+    requires = Requirements(
+        kinds=frozenset({"supervised", "unlabelled"}),
+        batch_kind="whole",
+        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
+    )
+
+    starts: PositiveInt
+
+    def init_starts(
+        self, model: M, ascent: ClosedFormAscent, problem: Supervised | Unlabelled, rng: Rng
+    ) -> CoordinateState:
+        """The starts of this ascent, where the model puts them."""
+        return init_coordinate_state(model, ascent, problem, self.starts, rng)
+
+    def step(
+        self, state: CoordinateState, batch: RowBatch, rng: Rng
+    ) -> tuple[CoordinateState, Info]:
+        return climb(state, batch)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pydantic import PositiveInt
-
 from components.contracts.capabilities import LogJoint, PointMasses
-from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.variational.coordinate import (
+    CoordinateInference,
     CoordinateState,
     best_start,
-    climb,
-    init_coordinate_state,
     path,
     sample_with_stored_seed,
 )
@@ -26,7 +21,7 @@ from components.registry import register
 
 
 @register("inference", "em")
-class EM(Inference[PointMasses[Any], Supervised | Unlabelled, RowBatch, CoordinateState]):
+class EM(CoordinateInference[PointMasses[Any]]):
     """Expectation maximisation (EM): coordinate ascent with a point q(θ) = δ(θ − θ̂).
 
         q(z) = p(z | θ̂, y),   θ̂ ← argmax_θ E_q(z)[log p(y, z | θ)] + log p(θ)
@@ -45,27 +40,16 @@ class EM(Inference[PointMasses[Any], Supervised | Unlabelled, RowBatch, Coordina
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised", "unlabelled"}),
-        batch_kind="whole",
         capabilities=frozenset({"point_masses", "log_joint"}),
-        capabilities_by_kind={"supervised": frozenset({"theta_predictive"})},
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses", "predicts_rows"})
 
-    starts: PositiveInt
     penalised: bool
 
     def init(
         self, model: PointMasses[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        return init_coordinate_state(
-            model, model.point_masses(self.penalised), problem, self.starts, rng
-        )
-
-    def step(
-        self, state: CoordinateState, batch: RowBatch, rng: Rng
-    ) -> tuple[CoordinateState, Info]:
-        return climb(state, batch)
+        return self.init_starts(model, model.point_masses(self.penalised), problem, rng)
 
     def posterior(self, state: CoordinateState) -> PointMassPosterior:
         factors, objective = best_start(state)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
+from components.inference.chains import standard_normal
 from components.inference.variational.global_gaussian import CHUNK, RowwiseLogJoint
 
 LOG_2PI = math.log(2 * math.pi)
@@ -54,11 +55,8 @@ class FlexibleGuide(nn.Module):
 
     def draw_noise(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """ε ~ N(0, I), one draw of each sample expanded over the rows [S, B, P]."""
-        like = self._like()
-        noise = torch.randn(
-            n_samples, 1, self.dim, generator=generator, dtype=like.dtype, device=generator.device
-        )
-        return noise.to(like.device).expand(-1, batch.n_rows, -1)
+        noise = standard_normal((n_samples, 1, self.dim), generator, self._like())
+        return noise.expand(-1, batch.n_rows, -1)
 
     def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         return self._rows(batch, noise, held=False)

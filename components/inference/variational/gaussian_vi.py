@@ -4,32 +4,29 @@ gradient of its bound."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch, Rows
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Gradient, Inference, Info
+from components.contracts.roles import Gradient, Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
-    init_chains,
     init_for_training,
+    standard_normal,
     training_data,
 )
-from components.inference.point.descent import Descent, build_optimizer
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
+from components.inference.variational.guide_fit import GuideFit, find_start
 from components.posteriors.variational import GaussianPosterior
 from components.registry import register
 
@@ -45,7 +42,7 @@ class GaussianTrainingState(TrainingState[GlobalGaussian]):
 
 
 @register("inference", "gaussian_vi")
-class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrainingState]):
+class GaussianVI(GuideFit[GaussianTrainingState]):
     """Gaussian variational inference of a log joint: ascent of a lower bound on the evidence (Adam
     or gradient ascent).
 
@@ -68,12 +65,7 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
 
     requires = Requirements(
         kinds=frozenset({"density", "supervised", "sequence"}),
-        capabilities=frozenset({"log_joint"}),
-        capabilities_by_kind=NEEDS_TO_PREDICT,
     )
-    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
-    mixes: ClassVar[bool] = False  # independent draws of a fit
-    folds_replicates: ClassVar[frozenset[str]] = frozenset()
     # keys that the gradient inherits from here
     inherited_keys: ClassVar[frozenset[str]] = frozenset({"n_samples"})
     makes: ClassVar[frozenset[str]] = frozenset(
@@ -93,15 +85,9 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
         return self.makes | ({"factored_guide"} if factored else set())
 
     gradient: Gradient
-    n_samples: PositiveInt
     covariance: Literal["diagonal", "full"]
     noise: Noise
     start: Literal["zero", "drawn", "training"]
-    initial_std: PositiveFloat
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    draws: PositiveInt
 
     def family(self, target: RowwiseLogJoint, mean: Tensor) -> GlobalGaussian:
         """q where training begins, around ``mean`` [P]."""
@@ -111,33 +97,17 @@ class GaussianVI(Inference[LogJoint, SampleableProblem, ModelBatch, GaussianTrai
         if self.start == "training":
             mean = init_for_training(model, problem, self.requires.batch_kind, 1, rng).start[0]
         else:
-            begin = (
-                torch.zeros_like(model.sample_prior(1, rng.init)) if self.start == "zero" else None
-            )
-            mean = init_chains(
-                model,
-                problem,
-                self.requires.batch_kind,
-                1,
-                rng,
-                begin,
-                "pathwise" in self.gradient.requires.capabilities,
-            ).start[0]
+            needs_gradient = "pathwise" in self.gradient.requires.capabilities
+            batch_kind = self.requires.batch_kind
+            mean = find_start(model, problem, batch_kind, rng, self.start, needs_gradient)
         q = self.family(RowwiseLogJoint.of(model, problem), mean)
-        base = torch.randn(
-            INDEPENDENT_CHAINS,
-            self.draws,
-            len(mean),
-            generator=rng.init,
-            dtype=mean.dtype,
-            device=rng.init.device,
-        )
-        optimizer = build_optimizer(q.parameters(), self.optimizer, self.lr, self.momentum)
+        base = standard_normal((INDEPENDENT_CHAINS, self.draws, len(mean)), rng.init, mean)
+        optimizer = self.build_optimizer(q.parameters())
         return GaussianTrainingState(
             q,
             optimizer,
             self.gradient.init(q, rng),
-            base.to(mean.device),
+            base,
             model,
             training_data(problem),
         )

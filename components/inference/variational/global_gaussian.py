@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
-from components.inference.chains import SampleableProblem
+from components.inference.chains import SampleableProblem, standard_normal
 from components.maths.gaussian_kl import kl_diagonal, kl_gaussian
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -145,10 +145,7 @@ class GlobalGaussian(nn.Module):
         """ε ~ N(0, I) [S, B, P]: of every row, or one of each sample expanded over the rows."""
         n_rows = batch.n_rows if self.noise == "rows" else 1
         shape = (n_samples, n_rows, len(self.mean))
-        noise = torch.randn(
-            shape, generator=generator, dtype=self.mean.dtype, device=generator.device
-        )
-        return noise.to(self.mean.device).expand(-1, batch.n_rows, -1)
+        return standard_normal(shape, generator, self.mean).expand(-1, batch.n_rows, -1)
 
     def elbo_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         """log p(y_b | θ_sb) [S, B] where the prior is Gaussian and ``kl`` has the rest; otherwise
@@ -252,10 +249,7 @@ class GlobalGaussian(nn.Module):
     @torch.no_grad()
     def draw_theta(self, n: int, generator: torch.Generator) -> Tensor:
         """θ ~ q [S, P]."""
-        noise = torch.randn(
-            n, len(self.mean), generator=generator, dtype=self.mean.dtype, device=generator.device
-        )
-        return self.transform(noise.to(self.mean.device))
+        return self.transform(standard_normal((n, len(self.mean)), generator, self.mean))
 
     def log_q_each(self, theta: Tensor) -> Tensor:
         """log N(θ_si | m_i, σ_i²) [S, P]."""

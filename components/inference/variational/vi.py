@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 
 from components.contracts.capabilities import Elbo, LogRatio
 from components.contracts.problems import Batch, Kind, RowBatch
@@ -16,7 +16,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
-from components.inference.point.descent import Descent, build_optimizer
+from components.inference.point.descent import DescentKeys
 from components.inference.variational.ascent import TrainingState, ascend
 from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import BoundedPosterior
@@ -51,7 +51,8 @@ class VI(
         Unlabelled | Supervised,
         RowBatch,
         RowTrainingState | LabelTrainingState,
-    ]
+    ],
+    DescentKeys,
 ):
     """Variational inference: ascent of a lower bound on log p(x), or on log p(y | x), by any
     gradient (Adam or SGD).
@@ -88,9 +89,6 @@ class VI(
 
     gradient: Gradient
     n_samples: PositiveInt
-    optimizer: Descent
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
     n_predict: PositiveInt
     bound_samples: PositiveInt
 
@@ -102,7 +100,7 @@ class VI(
     def init(
         self, model: LogRatio[RowBatch] | Elbo, problem: Unlabelled | Supervised, rng: Rng
     ) -> RowTrainingState | LabelTrainingState:
-        optimizer = build_optimizer(model.parameters(), self.optimizer, self.lr, self.momentum)
+        optimizer = self.build_optimizer(model.parameters())
         learnt = self.gradient.init(model, rng)
         if isinstance(problem, Supervised):
             assert isinstance(model, Elbo)

@@ -8,7 +8,8 @@ import torch
 from small_nets import SMALL_LSTM, SMALL_TRANSFORMER, SMALL_VGG, check_resumed, images, texts
 from small_problems import component, real, train
 
-from components.inference.point.descent import build_optimizer, descend
+from components.inference.point.descent import descend
+from components.maths.optimizers import SGD
 from runner.execution.rng import Streams
 
 MLP = component("model", "mlp", widths=[4], activation="tanh")
@@ -23,7 +24,7 @@ def iterates(model, problem, steps, chosen):
     """Networks as they predict after the steps chosen of a descent of the same rates."""
     rng, method = Streams(0), ensemble()
     network = model.build(problem, rng)
-    optimizer, out = build_optimizer(network.parameters(), "sgd", 1.0, 0.9), []
+    optimizer, out = SGD(network.parameters(), 1.0, 0.9), []
     for t, batch in problem.batches("minibatch", rng, 0, steps):
         optimizer.settings["lr"] = method.rate_at(t - 1)
         descend(network, optimizer, batch, rng.noise)

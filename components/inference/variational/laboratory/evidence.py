@@ -11,6 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.errors import NumericalError
+from components.inference.chains import standard_normal
 from components.inference.variational.global_gaussian import GlobalGaussian
 from components.maths.particles.resampling import ancestors
 
@@ -66,9 +67,7 @@ def log_evidence(
     constant = L.diagonal().log().sum() + 0.5 * P * math.log(2 * math.pi)
 
     def normal(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, dtype=m.dtype, device=generator.device).to(
-            m.device
-        )
+        return standard_normal(shape, generator, m)
 
     def log_weight(z: Tensor) -> Tensor:
         return log_joint(model, m + z @ L.T, train) + 0.5 * z.square().sum(1) + constant
@@ -105,9 +104,6 @@ def log_importance_weights(
     """log p(y, θ) − log q(θ) of θ ~ q [draws]: their mean is the bound, and log S⁻¹ Σ exp is
     importance sampling from q itself (Boustati 2021, C.3.1), which misses by tens of nats where q
     is narrower than the posterior."""
-    noise = torch.randn(
-        draws, len(q.mean), generator=generator, dtype=q.mean.dtype, device=generator.device
-    )
-    theta = q.transform(noise.to(q.mean.device))
+    theta = q.transform(standard_normal((draws, len(q.mean)), generator, q.mean))
     joint = [log_joint(q.target.model, part, train) for part in theta.split(CHUNK)]
     return torch.cat(joint) - q.log_density(theta)

@@ -1,0 +1,60 @@
+"""Common keys of methods that fit a family q(θ) to a log joint."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+from typing_extensions import TypeVar
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.problems import BatchKind
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference
+from components.contracts.streams import Rng
+from components.inference.chains import (
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    ModelBatch,
+    SampleableProblem,
+    init_chains,
+)
+from components.inference.point.descent import DescentKeys
+
+S = TypeVar("S")
+
+
+class GuideFit(Inference[LogJoint, SampleableProblem, ModelBatch, S], DescentKeys, Generic[S]):
+    """Base of methods that fit q(θ) by gradients; the posterior holds independent draws of q."""
+
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised"}),
+        capabilities=frozenset({"log_joint"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
+    mixes: ClassVar[bool] = False  # independent draws of a fit
+    folds_replicates: ClassVar[frozenset[str]] = frozenset()
+
+    n_samples: PositiveInt
+    initial_std: PositiveFloat
+    draws: PositiveInt
+
+
+def find_start(
+    model: LogJoint,
+    problem: SampleableProblem,
+    batch_kind: BatchKind,
+    rng: Rng,
+    start: str,
+    gradient: bool = True,
+) -> Tensor:
+    """Point [P] at which q begins: 0 for the start ``zero``, otherwise as in ``init_chains``.
+
+    Raises:
+        NumericalError: as in ``init_chains``.
+    """
+    begin = torch.zeros_like(model.sample_prior(1, rng.init)) if start == "zero" else None
+    return init_chains(model, problem, batch_kind, 1, rng, begin, gradient).start[0]
