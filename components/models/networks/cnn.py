@@ -10,7 +10,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
 from components.models.networks.convolutions import ConvolutionSettings, Downsampling
-from components.models.networks.feed_forward import DropoutModel, DropoutRate, FeedForward
+from components.models.networks.feed_forward import DropoutModel, FeedForward
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -62,7 +62,6 @@ class CNN(DropoutModel):
     downsampling: Downsampling
     widths: list[PositiveInt]
     activation: Activation
-    dropout: DropoutRate
     prior_std: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> FeedForward:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -73,8 +73,7 @@ class DropoutModel(Model[Supervised, nn.Module]):
     """Network that has dropout where its key ``dropout`` is above 0."""
 
     offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
-    if TYPE_CHECKING:
-        dropout: DropoutRate
+    dropout: DropoutRate
 
     def capabilities(self) -> frozenset[str]:
         return self.offers | (self.offers_where.keys() if self.dropout else set())

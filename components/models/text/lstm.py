@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
-from components.models.networks.feed_forward import DropoutRate
 from components.models.text.tokens import TextModel, check_vocabulary, lengths, read
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -83,8 +82,6 @@ class LSTM(TextModel):
     words: PositiveInt
     units: PositiveInt
     layers: PositiveInt
-    dropout: DropoutRate
-    prior_std: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> LSTMNetwork:
         return LSTMNetwork(

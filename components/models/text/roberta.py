@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, DataUnavailableError
 from components.models.networks.classifier import Classifier
-from components.models.networks.feed_forward import DropoutRate
 from components.models.text.tokens import TextModel, check_vocabulary, read
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -100,8 +98,6 @@ class Roberta(TextModel):
     """
 
     folder: str
-    dropout: DropoutRate
-    prior_std: PositiveFloat
 
     def build(self, problem: Supervised, rng: Rng) -> RobertaNetwork:
         return RobertaNetwork(

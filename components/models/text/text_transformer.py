@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable
 
 import torch
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
-from components.models.networks.feed_forward import DropoutRate
 from components.models.text.tokens import TextModel, check_vocabulary, mean_over_tokens, read
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -121,8 +120,6 @@ class TextTransformer(TextModel):
     hidden: PositiveInt
     layers: PositiveInt
     heads: PositiveInt
-    dropout: DropoutRate
-    prior_std: PositiveFloat
 
     @model_validator(mode="after")
     def _check_head_count(self) -> TextTransformer:

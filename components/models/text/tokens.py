@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
+from pydantic import PositiveFloat
 from torch import Tensor
 
 from components.contracts.requirements import Requirements
@@ -27,6 +28,8 @@ class TextModel(DropoutModel):
     )
     differentiable: ClassVar[bool] = False
     offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+
+    prior_std: PositiveFloat
 
 
 def check_vocabulary(problem: Supervised, name: str) -> int:
