@@ -18,7 +18,7 @@ from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihoo
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
 from components.models.shallow_gp.labels import Labels, group_by_task
-from components.models.shallow_gp.prior import Covariance, Mean, MeanFunction
+from components.models.shallow_gp.prior import Covariance, GPParts, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
 from components.problems.supervised import Supervised
 
@@ -142,11 +142,18 @@ def build_shallow_gp(
     likelihood = make_likelihood(
         problem, settings.noise_variance, settings.link, settings.quadrature_nodes
     )
-    last = (settings.noise_variance, settings.hyperprior, settings.jitter)
+    parts = GPParts(
+        mean=mean,
+        covariance=covariance,
+        likelihood=likelihood,
+        noise_variance=settings.noise_variance,
+        hyperprior=settings.hyperprior,
+        jitter=settings.jitter,
+    )
     independent = covariance.independent
     if settings.posterior == "sparse":
         inducing = _init_inducing(settings, problem, labels, independent, rng.init)
-        return SparseGP(mean, covariance, likelihood, inducing, *last)
+        return SparseGP(parts, inducing)
     if not isinstance(likelihood, GaussianLabels):
         raise ConfigMismatchError(
             f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse"
@@ -155,6 +162,6 @@ def build_shallow_gp(
     key = "model.posterior=exact"
     instead = "model.posterior=sparse"
     raise_if_too_large(labels, key, instead)
-    gp = ExactGP(mean, covariance, likelihood, labels, *last)
+    gp = ExactGP(parts, labels)
     warn_if_costly(gp, labels, lambda few: gp.log_marginal(few)[0], key, instead)
     return gp
