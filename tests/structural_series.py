@@ -91,9 +91,10 @@ def joint(
     return torch.distributions.MultivariateNormal(y_mean, y_cov), mean, C
 
 
-def smooth_states(system: TimeVaryingSystem, design: Design, c: int = 0) -> tuple[Tensor, Tensor]:
-    """E[α | y] [n, d] and Cov(α_t | y) [n, d, d] of one set, by conditioning the joint Gaussian."""
-    whole, mean, C = joint(system, c)
+def smooth_states(system: TimeVaryingSystem, design: Design) -> tuple[Tensor, Tensor]:
+    """E[α | y] [n, d] and Cov(α_t | y) [n, d, d] of the first set, by conditioning
+    the joint Gaussian."""
+    whole, mean, C = joint(system, 0)
     seen = design.seen
     n, d = mean.shape
     cross = torch.einsum("sitj,tj->sit", C, system.F)[:, :, seen].flatten(0, 1)
