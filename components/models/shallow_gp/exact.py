@@ -17,7 +17,7 @@ from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
-from components.models.shallow_gp.prior import GaussianProcess, GPParts
+from components.models.shallow_gp.prior import GPParts, LearnedGP
 
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
@@ -67,7 +67,7 @@ class ExactGPCache:
     beta: Tensor  # [G, n], L⁻¹ (y − m)
 
 
-class ExactGP(GaussianProcess):
+class ExactGP(LearnedGP):
     """y = f_t(x) + N(0, σ_t²), f ~ GP: the bound is the log marginal likelihood itself.
 
         log p(y) = −½ (y − m)ᵀ (K + Σ)⁻¹ (y − m) − ½ log|K + Σ| − ½ N log 2π

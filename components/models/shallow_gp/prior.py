@@ -196,7 +196,7 @@ class GPParts(NamedTuple):
     jitter: float
 
 
-class GaussianProcess(nn.Module):
+class LearnedGP(nn.Module):
     """Gaussian process over points (x, t) with hyper-parameters to learn."""
 
     def __init__(self, parts: GPParts):

@@ -14,7 +14,7 @@ from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
 from components.models.deep_gp.likelihoods import predictive_at_draws
 from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
-from components.models.shallow_gp.prior import GaussianProcess, GPParts
+from components.models.shallow_gp.prior import GPParts, LearnedGP
 
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
@@ -29,7 +29,7 @@ class Inducing:
     task: Tensor  # [G, M] long
 
 
-class SparseGP(GaussianProcess):
+class SparseGP(LearnedGP):
     """q(f) = ∫ p(f|u) q(u) du with u = L v, q(v) = N(m, C Cᵀ), L Lᵀ = K_zz + j I, for C latent
     functions a task.
 
