@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.contracts.structural import Design
 from components.maths.time_varying import TimeVaryingSystem
 from components.series.forecasting import Forecasting, split
 from components.series.sequence import Sequence
@@ -88,3 +89,17 @@ def joint(
     y_mean = (system.F * mean).sum(1) + system.offset[c]
     y_cov = torch.einsum("si,sitj,tj->st", system.F, C, system.F) + torch.diag(system.noise[c])
     return torch.distributions.MultivariateNormal(y_mean, y_cov), mean, C
+
+
+def smooth_states(system: TimeVaryingSystem, design: Design) -> tuple[Tensor, Tensor]:
+    """E[α | y] [n, d] and Cov(α_t | y) [n, d, d] of the first set, by conditioning
+    the joint Gaussian."""
+    whole, mean, C = joint(system, 0)
+    seen = design.seen
+    n, d = mean.shape
+    cross = torch.einsum("sitj,tj->sit", C, system.F)[:, :, seen].flatten(0, 1)
+    S = whole.covariance_matrix[seen][:, seen]
+    lift = torch.linalg.solve(S, cross.T).T
+    posterior = mean.flatten() + lift @ (design.y[seen] - whole.loc[seen])
+    spread = (C.reshape(n * d, n * d) - lift @ cross.T).view(n, d, n, d)
+    return posterior.view(n, d), torch.stack([spread[t, :, t] for t in range(n)])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -17,6 +18,16 @@ MOST = len(PALETTE)  # lines that share axes: as many as distinguishable colours
 COLUMNS = 5
 BACKGROUND_LINE_STYLE: dict[str, Any] = {"color": "#c9c9c9", "ls": "-"}
 BEFORE: dict[str, Any] = {"color": PALETTE[0], "ls": "-"}
+
+
+def check_columns(table: pd.DataFrame, columns: set[str], name: str) -> None:
+    """Check that the table of a figure has all its columns.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    if missing := columns - set(table.columns):
+        raise ValueError(f"the table of {name} lacks {', '.join(sorted(missing))}")
 
 
 def small_multiples(

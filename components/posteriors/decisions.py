@@ -133,46 +133,6 @@ class AbsoluteLoss:
 
 
 @dataclass(frozen=True)
-class NormPower:
-    """L_α = ‖s − a‖^α of a whole vector s: the mean for α = 2, the geometric median for α = 1.
-
-    Between them the action is found by iteratively reweighted means, a ← Σ w_s ‖s − a‖^{α−2} s / Σ
-    w_s ‖s − a‖^{α−2}, from the mean (Weiszfeld's iteration for α = 1, where an action that meets a
-    draw moves on only if the draw does not hold it).
-
-    Source: Bardenet (2021), section 1.2; Vardi and Zhang (2000)."""
-
-    alpha: float  # in [1, 2]
-    iterations: int = 500
-
-    def __call__(self, action: Tensor, s: Tensor) -> Tensor:
-        return (s - action).norm(dim=-1) ** self.alpha
-
-    def act(self, belief: Samples) -> Tensor:
-        s = belief.values
-        a = belief.mean  # [S, d], [d]
-        tiny = torch.finfo(s.dtype).eps * s.abs().amax().clamp_min(1e-300)
-        for _ in range(self.iterations):
-            distance = (s - a).norm(dim=-1)
-            met = distance <= tiny
-            pull = torch.where(
-                met, 0.0, belief.weights * distance.clamp_min(tiny) ** (self.alpha - 2)
-            )
-            target = (pull @ s) / pull.sum()
-            mass = belief.weights[met].sum()
-            if self.alpha == 1 and mass > 0:
-                force = (pull @ (s - a)).norm()
-                target = a + (1 - mass / force).clamp_min(0) * (target - a) if force > 0 else a
-            if (target - a).norm() <= tiny:
-                break
-            a = target
-        return a
-
-    def expected_loss(self, action: Tensor, belief: Samples) -> Tensor:
-        return belief.weights @ self(action, belief.values)
-
-
-@dataclass(frozen=True)
 class ToleranceLoss:
     """L = 1{|s − a| > r}, the 0–1 loss on the line: the middle of the 2r that hold most, which
     tends to the mode as r → 0.

@@ -177,12 +177,15 @@ class Draws:
             replicates=self.replicates,
         )
 
+    @property
+    def _theta(self) -> Tensor:
+        """All draws [S, P]; where the chains are before one is kept."""
+        return self.flat if self.n_draws else (self.start if self.current is None else self.current)
+
     def _equal_weight_draws(self, generator: torch.Generator) -> Tensor:
         """Parameters of equal weight, for predictives are mixtures of such: all draws; where the
         chains are before one is kept."""
-        theta = (
-            self.flat if self.n_draws else (self.start if self.current is None else self.current)
-        )
+        theta = self._theta
         if self.log_weights is not None and self.n_draws:
             rows = torch.multinomial(
                 self.weights, len(theta), replacement=True, generator=generator
@@ -211,11 +214,8 @@ class Draws:
         Raises TypeError when their model has no likelihood."""
         if not isinstance(self.model, LogJoint):
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, series)")
-        theta = (
-            self.flat if self.n_draws else (self.start if self.current is None else self.current)
-        )
         with torch.no_grad():
-            return self.model.log_likelihood(evenly_spaced(theta, FORECASTS), series).sum(1)
+            return self.model.log_likelihood(evenly_spaced(self._theta, FORECASTS), series).sum(1)
 
     def log_predictive(self, batch: Rows) -> Tensor:
         """log C⁻¹N⁻¹ Σ p(x_b | θ) over all draws [B]; over where the chains are before one is kept.
@@ -223,13 +223,13 @@ class Draws:
         Raises TypeError when their model has no likelihood."""
         if not isinstance(self.model, LogJoint):
             raise TypeError(f"{type(self.model).__name__} has no log_likelihood(theta, rows)")
-        theta = (
-            self.flat if self.n_draws else (self.start if self.current is None else self.current)
-        )
         with torch.no_grad():
             # [C·N, B]
             each = torch.cat(
-                [self.model.log_likelihood(part, batch) for part in theta.split(DRAWS_PER_BATCH)]
+                [
+                    self.model.log_likelihood(part, batch)
+                    for part in self._theta.split(DRAWS_PER_BATCH)
+                ]
             )
         log_weights = (
             each.new_zeros(len(each)) if self.log_weights is None else self.log_weights.flatten()
@@ -241,11 +241,8 @@ class Draws:
         model has no clusters."""
         if not isinstance(self.model, Clustered):
             return None
-        theta = (
-            self.flat if self.n_draws else (self.start if self.current is None else self.current)
-        )
         with torch.no_grad():
-            return self.model.clusters(evenly_spaced(theta, FORECASTS), batch)
+            return self.model.clusters(evenly_spaced(self._theta, FORECASTS), batch)
 
 
 def evenly_spaced(theta: Tensor, most: int) -> Tensor:

@@ -4,9 +4,10 @@ others are scored."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import KnownResponse
@@ -19,6 +20,8 @@ from components.contracts.posteriors import (
     StructuralPosterior,
 )
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive, concatenate
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -319,3 +322,31 @@ def split(
     fields["observations"] = whole.observations[:, :n]
     fields |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
     return Forecasting(**fields, budget=budget, intervention=intervention)
+
+
+class ClassSeries(Dataset[Forecasting]):
+    """Series of class numbers, the last ``n_ahead`` of them to be forecast."""
+
+    kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"class_series", "unknown_states"})
+    simulates: ClassVar[frozenset[str]] = frozenset({"categorical_series"})
+
+    n_steps: PositiveInt
+    n_ahead: PositiveInt
+    origin: Origin
+    classes: Annotated[int, Field(ge=2)]
+
+    def hide_future(self, y: Tensor) -> Forecasting:
+        """The problem of the classes y [1, T, 1].
+
+        Raises:
+            ConfigMismatchError: nothing is left to learn from.
+        """
+        sequence = Sequence(
+            name=self.name,
+            states=None,
+            observations=y,
+            system=Classes(self.classes),
+            state_names=["class"],
+        )
+        return split(sequence, self.n_ahead, self.origin)

@@ -105,30 +105,6 @@ def test_densest_interval_is_a_level_set_of_a_gaussian():
     assert torch.allclose(torch.cat([low, high]), torch.stack([-edge, edge]), atol=0.02)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
-def test_norm_power_of_a_vector(alpha):
-    belief = lopsided(30, 3, seed=1)
-    loss = d.NormPower(alpha)
-    action = loss.act(belief)
-    cost = float(loss.expected_loss(action, belief))
-    assert cost == pytest.approx(literal(loss, action, belief.values, belief.weights))
-    g = torch.Generator().manual_seed(2)
-    for scale in (1.0, 1e-1, 1e-2, 1e-3):
-        tried = action + scale * torch.randn(200, 3, generator=g, dtype=F64)
-        assert bool((torch.stack([loss.expected_loss(a, belief) for a in tried]) > cost).all())
-    if alpha == 2:
-        assert torch.allclose(action, belief.mean)
-
-
-def test_geometric_median_that_is_a_draw():
-    values = torch.tensor([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], dtype=F64)
-    belief = d.Samples(values, torch.tensor([0.2, 0.2, 0.2, 0.2, 0.2], dtype=F64))
-    assert torch.allclose(d.NormPower(1.0).act(belief), values[0])
-    # more than half the weight
-    heavy = d.Samples(values, torch.tensor([0.1, 0.6, 0.1, 0.1, 0.1], dtype=F64))
-    assert torch.allclose(d.NormPower(1.0).act(heavy), values[1], atol=1e-6)
-
-
 def test_classification_with_costs_by_enumeration():
     logits = torch.randn(4, 6, 1, 3, generator=torch.Generator().manual_seed(0), dtype=F64)
     belief = Categorical(logits)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from components.figures.multiples import COLUMNS, MOST, small_multiples
+from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
 from components.figures.style import PALETTE, new_figure, series_style
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ def evolution(
     Raises:
         ValueError: a column is missing.
     """
-    missing = {"method", "replicate", "step", "metric", "value"} - set(table.columns)
-    if missing:
-        raise ValueError(f"the table of an evolution lacks {', '.join(sorted(missing))}")
+    check_columns(table, {"method", "replicate", "step", "metric", "value"}, "an evolution")
     metrics = list(dict.fromkeys(table["metric"]))
     looks = {
         str(method): series_style(k) for k, method in enumerate(dict.fromkeys(table["method"]))

@@ -13,6 +13,7 @@ from components.figures.style import PALETTE, new_figure
 from components.maths.least_squares import LinearData
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -34,6 +35,28 @@ def shadow(centre: Tensor, covariance: Tensor, radius: float, i: int, j: int) ->
     circle = torch.stack([angle.cos(), angle.sin()], 1) * radius**0.5
     part = covariance.detach().cpu().double()[[i, j]][:, [i, j]]
     return centre.detach().cpu().double()[[i, j]] + circle @ torch.linalg.cholesky(part).T
+
+
+def finish_plane(axis: Axes, data: LinearData, pair: tuple[int, int], title: str, n: int) -> None:
+    """True coefficients i and j, if known, labels, and a legend of n columns below the figure."""
+    i, j = pair
+    if data.is_simulated:
+        axis.plot(
+            float(data.beta[i]),
+            float(data.beta[j]),
+            "X",
+            color=PALETTE[1],
+            markersize=9,
+            label="true β",
+        )
+    axis.set(xlabel=f"β of {data.names[i]}", ylabel=f"β of {data.names[j]}", title=title)
+    axis.figure.legend(
+        *axis.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=n,
+        frameon=False,
+        fontsize=8,
+    )
 
 
 def confidence_region(
@@ -68,27 +91,7 @@ def confidence_region(
     left.plot(
         float(fit.beta[i]), float(fit.beta[j]), "o", color=PALETTE[0], label="maximum likelihood"
     )
-    if data.is_simulated:
-        left.plot(
-            float(data.beta[i]),
-            float(data.beta[j]),
-            "X",
-            color=PALETTE[1],
-            markersize=9,
-            label="true β",
-        )
-    left.set(
-        xlabel=f"β of {data.names[i]}",
-        ylabel=f"β of {data.names[j]}",
-        title="Fisher: estimate and ellipsoid",
-    )
-    figure.legend(
-        *left.get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=2,
-        frameon=False,
-        fontsize=8,
-    )
+    finish_plane(left, data, (i, j), "Fisher: estimate and ellipsoid", 2)
 
     levels = sorted(coverage)
     excess = [100 * (coverage[v][0] - v) for v in levels]

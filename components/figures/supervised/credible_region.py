@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.figures.style import PALETTE, new_figure
-from components.figures.supervised.confidence_region import closest_pair, shadow
+from components.figures.supervised.confidence_region import closest_pair, finish_plane, shadow
 from components.maths.conjugate_regression import Coefficients
 from components.maths.least_squares import LinearData
 
@@ -76,27 +76,7 @@ def credible_region(
         color=PALETTE[2],
         label="posterior mean",
     )
-    if data.is_simulated:
-        left.plot(
-            float(data.beta[i]),
-            float(data.beta[j]),
-            "X",
-            color=PALETTE[1],
-            markersize=9,
-            label="true β",
-        )
-    left.set(
-        xlabel=f"β of {data.names[i]}",
-        ylabel=f"β of {data.names[j]}",
-        title="Savage: what is believed of β",
-    )
-    figure.legend(
-        *left.get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=3,
-        frameon=False,
-        fontsize=8,
-    )
+    finish_plane(left, data, (i, j), "Savage: what is believed of β", 3)
 
     half = 0.5 + level / 2
     bayes = stats.norm.ppf(half) if isinstance(noise, float) else stats.t.ppf(half, 2 * noise[0])

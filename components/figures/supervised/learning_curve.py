@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from components.figures.multiples import COLUMNS, MOST, small_multiples
+from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     """
     from matplotlib.lines import Line2D
 
-    missing = {"model", "n_train", "mean", "se", "metric"} - set(table.columns)
-    if missing:
-        raise ValueError(f"the table of a learning curve lacks {', '.join(sorted(missing))}")
+    check_columns(table, {"model", "n_train", "mean", "se", "metric"}, "a learning curve")
     metrics = list(dict.fromkeys(table["metric"]))
     models = list(dict.fromkeys(table["model"]))
     look: dict[str, dict[str, Any]] = {

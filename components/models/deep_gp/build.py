@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from components.contracts.streams import seed_from
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
+from components.contracts.streams import Rng, seed_from
 from components.models.deep_gp.layer import GPLayer, InitialKernel
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import (
@@ -24,10 +26,23 @@ from components.models.deep_gp.likelihoods import make_likelihood
 from components.models.deep_gp.module import MultiTaskDGP
 from components.models.deep_gp.settings import DeepGPSettings
 from components.models.deep_gp.tops import CoregionalisedTop, IndependentTop, Top
+from components.problems.supervised import Supervised
 
-if TYPE_CHECKING:
-    from components.contracts.streams import Rng
-    from components.problems.supervised import Supervised
+
+class MultiTaskDGPModel(Model[Supervised, MultiTaskDGP], DeepGPSettings):
+    """Deep GP of several tasks, with a variational posterior at inducing inputs."""
+
+    requires = Requirements(kinds=frozenset({"supervised"}))
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "elbo",
+            "given_function",
+            "variational_layers",
+            "noise_parameters",
+            "ard_weights",
+            "inducing_inputs",
+        }
+    )
 
 
 @dataclass(frozen=True)

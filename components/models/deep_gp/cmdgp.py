@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveInt
 
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import build_coregionalised
+from components.models.deep_gp.build import MultiTaskDGPModel, build_coregionalised
 from components.models.deep_gp.module import MultiTaskDGP
-from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "cmdgp")
-class CMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
+class CMDGP(MultiTaskDGPModel):
     """Coregionalised multi-task deep GP: linearly mixed latent processes under one coregionalised
     GP of all tasks.
 
@@ -28,17 +23,6 @@ class CMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     Source: Boustati (2021), section 3.3.2 (cMDGP).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "elbo",
-            "given_function",
-            "variational_layers",
-            "noise_parameters",
-            "ard_weights",
-            "inducing_inputs",
-        }
-    )
     n_base: PositiveInt | None
     rank: PositiveInt | None
 

@@ -20,6 +20,7 @@ from components.models.shallow_gp.labels import group_by_task
 from components.models.shallow_gp.prior import (
     CoregionalisedCovariance,
     Covariance,
+    GPParts,
     IndependentCovariance,
     MeanFunction,
 )
@@ -117,9 +118,15 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
                 generator=rng.init,
             )
         mean = MeanFunction("zero", T, like)
-        top = ExactGP(
-            mean, covariance, likelihood, labels, self.noise_variance, self.hyperprior, self.jitter
+        parts = GPParts(
+            mean=mean,
+            covariance=covariance,
+            likelihood=likelihood,
+            noise_variance=self.noise_variance,
+            hyperprior=self.hyperprior,
+            jitter=self.jitter,
         )
+        top = ExactGP(parts, labels)
         module = CollapsedMDGP(inner, top, self.pass_inputs, self.hyperprior)
         warn_if_costly(
             module,

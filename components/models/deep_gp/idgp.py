@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
+from components.models.deep_gp.build import (
+    MultiTaskDGPModel,
+    TaskSpecificProcesses,
+    build_shared_and_specific,
+)
 from components.models.deep_gp.module import MultiTaskDGP
-from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "idgp")
-class IDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
+class IDGP(MultiTaskDGPModel):
     """Independent deep GPs: one deep GP for each task, nothing shared; all of them are one batch.
 
         λ_n^t = (h_1^t(x_n) … h_J^t(x_n)),   f^t ~ GP(0, σ² κ(Σ_j ω_j^t (λ_j − λ'_j)²)),   y_n^t ~ p(y | f^t(λ_n^t))
 
     Source: Boustati (2021), section 3.5 (iDGP); Salimbeni and Deisenroth (2017).
     """
-
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "elbo",
-            "given_function",
-            "variational_layers",
-            "noise_parameters",
-            "ard_weights",
-            "inducing_inputs",
-        }
-    )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
         specific = TaskSpecificProcesses(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import NonNegativeInt, PositiveFloat
 
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import TaskSpecificProcesses, build_shared_and_specific
+from components.models.deep_gp.build import (
+    MultiTaskDGPModel,
+    TaskSpecificProcesses,
+    build_shared_and_specific,
+)
 from components.models.deep_gp.module import MultiTaskDGP
-from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mmdgp")
-class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
+class MMDGP(MultiTaskDGPModel):
     """Multiprocess multi-task deep GP: shared and task-specific latent processes under one ARD GP
     for each task.
 
@@ -28,17 +27,6 @@ class MMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
     Source: Boustati (2021), sections 3.3.1 and 3.3.2 (mMDGP), eqs. (3.3) to (3.15).
     """
 
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "elbo",
-            "given_function",
-            "variational_layers",
-            "noise_parameters",
-            "ard_weights",
-            "inducing_inputs",
-        }
-    )
     specific_dim: NonNegativeInt
     specific_lengthscale: PositiveFloat | None
     specific_variance: PositiveFloat

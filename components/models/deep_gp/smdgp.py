@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.deep_gp.build import build_shared_and_specific
+from components.models.deep_gp.build import MultiTaskDGPModel, build_shared_and_specific
 from components.models.deep_gp.module import MultiTaskDGP
-from components.models.deep_gp.settings import DeepGPSettings
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "smdgp")
-class SMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
+class SMDGP(MultiTaskDGPModel):
     """Shared multi-task deep GP: latent processes shared by all tasks under one ARD GP for each
     task.
 
@@ -25,18 +20,6 @@ class SMDGP(Model[Supervised, MultiTaskDGP], DeepGPSettings):
 
     Source: Boustati (2021), section 3.3.2 (sMDGP), eqs. (3.14) and (3.15).
     """
-
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "elbo",
-            "given_function",
-            "variational_layers",
-            "noise_parameters",
-            "ard_weights",
-            "inducing_inputs",
-        }
-    )
 
     def build(self, problem: Supervised, rng: Rng) -> MultiTaskDGP:
         return build_shared_and_specific(self, problem, rng, n_shared=self.inner_dim, specific=None)

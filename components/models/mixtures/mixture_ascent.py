@@ -41,6 +41,11 @@ def cluster_posterior(factors: Factors) -> NormalWishart:
     return NormalWishart(factors["m"], factors["beta"], factors["V"], factors["nu"])
 
 
+def cluster_factors(posterior: NormalWishart) -> Factors:
+    """Factors of q(μ_k, Λ_k), which ``cluster_posterior`` reads."""
+    return {"m": posterior.m, "beta": posterior.beta, "V": posterior.V, "nu": posterior.nu}
+
+
 @dataclass(frozen=True)
 class MixtureAscent:
     """q(z) q(π) Π_k q(μ_k, Λ_k) = Π_b Cat(z_b | r_b) Dir(π | α) Π_k NW(μ_k, Λ_k | m_k, β_k, V_k,
@@ -59,10 +64,7 @@ class MixtureAscent:
         posterior = self.prior.posterior(r, batch.x.flatten(1))
         return {
             "alpha": self.concentration + r.sum(2),
-            "m": posterior.m,
-            "beta": posterior.beta,
-            "V": posterior.V,
-            "nu": posterior.nu,
+            **cluster_factors(posterior),
         }
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:

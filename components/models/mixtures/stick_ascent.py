@@ -12,7 +12,11 @@ from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Rows
 from components.maths.exponential.dirichlet import draw_log_dirichlet, expected_log, kl_dirichlet
 from components.maths.exponential.normal_wishart import NormalWishart
-from components.models.mixtures.mixture_ascent import cluster_posterior, nearest_centre
+from components.models.mixtures.mixture_ascent import (
+    cluster_factors,
+    cluster_posterior,
+    nearest_centre,
+)
 
 
 def log_shares(log_v: Tensor, log_rest: Tensor) -> Tensor:
@@ -47,13 +51,7 @@ class StickAscent:
         later = size.flip(1).cumsum(1).flip(1) - size  # Σ_{j>t}
         posterior = self.prior.posterior(r, batch.x.flatten(1))
         sticks = torch.stack([1 + size[:, :-1], self.concentration + later[:, :-1].clamp_min(0)], 2)
-        return {
-            "sticks": sticks,
-            "m": posterior.m,
-            "beta": posterior.beta,
-            "V": posterior.V,
-            "nu": posterior.nu,
-        }
+        return {"sticks": sticks, **cluster_factors(posterior)}
 
     def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
         """At the optimum given that each row is of the nearest of T centres, rows drawn by

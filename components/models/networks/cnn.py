@@ -7,11 +7,10 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.activations import Activation
 from components.models.networks.convolutions import ConvolutionSettings, Downsampling
-from components.models.networks.feed_forward import DropoutRate, FeedForward
+from components.models.networks.feed_forward import DropoutModel, FeedForward
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -25,7 +24,7 @@ def _check_odd_kernel(kernel: int) -> int:
 
 
 @register("model", "cnn")
-class CNN(Model[Supervised, FeedForward]):
+class CNN(DropoutModel):
     """Convolutional network: convolutions with pooling, then affine layers, with a Gaussian prior
     on all of its weights.
 
@@ -57,18 +56,13 @@ class CNN(Model[Supervised, FeedForward]):
             "own_inputs",
         }
     )
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
 
     channels: Annotated[list[PositiveInt], Field(min_length=1)]
     kernel: Annotated[PositiveInt, AfterValidator(_check_odd_kernel)]
     downsampling: Downsampling
     widths: list[PositiveInt]
     activation: Activation
-    dropout: DropoutRate
     prior_std: PositiveFloat
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> FeedForward:
         return FeedForward(

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.contracts.capabilities.networks import Affine
 from components.contracts.predictive import Predictive, Reverse
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.models.networks.activations import (
@@ -66,6 +67,16 @@ def back(
 
 
 DropoutRate = Annotated[float, Field(ge=0, lt=1)]
+
+
+class DropoutModel(Model[Supervised, nn.Module]):
+    """Network that has dropout where its key ``dropout`` is above 0."""
+
+    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
+    dropout: DropoutRate
+
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
 
 class FeedForward(FlatNetwork):

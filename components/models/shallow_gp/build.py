@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Target
-from components.contracts.streams import seed_from
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
+from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
 from components.maths.kernels import Shape
 from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
 from components.models.shallow_gp.labels import Labels, group_by_task
-from components.models.shallow_gp.prior import Covariance, Mean, MeanFunction
+from components.models.shallow_gp.prior import Covariance, GPParts, Mean, MeanFunction
 from components.models.shallow_gp.sparse import Inducing, SparseGP
-
-if TYPE_CHECKING:
-    from components.contracts.streams import Rng
-    from components.problems.supervised import Supervised
-
-
-def exact_misfit(posterior: str, target: Target) -> tuple[str, str] | None:
-    """``labels_misfit`` of a model with an optional exact posterior, which needs real labels."""
-    return (
-        ("posterior=exact", "posterior=sparse")
-        if posterior == "exact" and target != "real"
-        else None
-    )
+from components.problems.supervised import Supervised
 
 
 class StationarySettings(BaseModel):
@@ -63,6 +53,29 @@ class ShallowGPSettings(BaseModel):
     # added to the diagonal of K (exact; in addition to the noise) or of K_zz (sparse) before a
     # Cholesky, in squared units of the labels; > 0
     jitter: PositiveFloat
+
+
+class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
+    """Gaussian processes of one layer, exact (of real labels) or sparse."""
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
+    )
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
+    )
+    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
+
+    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
+        """An exact posterior needs real labels."""
+        return (
+            ("posterior=exact", "posterior=sparse")
+            if self.posterior == "exact" and target != "real"
+            else None
+        )
+
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
 
 
 def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:
@@ -129,11 +142,18 @@ def build_shallow_gp(
     likelihood = make_likelihood(
         problem, settings.noise_variance, settings.link, settings.quadrature_nodes
     )
-    last = (settings.noise_variance, settings.hyperprior, settings.jitter)
+    parts = GPParts(
+        mean=mean,
+        covariance=covariance,
+        likelihood=likelihood,
+        noise_variance=settings.noise_variance,
+        hyperprior=settings.hyperprior,
+        jitter=settings.jitter,
+    )
     independent = covariance.independent
     if settings.posterior == "sparse":
         inducing = _init_inducing(settings, problem, labels, independent, rng.init)
-        return SparseGP(mean, covariance, likelihood, inducing, *last)
+        return SparseGP(parts, inducing)
     if not isinstance(likelihood, GaussianLabels):
         raise ConfigMismatchError(
             f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse"
@@ -142,6 +162,6 @@ def build_shallow_gp(
     key = "model.posterior=exact"
     instead = "model.posterior=sparse"
     raise_if_too_large(labels, key, instead)
-    gp = ExactGP(mean, covariance, likelihood, labels, *last)
+    gp = ExactGP(parts, labels)
     warn_if_costly(gp, labels, lambda few: gp.log_marginal(few)[0], key, instead)
     return gp

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
-from components.contracts.problems import Target
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.shallow_gp.build import (
-    ShallowGPSettings,
+    ShallowGPModel,
     StationarySettings,
     build_shallow_gp,
-    exact_misfit,
 )
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import CoregionalisedCovariance
@@ -24,7 +20,7 @@ from components.registry import register
 
 
 @register("model", "cgp")
-class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySettings):
+class CGP(ShallowGPModel, StationarySettings):
     """Coregionalised Gaussian process (cGP, ICM): tasks share one kernel and a learnt covariance
     between tasks.
 
@@ -36,22 +32,8 @@ class CGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
     Source: Bonilla, Chai and Williams (2007), eqs. (1) to (3); Goovaerts (1997).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
-    )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
-
     ard: Literal["none", "shared"]
     rank: PositiveInt
-
-    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        return exact_misfit(self.posterior, target)
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
         """``ExactGP`` or ``SparseGP`` on the training labels.

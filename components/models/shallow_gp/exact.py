@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
-from components.models.shallow_gp.prior import Covariance, MeanFunction
+from components.models.shallow_gp.prior import GPParts, LearnedGP
 
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
@@ -67,7 +67,7 @@ class ExactGPCache:
     beta: Tensor  # [G, n], L⁻¹ (y − m)
 
 
-class ExactGP(nn.Module):
+class ExactGP(LearnedGP):
     """y = f_t(x) + N(0, σ_t²), f ~ GP: the bound is the log marginal likelihood itself.
 
         log p(y) = −½ (y − m)ᵀ (K + Σ)⁻¹ (y − m) − ½ log|K + Σ| − ½ N log 2π
@@ -78,24 +78,11 @@ class ExactGP(nn.Module):
     Source: Rasmussen and Williams (2006), eqs. (2.23) to (2.30) and (5.8), (5.9).
     """
 
-    def __init__(
-        self,
-        mean: MeanFunction,
-        covariance: Covariance,
-        likelihood: GaussianLabels,
-        labels: Labels,
-        noise_variance: float,
-        hyperprior: float | None,
-        jitter: float,
-    ):
-        super().__init__()
-        self.mean = mean
-        self.covariance = covariance
-        self.likelihood = likelihood
+    likelihood: GaussianLabels
+
+    def __init__(self, parts: GPParts, labels: Labels):
+        super().__init__(parts)
         self.labels = labels
-        self.hyperprior = hyperprior
-        self.jitter = jitter
-        self.log_initial_noise = math.log(noise_variance)
         self._conditioned: tuple[Tensor, ExactGPCache] | None = None
 
     # ---- the bound
@@ -134,16 +121,6 @@ class ExactGP(nn.Module):
             terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
             terms["elbo"] = marginal + terms["log_hyperprior"]
         return terms | {"jitter": torch.tensor(jitter)}
-
-    def log_hyperprior(self, scale: float) -> Tensor:
-        """Log density of the hyper-parameters: scales log-normal around their initial values, the
-        others normal around 0."""
-        noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
-        return (
-            self.covariance.log_hyperprior(scale)
-            + self.mean.log_hyperprior(scale)
-            - 0.5 * noise.square().sum()
-        )
 
     # ---- predictions
     # -------------------------------------------------------------------------------------------------
@@ -195,13 +172,3 @@ class ExactGP(nn.Module):
         variance = self.covariance.variance(points, tasks) - A.square().sum(-2)  # eq. (2.26)
         floor = torch.finfo(variance.dtype).eps
         return mean[None, ..., None], variance.clamp_min(floor)[None, ..., None]
-
-    # ---- what inference asks for
-    # -------------------------------------------------------------------------------------
-    def hyperparameters(self) -> list[nn.Parameter]:
-        """Parameters that a restart draws anew."""
-        return [*self.covariance.parameters(), *self.likelihood.parameters()]
-
-    def noise_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the observation noise."""
-        return self.likelihood.noise_parameters()

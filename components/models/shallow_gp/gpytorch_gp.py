@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from components.contracts.problems import Target
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.models.shallow_gp.build import ShallowGPSettings, build_shallow_gp, exact_misfit
+from components.models.shallow_gp.build import ShallowGPModel, build_shallow_gp
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.gpytorch_kernel import GPyTorchCovariance, parse_kernel
 from components.models.shallow_gp.sparse import SparseGP
@@ -17,7 +12,7 @@ from components.registry import register
 
 
 @register("model", "gpytorch_gp")
-class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
+class GPyTorchGP(ShallowGPModel):
     """Gaussian processes with any kernel of GPyTorch, one for each task, exact or with variational
     inducing points.
 
@@ -29,21 +24,7 @@ class GPyTorchGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     Source: Gardner, Pleiss, Bindel, Weinberger and Wilson (2018); Rasmussen and Williams (2006),
     chapters 2 and 4."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
-    )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
-
     kernel: str
-
-    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        return exact_misfit(self.posterior, target)
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
         """``ExactGP`` or ``SparseGP`` on the training labels.

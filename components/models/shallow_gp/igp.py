@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from components.contracts.problems import Target
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.shallow_gp.build import (
-    ShallowGPSettings,
+    ShallowGPModel,
     StationarySettings,
     build_shallow_gp,
-    exact_misfit,
 )
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.prior import ARD, IndependentCovariance
@@ -22,7 +16,7 @@ from components.registry import register
 
 
 @register("model", "igp")
-class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySettings):
+class IGP(ShallowGPModel, StationarySettings):
     """Independent Gaussian processes (iGP), one for each task, exact or with variational inducing
     points.
 
@@ -34,21 +28,7 @@ class IGP(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings, StationarySe
     Source: Rasmussen and Williams (2006), chapters 2 and 5; Hensman, Fusi and Lawrence (2013), eq.
     (4)."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}), targets=frozenset({"real", "binary", "classes"})
-    )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"elbo", "given_function", "noise_parameters", "hyperparameters"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
-
     ard: ARD
-
-    def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        return exact_misfit(self.posterior, target)
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
 
     def build(self, problem: Supervised, rng: Rng) -> ExactGP | SparseGP:
         """``ExactGP`` or ``SparseGP`` on the training labels.

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from components.maths.kernels import Shape, kernel
+from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
 
 
 class Covariance(Protocol):
@@ -182,3 +183,44 @@ class CoregionalisedCovariance(nn.Module):
             + _log_normal(self.log_lengthscale, lengthscale, scale)
             + _log_normal(self.log_kappa, variance / 2, scale)
         )
+
+
+class GPParts(NamedTuple):
+    """Prior and likelihood of a Gaussian process, with what its bound needs."""
+
+    mean: MeanFunction
+    covariance: Covariance
+    likelihood: Likelihood
+    noise_variance: float  # initial value
+    hyperprior: float | None
+    jitter: float
+
+
+class LearnedGP(nn.Module):
+    """Gaussian process over points (x, t) with hyper-parameters to learn."""
+
+    def __init__(self, parts: GPParts):
+        super().__init__()
+        self.mean = parts.mean
+        self.covariance = parts.covariance
+        self.likelihood = parts.likelihood
+        self.hyperprior = parts.hyperprior
+        self.jitter = parts.jitter
+        self.log_initial_noise = math.log(parts.noise_variance)
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """Log density of the hyper-parameters: scales log-normal around their initial values, the
+        others normal around 0."""
+        log_prior = self.covariance.log_hyperprior(scale) + self.mean.log_hyperprior(scale)
+        if isinstance(self.likelihood, GaussianLabels):
+            noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
+            log_prior = log_prior - 0.5 * noise.square().sum()
+        return log_prior
+
+    def hyperparameters(self) -> list[nn.Parameter]:
+        """Parameters that a restart draws anew."""
+        return [*self.covariance.parameters(), *self.likelihood.parameters()]
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the observation noise."""
+        return self.likelihood.noise_parameters()

@@ -3,7 +3,6 @@ coregionalised tasks."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,9 @@ from torch import Tensor, nn
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
-from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood, predictive_at_draws
+from components.models.deep_gp.likelihoods import predictive_at_draws
 from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
-from components.models.shallow_gp.prior import Covariance, MeanFunction
+from components.models.shallow_gp.prior import GPParts, LearnedGP
 
 if TYPE_CHECKING:
     from components.contracts.problems import Batch
@@ -30,7 +29,7 @@ class Inducing:
     task: Tensor  # [G, M] long
 
 
-class SparseGP(nn.Module):
+class SparseGP(LearnedGP):
     """q(f) = ∫ p(f|u) q(u) du with u = L v, q(v) = N(m, C Cᵀ), L Lᵀ = K_zz + j I, for C latent
     functions a task.
 
@@ -40,23 +39,9 @@ class SparseGP(nn.Module):
     Source: Hensman, Fusi and Lawrence (2013), eq. (4); Hensman, Matthews and Ghahramani (2015),
     whitened."""
 
-    def __init__(
-        self,
-        mean: MeanFunction,
-        covariance: Covariance,
-        likelihood: Likelihood,
-        inducing: Inducing,
-        noise_variance: float,
-        hyperprior: float | None,
-        jitter: float,
-    ):
-        super().__init__()
-        self.mean = mean
-        self.covariance = covariance
-        self.likelihood = likelihood
-        self.hyperprior = hyperprior
-        self.jitter = jitter
-        self.log_initial_noise = math.log(noise_variance)
+    def __init__(self, parts: GPParts, inducing: Inducing):
+        super().__init__(parts)
+        likelihood = parts.likelihood
         G, M, _ = inducing.z.shape
         self.inducing = nn.Parameter(inducing.z.clone())
         self.inducing_task = inducing.task
@@ -108,15 +93,6 @@ class SparseGP(nn.Module):
             terms["elbo"] = terms["elbo"] + terms["log_hyperprior"]
         return terms | {"jitter": torch.tensor(jitter)}
 
-    def log_hyperprior(self, scale: float) -> Tensor:
-        """Log density of the hyper-parameters: scales log-normal around their initial values, the
-        others normal around 0."""
-        log_prior = self.covariance.log_hyperprior(scale) + self.mean.log_hyperprior(scale)
-        if isinstance(self.likelihood, GaussianLabels):
-            noise = (self.likelihood.noise_variance.log() - self.log_initial_noise) / scale
-            log_prior = log_prior - 0.5 * noise.square().sum()
-        return log_prior
-
     # ---- predictions
     # -------------------------------------------------------------------------------------------------
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
@@ -141,14 +117,6 @@ class SparseGP(nn.Module):
     def layers(self) -> dict[str, SparseGP]:
         """The only layer with a q(v) that natural gradients can follow: this one."""
         return {"top": self}
-
-    def hyperparameters(self) -> list[nn.Parameter]:
-        """Parameters that a restart draws anew."""
-        return [*self.covariance.parameters(), *self.likelihood.parameters()]
-
-    def noise_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the observation noise."""
-        return self.likelihood.noise_parameters()
 
 
 def _column(mean: Tensor | float) -> Tensor | float:

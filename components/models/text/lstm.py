@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
-from components.models.networks.feed_forward import DropoutRate
-from components.models.text.tokens import check_vocabulary, lengths, read
+from components.models.text.tokens import TextModel, check_vocabulary, lengths, read
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -66,7 +62,7 @@ class LSTMNetwork(Classifier):
 
 
 @register("model", "lstm")
-class LSTM(Model[Supervised, LSTMNetwork]):
+class LSTM(TextModel):
     """LSTM: a recurrent network of several layers over the vectors of a text's words, read at the
     last word.
 
@@ -83,23 +79,9 @@ class LSTM(Model[Supervised, LSTMNetwork]):
     Source: Hochreiter and Schmidhuber (1997), section 4; Gers et al. (2000) (the gate f); Gallego
     (2021), section 1.3.4."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        domains=frozenset({"tokens"}),
-    )
-    differentiable: ClassVar[bool] = False
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
-
     words: PositiveInt
     units: PositiveInt
     layers: PositiveInt
-    dropout: DropoutRate
-    prior_std: PositiveFloat
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> LSTMNetwork:
         return LSTMNetwork(

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 import torch
-from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, DataUnavailableError
 from components.models.networks.classifier import Classifier
-from components.models.networks.feed_forward import DropoutRate
-from components.models.text.tokens import check_vocabulary, read
+from components.models.text.tokens import TextModel, check_vocabulary, read
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -80,7 +75,7 @@ class RobertaNetwork(Classifier):
 
 
 @register("model", "roberta")
-class Roberta(Model[Supervised, RobertaNetwork]):
+class Roberta(TextModel):
     """RoBERTa, fine-tuned: a large transformer that begins at weights in ``folder``.
 
     All weights learn.
@@ -102,21 +97,7 @@ class Roberta(Model[Supervised, RobertaNetwork]):
     Source: Liu et al. (2019), section 3; Gallego (2021), section 1.3.4.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        domains=frozenset({"tokens"}),
-    )
-    differentiable: ClassVar[bool] = False
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
-
     folder: str
-    dropout: DropoutRate
-    prior_std: PositiveFloat
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> RobertaNetwork:
         return RobertaNetwork(

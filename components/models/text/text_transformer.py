@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
 
 import torch
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.classifier import Classifier
-from components.models.networks.feed_forward import DropoutRate
-from components.models.text.tokens import check_vocabulary, mean_over_tokens, read
+from components.models.text.tokens import TextModel, check_vocabulary, mean_over_tokens, read
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -103,7 +99,7 @@ class TransformerNetwork(Classifier):
 
 
 @register("model", "text_transformer")
-class TextTransformer(Model[Supervised, TransformerNetwork]):
+class TextTransformer(TextModel):
     """Transformer for texts: encoder layers over the vectors of a text's words and of their places,
     read as their mean.
 
@@ -120,21 +116,10 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
 
     Source: Vaswani et al. (2017), sections 3.1 to 3.5; Gallego (2021), section 1.3.4."""
 
-    requires = Requirements(
-        kinds=frozenset({"supervised"}),
-        targets=frozenset({"binary", "classes"}),
-        domains=frozenset({"tokens"}),
-    )
-    differentiable: ClassVar[bool] = False
-    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
-
     words: PositiveInt
     hidden: PositiveInt
     layers: PositiveInt
     heads: PositiveInt
-    dropout: DropoutRate
-    prior_std: PositiveFloat
 
     @model_validator(mode="after")
     def _check_head_count(self) -> TextTransformer:
@@ -143,9 +128,6 @@ class TextTransformer(Model[Supervised, TransformerNetwork]):
                 f"heads: {self.heads} heads cannot share {self.words} dimensions (model.words) alike; use a divisor"
             )
         return self
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.dropout else set())
 
     def build(self, problem: Supervised, rng: Rng) -> TransformerNetwork:
         return TransformerNetwork(

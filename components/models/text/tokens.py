@@ -6,11 +6,30 @@ of a batch.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
+from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.requirements import Requirements
 from components.errors import ConfigMismatchError
+from components.models.networks.feed_forward import DropoutModel
 from components.problems.supervised import Supervised
+
+
+class TextModel(DropoutModel):
+    """Classifier of rows of tokens."""
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        domains=frozenset({"tokens"}),
+    )
+    differentiable: ClassVar[bool] = False
+    offers: ClassVar[frozenset[str]] = frozenset({"network", "penalised"})
+
+    prior_std: PositiveFloat
 
 
 def check_vocabulary(problem: Supervised, name: str) -> int:

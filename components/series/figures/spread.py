@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from components.figures.multiples import check_columns
 from components.figures.style import PALETTE, new_figure
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ def spread(
     Raises:
         ValueError: a column is missing.
     """
-    missing = {"method", "group", "metric", "value"} - set(table.columns)
-    if missing:
-        raise ValueError(f"the table of a spread lacks {', '.join(sorted(missing))}")
+    check_columns(table, {"method", "group", "metric", "value"}, "a spread")
     metrics, methods, groups = (
         list(dict.fromkeys(table[c])) for c in ("metric", "method", "group")
     )

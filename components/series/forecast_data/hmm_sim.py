@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
-from components.series.forecasting import Classes, Forecasting, Origin, split
+from components.series.forecasting import ClassSeries, Forecasting
 from components.series.maths.dirichlet import draw_simplex
-from components.series.sequence import Sequence
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class _Path:
 
 
 @register("dataset", "hmm_sim")
-class HmmSim(Dataset[Forecasting]):
+class HmmSim(ClassSeries):
     """A simulated hidden Markov model of S states and observations of C classes.
 
     A_i ~ Dir(a 1_S), B_i ~ Dir(b 1_C), z_1 uniform, z_t | z_{t−1} ~ A_{z_{t−1}}, x_t | z_t ~
@@ -40,15 +37,7 @@ class HmmSim(Dataset[Forecasting]):
 
     Source: Gallego (2021), section 2.4.2 and appendix 2.B.1."""
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"class_series", "unknown_states"})
-    simulates: ClassVar[frozenset[str]] = frozenset({"categorical_series"})
-
-    n_steps: PositiveInt
-    n_ahead: PositiveInt
-    origin: Origin
     states: PositiveInt
-    classes: Annotated[int, Field(ge=2)]
     transition_concentration: PositiveFloat
     emission_concentration: PositiveFloat
 
@@ -61,11 +50,4 @@ class HmmSim(Dataset[Forecasting]):
             emissions.append(float(B.next(z, rng.data)))
             z = A.next(z, rng.data)
         y = torch.tensor(emissions, dtype=setting.dtype, device=setting.device).view(1, -1, 1)
-        sequence = Sequence(
-            name=self.name,
-            states=None,
-            observations=y,
-            system=Classes(self.classes),
-            state_names=["class"],
-        )
-        return split(sequence, self.n_ahead, self.origin)
+        return self.hide_future(y)

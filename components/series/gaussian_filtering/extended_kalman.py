@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
+    GaussianFilter,
     Gaussians,
     finish_filter_step,
     gain,
@@ -19,7 +18,6 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     start,
 )
 from components.series.gaussian_filtering.linearisation import predict
-from components.series.posteriors.filtered import Filtered
 from components.series.sequence import Sequence
 
 
@@ -35,9 +33,7 @@ def extended_step(
 
 
 @register("inference", "extended_kalman")
-class ExtendedKalman(
-    Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]
-):
+class ExtendedKalman(GaussianFilter[AdditiveGaussian]):
     """Extended Kalman filter: a Gaussian per time step, with the model linearised at its mean.
 
     m⁻ = f_t(m), P⁻ = F P Fᵀ + Q, F = ∂f_t(m)/∂x;  H = ∂h_t(m⁻)/∂x, S = H P⁻ Hᵀ + Σ, K = P⁻
@@ -52,12 +48,7 @@ class ExtendedKalman(
     Source: Särkkä (2013), algorithm 5.4.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="observation",
-        capabilities=frozenset({"additive_gaussian"}),
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
 
     def init(
         self, model: AdditiveGaussian, problem: Sequence, rng: Rng
@@ -68,6 +59,3 @@ class ExtendedKalman(
         self, state: Gaussians[AdditiveGaussian], batch: Observation, rng: Rng
     ) -> tuple[Gaussians[AdditiveGaussian], Info]:
         return extended_step(state, batch)
-
-    def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
-        return state.filtered.current_posterior()

@@ -18,17 +18,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
-from components.contracts.roles import Info
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.errors import ConfigMismatchError, NumericalError
-from components.series.posteriors.filtered import Filtering
+from components.series.posteriors.filtered import Filtered, Filtering
 from components.series.sequence import Sequence
 
 Z90 = 1.6448536269514722  # the standard normal's 95 % quantile
@@ -75,6 +76,16 @@ class Gaussians(Generic[M]):
         rebuilt()
     )  # of the last step: reused where P has settled, recomputed from P after resuming
     filtered: Filtering
+
+
+class GaussianFilter(Inference[M, Sequence, Observation, Gaussians[M]], Generic[M]):
+    """Filter that approximates the state at each time by a Gaussian."""
+
+    requires = Requirements(kinds=frozenset({"sequence"}), batch_kind="observation")
+    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+
+    def posterior(self, state: Gaussians[M]) -> Filtered:
+        return state.filtered.current_posterior()
 
 
 def start(model: M, problem: Sequence, apart: bool, evidence: bool = True) -> Gaussians[M]:

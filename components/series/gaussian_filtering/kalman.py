@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
     Gain,
+    GaussianFilter,
     Gaussians,
     finish_filter_step,
     freeze_converged_gain,
@@ -23,7 +22,6 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     predicted_covariance,
     start,
 )
-from components.series.posteriors.filtered import Filtered
 from components.series.sequence import Sequence
 
 
@@ -59,7 +57,7 @@ def kalman_step(
 
 
 @register("inference", "kalman")
-class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGaussian]]):
+class Kalman(GaussianFilter[LinearGaussian]):
     """Kalman filter: the exact filtering distributions of a linear Gaussian state-space model.
 
     m⁻ = A m, P⁻ = A P Aᵀ + Q;  S = H P⁻ Hᵀ + Σ, K = P⁻ Hᵀ S⁻¹;  m = m⁻ + K(y − H m⁻),
@@ -75,12 +73,7 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGa
     Source: Kalman (1960); Särkkä (2013), theorem 4.2.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="observation",
-        capabilities=frozenset({"linear_gaussian"}),
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(capabilities=frozenset({"linear_gaussian"}))
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Gaussians[LinearGaussian]:
         return kalman_start(model, problem)
@@ -89,6 +82,3 @@ class Kalman(Inference[LinearGaussian, Sequence, Observation, Gaussians[LinearGa
         self, state: Gaussians[LinearGaussian], batch: Observation, rng: Rng
     ) -> tuple[Gaussians[LinearGaussian], Info]:
         return kalman_step(state, batch)
-
-    def posterior(self, state: Gaussians[LinearGaussian]) -> Filtered:
-        return state.filtered.current_posterior()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
@@ -11,27 +10,25 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.registry import register
 from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
+    GaussianFilter,
     Gaussians,
     finish_filter_step,
     gain,
     innovation,
     start,
 )
-from components.series.posteriors.filtered import Filtered
 from components.series.sequence import Sequence
 
 
 @register("inference", "unscented_kalman")
-class UnscentedKalman(
-    Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]
-):
+class UnscentedKalman(GaussianFilter[AdditiveGaussian]):
     """Unscented Kalman filter: a Gaussian for each time, by 2n + 1 sigma points that go through the
     model as it is.
 
@@ -48,12 +45,7 @@ class UnscentedKalman(
 
     Source: Särkkä (2013), algorithm 5.14; Wan and van der Merwe (2000)."""
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="observation",
-        capabilities=frozenset({"additive_gaussian"}),
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
     alpha: PositiveFloat
     beta: NonNegativeFloat
     kappa: float
@@ -98,9 +90,6 @@ class UnscentedKalman(
         return finish_filter_step(
             state, batch, prior_m, predicted, filter_gain, innovation(batch, predicted)
         )
-
-    def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
-        return state.filtered.current_posterior()
 
 
 def _points(m: Tensor, P: Tensor, spread: float, t: int) -> Tensor:

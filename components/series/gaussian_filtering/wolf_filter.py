@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import PositiveFloat
@@ -11,12 +11,13 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.gaussian_filtering.gaussian_filtering import (
     Deviations,
+    GaussianFilter,
     Gaussians,
     apply_gain,
     finish_filter_step,
@@ -25,12 +26,11 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     start,
 )
 from components.series.gaussian_filtering.linearisation import predict
-from components.series.posteriors.filtered import Filtered
 from components.series.sequence import Sequence
 
 
 @register("inference", "wolf_filter")
-class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[AdditiveGaussian]]):
+class WolfFilter(GaussianFilter[AdditiveGaussian]):
     """Weighted-observation-likelihood filter (WoLF): the Kalman update with Σ/w_t².
 
     w_t is small if y_t is surprising.  The loss −w_t² log N(y_t | h_t(x), Σ) in place of
@@ -50,12 +50,7 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
     Source: Duran-Martin et al. (2024), section 3.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="observation",
-        capabilities=frozenset({"additive_gaussian"}),
-    )
-    provides: ClassVar[frozenset[str]] = frozenset({"filtered_states"})
+    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
     weight: Literal["imq", "md", "tmd"]
     soft_threshold: PositiveFloat
 
@@ -95,6 +90,3 @@ class WolfFilter(Inference[AdditiveGaussian, Sequence, Observation, Gaussians[Ad
             weight=w.square(),
         )
         return after, info | {"innovation": v.norm(dim=1), "weight": w}
-
-    def posterior(self, state: Gaussians[AdditiveGaussian]) -> Filtered:
-        return state.filtered.current_posterior()

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import LinearGaussian, NoiseLaw
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
+from components.series.models.families import UnknownParameterModel
 from components.series.models.lgssm import NoiseScales, rescale_system
 from components.series.models.linear_gaussian_ssm import (
     LinearDynamics,
@@ -76,7 +76,7 @@ def mixture(law: NoiseLaw | None, Sigma: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @register("model", "contaminated_ssm")
-class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
+class ContaminatedSSM(UnknownParameterModel):
     """Oracle: the linear Gaussian state-space model with the true, contaminated law of the
     observation noise.
 
@@ -95,12 +95,8 @@ class ContaminatedSSM(Model[Sequence, ContaminatedModule]):
     offers: ClassVar[frozenset[str]] = frozenset(
         {"state_space", "transition_density", "transition_mean"}
     )
-    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
 
     unknown: NoiseScales
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
     def build(self, problem: Sequence, rng: Rng) -> ContaminatedModule:
         system = linear_gaussian_system(problem, self.name)

@@ -5,18 +5,16 @@ The scales of its noises may be unknown.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
 from components.series.linear_gaussian import Matrix, make_system, tensors
+from components.series.models.families import LinearGaussianModel, UnknownParameterModel
 from components.series.models.linear_gaussian_ssm import (
     LinearGaussianModule,
     linear_gaussian_system,
@@ -72,7 +70,7 @@ class UnknownScales(UnknownParameters, LinearGaussianModule):
 
 
 @register("model", "lgssm")
-class Lgssm(Model[Sequence, LinearGaussianModule]):
+class Lgssm(LinearGaussianModel, UnknownParameterModel):
     """Linear Gaussian state-space model with user-given matrices; noise scales may be unknown.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
@@ -89,21 +87,6 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
     """
 
     requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"linear_gaussian"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "optimal_proposal",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-            "linear_gaussian",
-        }
-    )
-    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
-
     A: Matrix | None
     Q: Matrix | None
     H: Matrix | None
@@ -125,9 +108,6 @@ class Lgssm(Model[Sequence, LinearGaussianModule]):
             for name, value in dict(self).items()
             if name in MATRICES and value is not None
         }
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
     def assumptions(self) -> frozenset[str]:
         """Nothing, where every matrix is given."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
+from components.series.models.families import LinearGaussianModel
 from components.series.sequence import Sequence
 
 
@@ -185,7 +184,7 @@ class LinearDynamics:
 
 
 @register("model", "linear_gaussian_ssm")
-class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
+class LinearGaussianSSM(LinearGaussianModel):
     """Linear Gaussian state-space model with the matrices of the simulated system.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ); particles
@@ -196,19 +195,6 @@ class LinearGaussianSSM(Model[Sequence, LinearGaussianModule]):
     """
 
     requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"linear_gaussian"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "optimal_proposal",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-            "linear_gaussian",
-        }
-    )
 
     def build(self, problem: Sequence, rng: Rng) -> LinearGaussianModule:
         return LinearGaussianModule(linear_gaussian_system(problem, self.name))

@@ -3,22 +3,20 @@ model."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import PositiveFloat
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.registry import register
 from components.series.maths.matern_state_space import Smoothness, matern_matrices
+from components.series.models.families import LinearGaussianModel
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence
 
 
 @register("model", "matern_sde")
-class MaternSDE(Model[Sequence, LinearGaussianModule]):
+class MaternSDE(LinearGaussianModel):
     """Gaussian process with a Matérn kernel, as a state-space model with Gaussian noise.
 
     The process is observed at steps Δτ. x_t = (f, f', …)(t Δτ) of ν + 1/2 coordinates:
@@ -38,19 +36,6 @@ class MaternSDE(Model[Sequence, LinearGaussianModule]):
     requires = Requirements(
         kinds=frozenset({"sequence"}),
         refused_traits={"several_numbers": "is of one number at a time"},
-    )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "optimal_proposal",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-            "linear_gaussian",
-        }
     )
     smoothness: Smoothness
     lengthscale: PositiveFloat

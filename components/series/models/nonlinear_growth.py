@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.particles.draws import standard_normal
 from components.registry import register
+from components.series.models.families import AdditiveGaussianModel, UnknownParameterModel
 from components.series.models.unknown import PositivePrior, Priors, UnknownParameters
 from components.series.sequence import Sequence
 
@@ -108,7 +107,7 @@ class UnknownGrowth(UnknownParameters, GrowthModule):
 
 
 @register("model", "nonlinear_growth")
-class NonlinearGrowth(Model[Sequence, GrowthModule]):
+class NonlinearGrowth(AdditiveGaussianModel, UnknownParameterModel):
     """Univariate nonlinear growth model, in which only the square of the state is observed.
 
     The sign of the state must be inferred from its dynamics.
@@ -126,27 +125,12 @@ class NonlinearGrowth(Model[Sequence, GrowthModule]):
         kinds=frozenset({"sequence"}),
         refused_traits={"several_numbers": "sees one number at a time"},
     )
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "power_integral",
-            "bounded_observation",
-            "gaussian_noise",
-            "additive_gaussian",
-        }
-    )
-    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
 
     initial_mean: float
     initial_sd: PositiveFloat
     state_sd: PositiveFloat
     observation_sd: PositiveFloat
     unknown: GrowthPriors
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
     def build(self, problem: Sequence, rng: Rng) -> GrowthModule:
         if problem.observations.shape[2] != 1:

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import AutoregressiveVolatility
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.particles.draws import standard_normal
 from components.registry import register
+from components.series.models.families import UnknownParameterModel
 from components.series.models.unknown import (
     Normal,
     PositivePrior,
@@ -97,7 +97,7 @@ class UnknownVolatility(UnknownParameters, VolatilityModule):
 
 
 @register("model", "stochastic_volatility")
-class StochasticVolatility(Model[Sequence, VolatilityModule]):
+class StochasticVolatility(UnknownParameterModel):
     """Stochastic volatility: returns with a hidden, stationary autoregressive log-variance.
 
     x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with
@@ -118,7 +118,6 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
     offers: ClassVar[frozenset[str]] = frozenset(
         {"state_space", "transition_density", "transition_mean", "power_integral"}
     )
-    offers_where: ClassVar[dict[str, str]] = {"parameterised": "unknown"}
 
     mu: float | None
     phi: Annotated[float, Field(gt=-1, lt=1)] | None
@@ -136,9 +135,6 @@ class StochasticVolatility(Model[Sequence, VolatilityModule]):
 
     def _values(self) -> dict[str, float | None]:
         return {"mu": self.mu, "phi": self.phi, "sigma": self.sigma} | self.unknown.centres
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.unknown.given_priors else set())
 
     def assumptions(self) -> frozenset[str]:
         """Nothing, where every parameter is given."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +10,13 @@ from torch.autograd import forward_ad
 
 from components.contracts.capabilities import TerrainAided
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.compiled import terrain
 from components.maths.compiled.elevation_map import elevation
 from components.maths.particles.draws import standard_normal, standard_normal_like
 from components.registry import register
+from components.series.models.families import AdditiveGaussianModel
 from components.series.sequence import Sequence
 
 
@@ -117,7 +116,7 @@ class TerrainModule(nn.Module):
 
 
 @register("model", "tan")
-class TerrainNavigation(Model[Sequence, TerrainModule]):
+class TerrainNavigation(AdditiveGaussianModel):
     """Terrain-aided navigation: height above ground and distance from the point of take-off tell
     where an aircraft is.
 
@@ -129,18 +128,6 @@ class TerrainNavigation(Model[Sequence, TerrainModule]):
     Source: Boustati (2021), eqs. (6.16), (6.18) and appendix D.3.4."""
 
     requires = Requirements(kinds=frozenset({"sequence"}), simulated=frozenset({"terrain_aided"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "state_space",
-            "transition_density",
-            "transition_mean",
-            "bounded_observation",
-            "power_integral",
-            "gaussian_noise",
-            "additive_gaussian",
-        }
-    )
-
     compiled: bool
 
     def build(self, problem: Sequence, rng: Rng) -> TerrainModule:

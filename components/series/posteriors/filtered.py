@@ -11,6 +11,8 @@ from torch import Tensor
 from components.contracts.traces import Trace
 from components.posteriors.draws import Draws
 
+SUMMARIES = ("mean", "variance", "lower", "upper", "predicted")
+
 
 @dataclass(frozen=True)
 class Filtered:
@@ -93,7 +95,7 @@ class Filtering:
 
     def newest(self) -> dict[str, Tensor]:
         """Summaries of the latest call of ``add``."""
-        rows = zip(("mean", "variance", "lower", "upper", "predicted"), self._traces(), strict=True)
+        rows = zip(SUMMARIES, self._traces(), strict=True)
         newest = {name: trace.rows[-1] for name, trace in rows}
         return newest | {"ess": self.ess.rows[-1]} if len(self.ess) == self.t else newest
 
@@ -101,33 +103,16 @@ class Filtering:
         """The posterior after the times that have been filtered."""
         like = self.log_normaliser
         if self.t == 0:
-            nothing = torch.empty(len(like), 0, 0).to(like)
-            return Filtered(
-                t=0,
-                mean=nothing,
-                variance=nothing,
-                lower=nothing,
-                upper=nothing,
-                predicted=nothing,
-                log_normaliser=like,
-                evidence=self.evidence,
-            )
-        mean, variance, lower, upper, predicted = (
-            trace.stack_rows(1).to(like.device) for trace in self._traces()
-        )
-        ess, weight = (
-            trace.stack_rows(1).to(like.device) if len(trace) == self.t else None
-            for trace in (self.ess, self.weight)
-        )
+            summaries = dict.fromkeys(SUMMARIES, torch.empty(len(like), 0, 0).to(like))
+            optional: dict[str, Tensor] = {}
+        else:
+            traces = zip(SUMMARIES, self._traces(), strict=True)
+            summaries = {name: trace.stack_rows(1).to(like.device) for name, trace in traces}
+            optional = {
+                name: trace.stack_rows(1).to(like.device)
+                for name, trace in (("ess", self.ess), ("weight", self.weight))
+                if len(trace) == self.t
+            }
         return Filtered(
-            t=self.t,
-            mean=mean,
-            variance=variance,
-            lower=lower,
-            upper=upper,
-            predicted=predicted,
-            log_normaliser=like,
-            evidence=self.evidence,
-            ess=ess,
-            weight=weight,
+            t=self.t, log_normaliser=like, evidence=self.evidence, **summaries, **optional
         )

@@ -6,20 +6,20 @@ from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import SplitNormal
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.sequence import LinearGaussianSystem, Sequence
+from components.series.sequence_data.realised import SimulatedSeries
 from components.series.sequence_data.wiener_velocity import WienerVelocity
 
 
 @register("dataset", "asymmetric_wiener")
-class AsymmetricWiener(Dataset[Sequence]):
+class AsymmetricWiener(SimulatedSeries):
     """Wiener velocity model with observation noise ten times longer above than below.
 
     States as in ``wiener_velocity``; y_t = H x_t + ε_t with ε_t = −s_− |z_t| or +s_+ |z_t|,
@@ -35,11 +35,8 @@ class AsymmetricWiener(Dataset[Sequence]):
     Source: Boustati (2021), eq. (6.19) and appendix D.3.5.
     """
 
-    kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"split_normal"})
-    n_steps: PositiveInt
     delta: PositiveFloat
     x0: Annotated[list[float], Field(min_length=4, max_length=4)]
     prior_sd: PositiveFloat

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from pydantic import PositiveInt, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
@@ -22,10 +21,11 @@ from components.series.linear_gaussian import (
     tensors,
 )
 from components.series.sequence import LinearGaussianSystem, Sequence
+from components.series.sequence_data.realised import SimulatedSeries
 
 
 @register("dataset", "lgssm")
-class LgssmSeries(Dataset[Sequence]):
+class LgssmSeries(SimulatedSeries):
     """Simulated series of a linear Gaussian state-space model with arbitrary matrices.
 
     x_0 ~ N(m_0, P_0), x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ).  The states x
@@ -39,11 +39,8 @@ class LgssmSeries(Dataset[Sequence]):
     Source: Särkkä (2013), section 4.3; Boustati (2021), section 2.6.
     """
 
-    kind: ClassVar[Kind] = "sequence"
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
-    n_steps: PositiveInt
     A: Matrix
     Q: Matrix
     H: Matrix

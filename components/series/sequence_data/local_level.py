@@ -6,20 +6,20 @@ import math
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
 from components.series.sequence import LinearGaussianSystem, Sequence
+from components.series.sequence_data.realised import SimulatedSeries
 
 
 @register("dataset", "local_level")
-class LocalLevelSeries(Dataset[Sequence]):
+class LocalLevelSeries(SimulatedSeries):
     """Series of the local-level model, simulated.
 
     μ_0 ~ N(m, p²), μ_t = μ_{t−1} + N(0, s_η²), y_t = μ_t + N(0, s_ε²); each observation is missing
@@ -28,11 +28,8 @@ class LocalLevelSeries(Dataset[Sequence]):
 
     Source: Gallego (2021), section 1.2.2; Durbin and Koopman (2012), chapter 2."""
 
-    kind: ClassVar[Kind] = "sequence"
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
-    n_steps: PositiveInt
     observation_sd: PositiveFloat
     level_sd: PositiveFloat
     initial_mean: float

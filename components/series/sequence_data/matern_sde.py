@@ -7,11 +7,10 @@ import math
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import NumericalError
 from components.registry import register
@@ -19,10 +18,11 @@ from components.series.figures.coverage import coverage
 from components.series.figures.states import states
 from components.series.maths.matern_state_space import Smoothness, matern_matrices
 from components.series.sequence import LinearGaussianSystem, Sequence
+from components.series.sequence_data.realised import SimulatedSeries
 
 
 @register("dataset", "matern_sde")
-class MaternSeries(Dataset[Sequence]):
+class MaternSeries(SimulatedSeries):
     """Series of a Gaussian process with a Matérn kernel, simulated through its SDE.
 
     In the form of a stochastic differential equation, x_t = (f, f', …)(t Δτ) has ν + 1/2
@@ -37,11 +37,8 @@ class MaternSeries(Dataset[Sequence]):
     Source: Boustati (2021), appendix D.3.6; Hartikainen and Särkkä (2010).
     """
 
-    kind: ClassVar[Kind] = "sequence"
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
 
-    n_steps: PositiveInt
     smoothness: Smoothness
     lengthscale: PositiveFloat
     variance: PositiveFloat

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
 from components.series.models.nonlinear_growth import growth_mean
 from components.series.sequence import Sequence
+from components.series.sequence_data.realised import SimulatedSeries
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Growth:
 
 
 @register("dataset", "nonlinear_growth")
-class NonlinearGrowthSeries(Dataset[Sequence]):
+class NonlinearGrowthSeries(SimulatedSeries):
     """Series of the univariate nonlinear growth model, simulated.
 
     x_0 ~ N(m, p²), x_t = x_{t−1}/2 + 25 x_{t−1}/(1 + x_{t−1}²) + 8 cos 1.2 t + N(0, s_x²), y_t =
@@ -37,10 +36,6 @@ class NonlinearGrowthSeries(Dataset[Sequence]):
 
     Source: Gordon, Salmond and Smith (1993), section 4; Kitagawa (1987)."""
 
-    kind: ClassVar[Kind] = "sequence"
-    vectorised: ClassVar[bool] = True
-
-    n_steps: PositiveInt
     initial_mean: float
     initial_sd: PositiveFloat
     state_sd: PositiveFloat

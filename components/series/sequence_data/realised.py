@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import model_validator
+from pydantic import PositiveInt, model_validator
 
+from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Probability
 from components.errors import ConfigMismatchError
 from components.series.scoring import PredictionScore, Weights
@@ -17,9 +18,18 @@ from components.series.sequence_data.released import ReleasedSequences
 ObservationSource = Literal["own", "first"]
 
 
-class RealisedDataset(Dataset[Sequence]):
+class SimulatedSeries(Dataset[Sequence]):
+    """Series of ``n_steps`` simulated times, R replicates of it in one tensor."""
+
+    kind: ClassVar[Kind] = "sequence"
+    vectorised: ClassVar[bool] = True
+    n_steps: PositiveInt
+
+
+class RealisedDataset(SimulatedSeries):
     """Keys of the protocol: source of the states, observations per replicate, and scoring."""
 
+    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     legacy_defaults: ClassVar[dict[str, Any]] = {
         "realisation": "simulated",
         "rate": 0.0,

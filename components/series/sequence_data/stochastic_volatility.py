@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import AutoregressiveVolatility
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
 from components.series.sequence import Sequence
+from components.series.sequence_data.realised import SimulatedSeries
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Volatility(AutoregressiveVolatility):
 
 
 @register("dataset", "stochastic_volatility")
-class StochasticVolatilityReturns(Dataset[Sequence]):
+class StochasticVolatilityReturns(SimulatedSeries):
     """Returns of the stochastic volatility model, simulated.
 
     x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with standard
@@ -40,11 +40,8 @@ class StochasticVolatilityReturns(Dataset[Sequence]):
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
-    kind: ClassVar[Kind] = "sequence"
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
 
-    n_steps: PositiveInt
     mu: float
     phi: Annotated[float, Field(gt=-1, lt=1)]
     sigma: PositiveFloat

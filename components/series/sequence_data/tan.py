@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import TerrainAided
-from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.maths.compiled.elevation_map import ElevationMapVersion, elevation
@@ -57,11 +56,7 @@ class TerrainAidedNavigation(RealisedDataset):
 
     Source: Boustati (2021), section 6.5.2 and appendix D.3.4."""
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"terrain_aided"})
-    n_steps: PositiveInt
     delta: PositiveFloat
     x0: Six
     motion_sd: StateStandardDeviations

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from components.contracts.problems import Kind
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import NumericalError
@@ -43,14 +42,10 @@ class WienerVelocity(RealisedDataset):
     Source: Boustati (2021), section 6.5.1 and appendix D.3.3.
     """
 
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
-    vectorised: ClassVar[bool] = True
     simulates: ClassVar[frozenset[str]] = frozenset({"linear_gaussian"})
     legacy_defaults: ClassVar[dict[str, Any]] = RealisedDataset.legacy_defaults | {
         "prior_mean": None
     }
-    n_steps: PositiveInt
     delta: PositiveFloat
     x0: Four
     noise_sd: PositiveFloat

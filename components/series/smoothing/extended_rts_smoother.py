@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from components.contracts.capabilities import AdditiveGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
@@ -16,13 +15,16 @@ from components.series.gaussian_filtering.gaussian_filtering import start
 from components.series.gaussian_filtering.linearisation import transition_tangent
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
-from components.series.smoothing.rauch_tung_striebel import Forward, smooth_series
+from components.series.smoothing.rauch_tung_striebel import (
+    Forward,
+    GaussianSmoother,
+    extend_forward,
+    smooth_series,
+)
 
 
 @register("inference", "extended_rts_smoother")
-class ExtendedRTSSmoother(
-    Inference[AdditiveGaussian, Sequence, Observation, Forward[AdditiveGaussian]]
-):
+class ExtendedRTSSmoother(GaussianSmoother[AdditiveGaussian]):
     """Extended Rauch-Tung-Striebel smoother: a Gaussian for each time given all observations, the
     model linearised.
 
@@ -37,11 +39,7 @@ class ExtendedRTSSmoother(
 
     Source: Särkkä (2013), algorithm 9.1."""
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="observation",
-        capabilities=frozenset({"additive_gaussian"}),
-    )
+    requires = Requirements(capabilities=frozenset({"additive_gaussian"}))
     provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states"})
 
     def init(
@@ -52,9 +50,7 @@ class ExtendedRTSSmoother(
     def step(
         self, state: Forward[AdditiveGaussian], batch: Observation, rng: Rng
     ) -> tuple[Forward[AdditiveGaussian], Info]:
-        after, info = extended_step(state.filter, batch)
-        state.P.append(after.P)
-        return replace(state, filter=after), info
+        return extend_forward(state, *extended_step(state.filter, batch))
 
     def posterior(self, state: Forward[AdditiveGaussian]) -> SmoothedSeries:
         return smooth_series(state, transition_tangent)

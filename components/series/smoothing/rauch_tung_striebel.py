@@ -5,7 +5,7 @@ Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2 and algori
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import torch
@@ -13,10 +13,14 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.posteriors import Signal
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
+from components.contracts.sequences import Observation
 from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.series.gaussian_filtering.gaussian_filtering import Z90, Gaussians
 from components.series.posteriors.smoothed import SmoothedSeries
+from components.series.sequence import Sequence
 
 M = TypeVar("M", bound=AdditiveGaussian | LinearGaussian)
 # model, x [R, dx], t -> f_t(x) and ∂f_t/∂x
@@ -29,6 +33,18 @@ class Forward(Generic[M]):
 
     filter: Gaussians[M]
     P: Trace = field(default_factory=Trace)  # rows [dx, dx] or [R, dx, dx]
+
+
+class GaussianSmoother(Inference[M, Sequence, Observation, Forward[M]], Generic[M]):
+    """Smoother that runs back over the Gaussians of a filter."""
+
+    requires = Requirements(kinds=frozenset({"sequence"}), batch_kind="observation")
+
+
+def extend_forward(state: Forward[M], after: Gaussians[M], info: Info) -> tuple[Forward[M], Info]:
+    """Add the next filtering distribution."""
+    state.P.append(after.P)
+    return replace(state, filter=after), info
 
 
 def smooth_series(state: Forward[M], tangent: Tangent[M]) -> SmoothedSeries:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
 from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
 from components.series.gaussian_filtering.kalman import kalman_start, kalman_step
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
-from components.series.smoothing.rauch_tung_striebel import Forward, smooth_series
+from components.series.smoothing.rauch_tung_striebel import (
+    Forward,
+    GaussianSmoother,
+    extend_forward,
+    smooth_series,
+)
 
 
 def _linear_transition(model: LinearGaussian, x: Tensor, t: int) -> tuple[Tensor, Tensor]:
@@ -24,7 +28,7 @@ def _linear_transition(model: LinearGaussian, x: Tensor, t: int) -> tuple[Tensor
 
 
 @register("inference", "rts_smoother")
-class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[LinearGaussian]]):
+class RTSSmoother(GaussianSmoother[LinearGaussian]):
     """Rauch-Tung-Striebel smoother: the exact smoothing distributions of a linear Gaussian
     state-space model.
 
@@ -39,11 +43,7 @@ class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[Linea
 
     Source: Rauch, Tung and Striebel (1965); Särkkä (2013), theorem 8.2."""
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="observation",
-        capabilities=frozenset({"linear_gaussian"}),
-    )
+    requires = Requirements(capabilities=frozenset({"linear_gaussian"}))
     provides: ClassVar[frozenset[str]] = frozenset({"smoothed_states", "smoothed_signal"})
 
     def init(self, model: LinearGaussian, problem: Sequence, rng: Rng) -> Forward[LinearGaussian]:
@@ -52,9 +52,7 @@ class RTSSmoother(Inference[LinearGaussian, Sequence, Observation, Forward[Linea
     def step(
         self, state: Forward[LinearGaussian], batch: Observation, rng: Rng
     ) -> tuple[Forward[LinearGaussian], Info]:
-        after, info = kalman_step(state.filter, batch)
-        state.P.append(after.P)
-        return replace(state, filter=after), info
+        return extend_forward(state, *kalman_step(state.filter, batch))
 
     def posterior(self, state: Forward[LinearGaussian]) -> SmoothedSeries:
         return smooth_series(state, _linear_transition)

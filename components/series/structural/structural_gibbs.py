@@ -4,15 +4,13 @@ or out."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
@@ -21,7 +19,11 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.registry import register
 from components.series.sequence import Sequence
-from components.series.structural.structural_posterior import StructuralDraws, parts_of
+from components.series.structural.structural_posterior import (
+    StructuralDraws,
+    StructuralInference,
+    parts_of,
+)
 from components.series.structural.sweep import Place, Sweep
 
 SPREAD = 1.0  # of the logarithms of standard deviations where chains start, about their guesses
@@ -45,7 +47,7 @@ class StructuralGibbsState:
 
 
 @register("inference", "structural_gibbs")
-class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, StructuralGibbsState]):
+class StructuralGibbs(StructuralInference[StructuralGibbsState]):
     """Gibbs sampler of a structural time series, C chains in parallel; one sweep a step.
 
         α_1:n ~ p(α | y, θ, λ),  σ_j ~ p(σ_j | α),  φ ~ p(φ | α, y),
@@ -67,22 +69,6 @@ class StructuralGibbs(Inference[StructuralSeries, Sequence, Series, StructuralGi
     Koopman (2002); Yu and Meng (2011); Liu (1994).
     """
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="series",
-        capabilities=frozenset({"structural_series"}),
-    )
-    provides: ClassVar[frozenset[str]] = frozenset(
-        {
-            "holds_draws",
-            "forecasts",
-            "forecasts_each",
-            "decomposes",
-            "selects",
-            "affine_in_inputs",
-            "writes_files",
-        }
-    )
     chains: PositiveInt
     burn_in: NonNegativeInt
     thinning: PositiveInt

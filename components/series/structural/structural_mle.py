@@ -10,8 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Inference, Info
+from components.contracts.roles import Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
@@ -30,7 +29,11 @@ from components.series.fast.simulation_smoother import (
 )
 from components.series.maths.stationary import coefficients_to_partial, partial_to_coefficients
 from components.series.sequence import Sequence
-from components.series.structural.structural_posterior import StructuralDraws, parts_of
+from components.series.structural.structural_posterior import (
+    StructuralDraws,
+    StructuralInference,
+    parts_of,
+)
 
 SMALLEST_START = 0.05  # standard deviation where a search begins, in units of sd(y)
 
@@ -100,7 +103,7 @@ class Searches:
 
 
 @register("inference", "structural_mle")
-class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
+class StructuralMLE(StructuralInference[Searches]):
     """Maximum likelihood of a structural time series by L-BFGS: the baseline without priors.
 
         θ̂ = argmax log p(y_1:T | θ), by the Kalman filter and its derivatives
@@ -119,22 +122,6 @@ class StructuralMLE(Inference[StructuralSeries, Sequence, Series, Searches]):
     Source: Durbin and Koopman (2012), section 7.3; Harvey (1989), section 3.4.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        batch_kind="series",
-        capabilities=frozenset({"structural_series"}),
-    )
-    provides: ClassVar[frozenset[str]] = frozenset(
-        {
-            "holds_draws",
-            "forecasts",
-            "forecasts_each",
-            "decomposes",
-            "selects",
-            "affine_in_inputs",
-            "writes_files",
-        }
-    )
     mixes: ClassVar[bool] = False
 
     restarts: PositiveInt

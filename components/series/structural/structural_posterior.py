@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, Generic
 
 import torch
 from torch import Tensor
@@ -15,12 +16,15 @@ from torch import Tensor
 from components.contracts.capabilities import StructuralSeries
 from components.contracts.posteriors import Affine, Part
 from components.contracts.predictive import GaussianMixture
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, S
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.maths.particles.order_statistics import quantiles
 from components.maths.time_varying import filter_system
 from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
 from components.series.maths.ahead import ForecastMoments, forecast_moments
+from components.series.sequence import Sequence
 
 
 def parts_of(of: StructuralSeries, theta: Tensor, states: Tensor, design: Design) -> Tensor:
@@ -293,3 +297,24 @@ class StructuralDraws(Draws):
         structure = self.of.structure
         names = structure.column_names if self.n_draws else ()
         return dict(zip(names, of(self.flat[:, structure.beta]).tolist(), strict=False))
+
+
+class StructuralInference(Inference[StructuralSeries, Sequence, Series, S], Generic[S]):
+    """Inference of a structural series from the whole series."""
+
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        batch_kind="series",
+        capabilities=frozenset({"structural_series"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset(
+        {
+            "holds_draws",
+            "forecasts",
+            "forecasts_each",
+            "decomposes",
+            "selects",
+            "affine_in_inputs",
+            "writes_files",
+        }
+    )

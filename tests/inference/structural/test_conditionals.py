@@ -9,11 +9,10 @@ import pytest
 import torch
 from scipy import stats
 
-from components.maths.time_varying import smooth_system
 from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
 from tests.configured import component
-from tests.structural_series import F64, block, model, problem
+from tests.structural_series import F64, block, model, problem, smooth_states
 
 C = 4000
 BLOCKS = [
@@ -41,10 +40,10 @@ def swept():
 def test_states_have_the_moments_of_the_smoother(swept):
     built, data, one, _, alpha = swept
     design = built.design(data.series)
-    mean, V = smooth_system(built.system(one.unsqueeze(0), design), design.y, design.seen.tolist())
+    mean, V = smooth_states(built.system(one.unsqueeze(0), design), design)
     for t in (0, 3, 12, 23):
         for i in (0, 1, 2):
-            law = stats.norm(float(mean[0, t, i]), float(V[0, t, i, i]) ** 0.5)
+            law = stats.norm(float(mean[t, i]), float(V[t, i, i]) ** 0.5)
             assert stats.kstest(alpha[:, t, i].numpy(), law.cdf).pvalue > 1e-4, (t, i)
 
 

@@ -9,11 +9,11 @@ import torch
 
 from components.errors import ConfigMismatchError
 from components.evaluation.stability import approximation_checks
-from components.maths.time_varying import filter_system, smooth_system
+from components.maths.time_varying import filter_system
 from components.series.structural.structural_mle import Coordinates
 from runner.execution.rng import Streams
 from tests.configured import component
-from tests.structural_series import AHEAD, F64, block, model, problem
+from tests.structural_series import AHEAD, F64, block, model, problem, smooth_states
 
 STEPS = 40
 
@@ -116,9 +116,9 @@ def test_parts_are_drawn_given_the_best_parameters():
 
     theta = posterior.draws[0]
     design = built.design(data.series)
-    mean, covariance = smooth_system(built.system(theta, design), design.y, design.seen.tolist())
+    mean, covariance = smooth_states(built.system(theta, design), design)
     drawn = posterior.contributions[0, :, :, 0].mean(0)
-    assert ((drawn - mean[0, :, 0]) / (covariance[0, :, 0, 0] / 400).sqrt()).abs().max() < 4.5
+    assert ((drawn - mean[:, 0]) / (covariance[:, 0, 0] / 400).sqrt()).abs().max() < 4.5
     assert torch.allclose(posterior.contributions[0, 0, :, 1], (design.X * theta[0, -2:]).sum(1))
     scores = data.score(posterior, Streams(0))
     assert {"mape", "coverage90", "one_ahead/mape", "inclusion/a", "cumulative"} <= set(scores)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
-from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.multi_task.two_likelihoods import DropoutNetworkSettings
-from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mann3")
-class MANN3(DropoutNetworkSettings, Model[Supervised, DenseNetwork]):
+class MANN3(DropoutNetworkSettings):
     """mANN3: multi-head feed-forward network of three layers, with dropout and L2 penalty.
 
     The two shared hidden layers are the first two, the heads are the third, one for each
@@ -23,12 +17,3 @@ class MANN3(DropoutNetworkSettings, Model[Supervised, DenseNetwork]):
 
     Source: Boustati (2021), section 3.5 and appendix A.1.
     """
-
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {"network", "penalised", "weight_space", "affine_layers"}
-    )
-    offers_where: ClassVar[dict[str, str]] = {"dropout": "dropout above 0"}
-
-    def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.dropout else set())

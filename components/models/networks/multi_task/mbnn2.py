@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from components.contracts.requirements import Requirements
-from components.contracts.roles import Model
-from components.models.networks.dense_network import DenseNetwork
 from components.models.networks.multi_task.two_likelihoods import NormalPrior
-from components.problems.supervised import Supervised
 from components.registry import register
 
 
 @register("model", "mbnn2")
-class MBNN2(NormalPrior, Model[Supervised, DenseNetwork]):
+class MBNN2(NormalPrior):
     """mBNN2: multi-head Bayesian neural network of two layers, with a normal prior on every weight
     and bias.
 
@@ -22,18 +16,3 @@ class MBNN2(NormalPrior, Model[Supervised, DenseNetwork]):
     in the thesis.
 
     Source: Boustati (2021), section 3.5 and appendix A.1."""
-
-    requires = Requirements(kinds=frozenset({"supervised"}))
-    offers: ClassVar[frozenset[str]] = frozenset(
-        {
-            "network",
-            "penalised",
-            "weight_space",
-            "affine_layers",
-            "log_joint",
-            "theta_predictive",
-            "training_start",
-            "own_inputs",
-            "closed_form_score",
-        }
-    )

@@ -6,19 +6,26 @@ The networks have shared ReLU layers and a head for each task.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.models.networks.dense_network import DenseNetwork
-from components.models.networks.feed_forward import DropoutRate
+from components.models.networks.feed_forward import DropoutModel, DropoutRate
 from components.problems.supervised import Supervised
 
 
-class DropoutNetworkSettings(BaseModel):
+class DropoutNetworkSettings(DropoutModel):
     """Keys of a network with dropout and an L2 penalty λ Σ θ² on its mean loss, that is θ ~ N(0,
     1/(2λN))."""
+
+    requires = Requirements(kinds=frozenset({"supervised"}))
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"network", "penalised", "weight_space", "affine_layers"}
+    )
 
     widths: list[PositiveInt]
     dropout: DropoutRate  # probability of dropping a hidden unit, in [0, 1) (A.1: 0.2)
@@ -37,8 +44,23 @@ class DropoutNetworkSettings(BaseModel):
         )
 
 
-class NormalPrior(BaseModel):
+class NormalPrior(Model[Supervised, DenseNetwork]):
     """Keys of a Bayesian network, θ ~ N(0, s²) and log σ_t² ~ N(log noise_init, noise_spread²)."""
+
+    requires = Requirements(kinds=frozenset({"supervised"}))
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {
+            "network",
+            "penalised",
+            "weight_space",
+            "affine_layers",
+            "log_joint",
+            "theta_predictive",
+            "training_start",
+            "own_inputs",
+            "closed_form_score",
+        }
+    )
 
     widths: list[PositiveInt]
     # s > 0, standard deviation of the prior N(0, s²) of every weight and bias (A.1: 1)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 
-from components.contracts.roles import Block
 from components.contracts.structural import Dynamics, Facts, Terms
 from components.errors import ConfigMismatchError
 from components.registry import register
-from components.series.structural.blocks.rows import constant
+from components.series.structural.blocks.rows import NoiseBlock, constant
 
 
 @register("block", "autoregressive")
-class AutoregressiveBlock(Block):
+class AutoregressiveBlock(NoiseBlock):
     """Autoregression: a_{t+1} = φ_1 a_t + … + φ_p a_{t−p+1} + N(0, σ²), φ uniform where it is
     stationary.
 
@@ -24,10 +23,6 @@ class AutoregressiveBlock(Block):
     Source: Scott (2016), AddAr; Durbin and Koopman (2012), section 3.4."""
 
     lags: PositiveInt
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
         p = self.lags

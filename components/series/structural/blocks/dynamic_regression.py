@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveFloat
 
-from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.rows import standardise_columns
+from components.series.structural.blocks.rows import NoiseBlock, standardise_columns
 
 
 @register("block", "dynamic_regression")
-class DynamicRegressionBlock(Block):
+class DynamicRegressionBlock(NoiseBlock):
     """Dynamic regression: y has x_tᵀ β_t, β_{j,t+1} = β_jt + N(0, σ_j²), β_j1 ~ N(0, s²).
 
     A state for each of the ``columns`` (null: all regressors), standardised over the times seen, so
@@ -23,10 +21,6 @@ class DynamicRegressionBlock(Block):
     Source: Scott (2016), AddDynamicRegression; West and Harrison (1997), chapter 9."""
 
     columns: list[str] | None
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
         places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import torch
-from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Block, Probability
 from components.contracts.structural import Covariates, Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.selection import SelectionPrior, select_columns
+from components.series.structural.blocks.selection import SelectionBlock, select_columns
 
 
 @register("block", "koyck")
-class KoyckBlock(Block):
+class KoyckBlock(SelectionBlock):
     """Koyck's form: y has κ (y_{t−1} − c) + Σ_i q_i u_{i,t−1}, with spike and slab on κ and q.
 
     κ is ``y_lag``.  This is most likely what the thesis fitted, for bsts takes no inputs
@@ -28,10 +26,6 @@ class KoyckBlock(Block):
     """
 
     inputs: list[str] | None
-    inclusion: dict[str, Probability]
-    expected_size: NonNegativeFloat | None
-    information: PositiveFloat
-    shrinkage: Probability
 
     def terms(self, facts: Facts) -> Terms:
         places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
@@ -42,7 +36,6 @@ class KoyckBlock(Block):
             past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
-        prior = SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
         return Terms.regression_terms(
-            "koyck", select_columns(prior, facts, names, before, lag=0), facts.like
+            "koyck", select_columns(self.prior(), facts, names, before, lag=0), facts.like
         )

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveFloat
 
-from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.rows import constant
+from components.series.structural.blocks.rows import NoiseBlock, constant
 
 
 @register("block", "local_level")
-class LevelBlock(Block):
+class LevelBlock(NoiseBlock):
     """Local level: μ_{t+1} = μ_t + N(0, σ²), μ_1 about the first observation.
 
     One state.  σ has the prior 1/σ² ~ Gamma(df/2, df guess²/2), σ ≤ upper.
 
     Source: Scott and Varian (2014); Harvey (1989), section 2.3; Gallego (2021), section 1.2.2."""
-
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
         one = torch.ones(1).to(facts.like)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from pydantic import PositiveFloat
 
-from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.rows import constant
+from components.series.structural.blocks.rows import NoiseBlock, constant
 
 
 @register("block", "local_linear_trend")
-class LinearTrendBlock(Block):
+class LinearTrendBlock(NoiseBlock):
     """Local linear trend: μ_{t+1} = μ_t + δ_t + N(0, σ²_level), δ_{t+1} = δ_t + N(0, σ²_slope).
 
     Two states, level and slope; μ_1 about the first observation, δ_1 about 0.
 
     Source: Scott and Varian (2014); Harvey (1989), section 2.3."""
 
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
     initial_slope_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:

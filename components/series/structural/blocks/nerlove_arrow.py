@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import torch
-from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from components.contracts.roles import Block, Probability
 from components.contracts.structural import Covariates, Dynamics, Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.rows import constant
-from components.series.structural.blocks.selection import SelectionPrior, select_columns
+from components.series.structural.blocks.rows import NoiseBlock, constant
+from components.series.structural.blocks.selection import SelectionBlock, select_columns
 
 
 @register("block", "nerlove_arrow")
-class NerloveArrowBlock(Block):
+class NerloveArrowBlock(SelectionBlock, NoiseBlock):
     """Nerlove and Arrow's goodwill A_t, a decaying stock of spending, as a term of y.
 
     y has A_t, A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ²), spike and slab on q.
@@ -31,14 +29,6 @@ class NerloveArrowBlock(Block):
     """
 
     inputs: list[str] | None
-    inclusion: dict[str, Probability]
-    expected_size: NonNegativeFloat | None
-    information: PositiveFloat
-    shrinkage: Probability
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
         places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
@@ -59,7 +49,6 @@ class NerloveArrowBlock(Block):
             within=(0.0, 1.0),
             start=(0.5,),
         )
-        prior = SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
         return Terms(
             label="goodwill",
             states=("goodwill",),
@@ -69,5 +58,5 @@ class NerloveArrowBlock(Block):
             sd=self.initial_sd * facts.scale * one,
             scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
             transitions=(stays,),
-            regressors=select_columns(prior, facts, names, flows, fades=(0, 0)),
+            regressors=select_columns(self.prior(), facts, names, flows, fades=(0, 0)),
         )

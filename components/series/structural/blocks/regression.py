@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import NonNegativeFloat, PositiveFloat
-
-from components.contracts.roles import Block, Probability
 from components.contracts.structural import Facts, Terms
 from components.registry import register
 from components.series.structural.blocks.rows import standardise_columns
-from components.series.structural.blocks.selection import SelectionPrior, select_columns
+from components.series.structural.blocks.selection import SelectionBlock, select_columns
 
 
 @register("block", "regression")
-class RegressionBlock(Block):
+class RegressionBlock(SelectionBlock):
     """Regression with spike and slab: y has x_tᵀ β, and β_i is 0 unless γ_i = 1.
 
         γ_i ~ Bernoulli(π_i),   β_γ | γ, σ² ~ N(0, σ² (Ω_γγ)⁻¹)
@@ -28,18 +25,13 @@ class RegressionBlock(Block):
     Source: Gallego (2021), section 1.2.2; Scott and Varian (2014)."""
 
     columns: list[str] | None
-    inclusion: dict[str, Probability]
-    expected_size: NonNegativeFloat | None
-    information: PositiveFloat
-    shrinkage: Probability
     standardise: bool
 
     def terms(self, facts: Facts) -> Terms:
         places = facts.column_indices("columns", self.columns, facts.x_names, "regressor")
         names = [facts.x_names[j] for j in places]
         rows, units = standardise_columns(facts, places, self.standardise)
-        prior = SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
-        regressors = select_columns(prior, facts, names, rows)
+        regressors = select_columns(self.prior(), facts, names, rows)
         return Terms.regression_terms(
             "regression", regressors, facts.like, dict(zip(names, units, strict=True))
         )

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from pydantic import PositiveFloat
 from torch import Tensor
 
+from components.contracts.roles import Block
 from components.contracts.structural import Covariates, Facts
 from components.errors import ConfigMismatchError
 
 Rows = Callable[[Covariates], Tensor]
+
+
+class NoiseBlock(Block):
+    """Block of states with noise of one unknown standard deviation each, or of one for all."""
+
+    guess: PositiveFloat
+    df: PositiveFloat
+    upper: PositiveFloat | None
+    initial_sd: PositiveFloat
 
 
 def constant(row: Tensor) -> Rows:

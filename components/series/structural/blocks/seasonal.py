@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import Field
 
-from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.rows import constant
+from components.series.structural.blocks.rows import NoiseBlock, constant
 
 
 @register("block", "seasonal")
-class SeasonalBlock(Block):
+class SeasonalBlock(NoiseBlock):
     """Seasonal effects that sum to about 0 over a period of p: τ_{t+1} = −Σ_{j<p−1} τ_{t−j} + N(0,
     σ²).
 
@@ -26,10 +25,6 @@ class SeasonalBlock(Block):
     Source: Scott and Varian (2014); Harvey (1989), section 2.3.4."""
 
     period: Annotated[int, Field(ge=2)]
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
         p = self.period

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
+from components.contracts.roles import Block, Probability
 from components.contracts.structural import Covariates, Facts, Regressors
 from components.errors import ConfigMismatchError
 
@@ -19,6 +21,18 @@ class SelectionPrior(NamedTuple):
     expected_size: float | None
     information: float
     shrinkage: float
+
+
+class SelectionBlock(Block):
+    """Block of columns with spike and slab."""
+
+    inclusion: dict[str, Probability]
+    expected_size: NonNegativeFloat | None
+    information: PositiveFloat
+    shrinkage: Probability
+
+    def prior(self) -> SelectionPrior:
+        return SelectionPrior(self.inclusion, self.expected_size, self.information, self.shrinkage)
 
 
 def select_columns(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pydantic import PositiveFloat
 
-from components.contracts.roles import Block
 from components.contracts.structural import Dynamics, Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.rows import constant
+from components.series.structural.blocks.rows import NoiseBlock, constant
 
 
 @register("block", "semilocal_trend")
-class SemilocalTrendBlock(Block):
+class SemilocalTrendBlock(NoiseBlock):
     """Semilocal linear trend: μ_{t+1} = μ_t + δ_t + N(0, σ²_level), δ_{t+1} = D + φ(δ_t − D) + N(0,
     σ²_slope).
 
@@ -20,10 +19,6 @@ class SemilocalTrendBlock(Block):
 
     Source: Scott (2016), AddSemilocalLinearTrend; Brodersen et al. (2015), section 2.1."""
 
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
     initial_slope_sd: PositiveFloat
     mean_slope_sd: PositiveFloat
     phi_mean: float

@@ -6,17 +6,16 @@ import math
 from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveInt
 
-from components.contracts.roles import Block
 from components.contracts.structural import Facts, Terms
 from components.errors import ConfigMismatchError
 from components.registry import register
-from components.series.structural.blocks.rows import constant
+from components.series.structural.blocks.rows import NoiseBlock, constant
 
 
 @register("block", "trigonometric")
-class TrigonometricBlock(Block):
+class TrigonometricBlock(NoiseBlock):
     """Trigonometric season: waves of harmonics 1 … H of a period that need be no whole number. With
     λ_j = 2πj/p:
 
@@ -31,10 +30,6 @@ class TrigonometricBlock(Block):
 
     period: Annotated[float, Field(ge=2)]
     harmonics: PositiveInt
-    guess: PositiveFloat
-    df: PositiveFloat
-    upper: PositiveFloat | None
-    initial_sd: PositiveFloat
 
     def terms(self, facts: Facts) -> Terms:
         p = self.period
