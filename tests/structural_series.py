@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+from configured import component
 from torch import Tensor
 
 from components.contracts.structural import Design
@@ -14,7 +15,6 @@ from components.series.forecasting import Forecasting, split
 from components.series.sequence import Sequence
 from components.series.structural.structural import SumOfBlocks
 from runner.execution.rng import Streams
-from tests.configured import component
 
 F64 = torch.float64
 TIMES, AHEAD = 24, 6

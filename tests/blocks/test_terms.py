@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
+from structural_series import F64, block
 
 from components.contracts.structural import Covariates, Facts
-from tests.structural_series import F64, block
 
 Y = torch.arange(20, dtype=F64) + 3
 X = torch.randn(20, 2, generator=torch.Generator().manual_seed(0), dtype=F64)

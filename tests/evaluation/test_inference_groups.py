@@ -11,6 +11,7 @@ import arviz_stats
 import numpy as np
 import pytest
 import torch
+from structural_series import TIMES, model, problem, some_theta
 from torch import nn
 
 from components.contracts.predictive import Categorical, GaussianMixture
@@ -27,7 +28,6 @@ from components.problems.unlabelled import Unlabelled
 from components.series.structural.structural_posterior import StructuralDraws
 from runner import run
 from runner.execution.rng import Streams
-from tests.structural_series import TIMES, model, problem, some_theta
 
 F64 = torch.float64
 N, SIGMA = 30, 0.5

@@ -12,6 +12,7 @@ import torch
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from sklearn.metrics import roc_auc_score
+from small_problems import classes, component, real
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.roles import Setting
@@ -22,7 +23,6 @@ from components.figures.supervised.predictions import predictions
 from components.figures.supervised.roc import roc
 from components.figures.supervised.toy_fit import toy_fit
 from runner.execution.rng import Streams
-from tests.small_problems import classes, component, real
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
+from small_problems import component, real
 
 from components.figures.style import PALETTE
 from components.figures.supervised.hinton import hinton, hinton_diagram
 from runner.execution.rng import Streams
-from tests.small_problems import component, real
 
 WEIGHTS = torch.tensor([[4.0, 1.0, 0.0, 0.25], [0.5, 2.0, 3.0, 0.01]], dtype=torch.float64)
 NAMES = ["g1", "g2", "h1", "x1"]

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from small_problems import classes, component, real
 
 from components.figures.supervised.inducing_images import inducing_images
 from runner.execution.rng import Streams
-from tests.small_problems import classes, component, real
 
 
 def built(model="mmdgp", **changes):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
+from structural_series import F64, block, model, problem, some_theta
 
 from components.maths.time_varying import filter_system
-from tests.structural_series import F64, block, model, problem, some_theta
 
 
 def test_what_is_not_seen_changes_nothing():

@@ -4,11 +4,11 @@ over training."""
 from __future__ import annotations
 
 import torch
+from small_problems import classes
 
 from components.contracts.predictive import Categorical
 from components.figures.supervised.calibration import calibration
 from runner.execution.rng import Streams
-from tests.small_problems import classes
 
 
 class Posterior:

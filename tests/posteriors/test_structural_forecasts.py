@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
 
 from components.metrics.structural.coefficients import coefficient_table, parameter_rhats
 from components.series.structural.structural_posterior import StructuralDraws
-from tests.structural_series import AHEAD, F64, TIMES, block, joint, model, problem, some_theta
 
 SUMS = {
     "states": ["local_linear_trend", block("seasonal", period=4), "dynamic_regression"],

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import component
 from scipy import stats
+from structural_series import F64, block, model, problem, smooth_states
 
 from components.series.structural.sweep import Sweep
 from runner.execution.rng import Streams
-from tests.configured import component
-from tests.structural_series import F64, block, model, problem, smooth_states
 
 C = 4000
 BLOCKS = [

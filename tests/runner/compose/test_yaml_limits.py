@@ -8,6 +8,7 @@ import time
 
 import pytest
 import yaml
+from made_records import made_record
 
 import runner
 from runner.commands import cli
@@ -26,7 +27,6 @@ from runner.python.words import words_of
 from runner.report.compare import load
 from runner.study.definition import load_study
 from runner.study.snapshot import load as load_snapshot
-from tests.made_records import made_record
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n"

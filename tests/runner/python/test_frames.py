@@ -8,10 +8,10 @@ import statistics
 
 import pytest
 import yaml
+from made_records import line, made_record
 from scipy.stats import wilcoxon
 
 from runner import ConfigError, RunnerWarning, compare, load, runs
-from tests.made_records import line, made_record
 
 
 def record(folder, signature, lr=0.1, config=None, **facts):

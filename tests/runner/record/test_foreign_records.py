@@ -7,6 +7,7 @@ import json
 import os
 
 import pytest
+from made_records import made_record
 
 from runner.commands.resume import read_run_config
 from runner.disk.lock import is_locked
@@ -14,7 +15,6 @@ from runner.disk.plain_file import read_plain
 from runner.errors import ConfigError
 from runner.record.facts import load_facts, read_config
 from runner.record.lines import read_lines
-from tests.made_records import made_record
 
 
 @pytest.fixture

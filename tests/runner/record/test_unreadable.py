@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from made_records import made_record
 
 import runner
 from runner import RunnerWarning
@@ -19,7 +20,6 @@ from runner.report import compare
 from runner.sweep.outcomes import JOBS_FOLDER, read_outcomes
 from runner.system import clean
 from runner.tracking.content import InvalidRecordError, RecordContent
-from tests.made_records import made_record
 
 THEIRS, OURS, THIRD = "aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"
 

@@ -7,7 +7,9 @@ import math
 
 import numpy as np
 import torch
+from configured import component
 from scipy import special, stats
+from structural_series import F64, block, joint, model, problem
 
 from components.maths.compiled.loops import compile_loop
 from components.series.fast import whitening
@@ -15,8 +17,6 @@ from components.series.fast.simulation_smoother import SystemMotion, kept_values
 from components.series.fast.spike_slab import SlabRandomNumbers, slab_work
 from components.series.fast.whitening import draw_columns, white_work, whiten
 from runner.execution.rng import Streams
-from tests.configured import component
-from tests.structural_series import F64, block, joint, model, problem
 
 # σ of the observations, of the level and of goodwill; what goodwill keeps
 THETA = (1.2, 0.5, 0.8, 0.6)

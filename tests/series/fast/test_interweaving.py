@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from configured import component
 from scipy import stats
+from structural_series import block, model, problem
 
 from components.maths.compiled.loops import compile_loop
 from components.maths.time_varying import filter_system
@@ -23,8 +25,6 @@ from components.series.fast.simulation_smoother import (
     state_work,
 )
 from runner.execution.rng import Streams
-from tests.configured import component
-from tests.structural_series import block, model, problem
 
 
 def _draw_all(system, motion, scales, drawn, rest, places, work):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from structural_series import F64, block, joint, model, problem, some_theta
 
 from components.series.fast.simulation_smoother import (
     StateRandomNumbers,
@@ -14,7 +15,6 @@ from components.series.fast.simulation_smoother import (
     kept_values,
     simulate_states,
 )
-from tests.structural_series import F64, block, joint, model, problem, some_theta
 
 SUMS = {
     "level": ["local_level"],

@@ -6,6 +6,8 @@ import math
 
 import pytest
 import torch
+from configured import component
+from dense_series import dense
 
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
@@ -13,8 +15,6 @@ from components.series.models import dlm
 from components.series.models.dlm import cycle, system
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
-from tests.configured import component
-from tests.dense_series import dense
 
 KINDS = [
     ("linear", 12),

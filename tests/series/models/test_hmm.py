@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from configured import component
 
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError
@@ -14,7 +15,6 @@ from components.series.maths.dirichlet import log_dirichlet
 from components.series.models.hmm import HiddenMarkovModule
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
-from tests.configured import component
 
 S, C = 3, 4
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 from configured import component
+from reference_sweep import Reference
+from structural_series import F64, block, model, problem
 
 from components.errors import NumericalError
 from components.posteriors.inference_data import write
 from components.series.structural.sweep import Sweep
 from runner.execution import blocks, checkpoint
 from runner.execution.rng import Streams
-from tests.inference.structural.reference_sweep import Reference
-from tests.structural_series import F64, block, model, problem
 
 REGRESSION = block("regression", expected_size=1.0)
 MODELS = {

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from configured import component
+from structural_series import AHEAD, F64, block, model, problem, smooth_states
 
 from components.errors import ConfigMismatchError
 from components.evaluation.stability import approximation_checks
 from components.maths.time_varying import filter_system
 from components.series.structural.structural_mle import Coordinates
 from runner.execution.rng import Streams
-from tests.configured import component
-from tests.structural_series import AHEAD, F64, block, model, problem, smooth_states
 
 STEPS = 40
 
