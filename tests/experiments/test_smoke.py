@@ -16,17 +16,16 @@ from runner.record.lines import read_lines
 EXPERIMENTS = sorted(
     p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml")
 )
-# One end-to-end run of each family is in the fast set, the others in the slow one.
+# One end-to-end run of each family is in the fast set, the others in the slow one; SG-MCMC on a
+# density (test_sgld.py, test_replicates.py) and mean field (test_records_of_before.py) run elsewhere.
 FAST = {
     "bnn_uci",  # SG-MCMC on minibatches
     "digits_fgsm",  # a security evaluation
     "friend_or_foe",  # a game in tables
     "friend_or_foe_grid",  # and one of many moves
     "local_level",  # Gibbs over a series
-    "mog",  # SG-MCMC on a density
     "multitask_toy",  # doubly stochastic variational inference
     "sarcos_irf",  # an estimator
-    "sarcos_mbnn2",  # mean field
     "sarcos_mdgp",  # L-BFGS on a collapsed bound
     "spam_acra",  # a defence that expects an attack on words
     "spam_robust",  # a defence that trains on attacks
