@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
+from sketched import save_sketch
 
 from components.metrics.names import score_names
 from runner.execution.execute import run
@@ -39,7 +41,7 @@ assert set(EXPERIMENTS) >= FAST, sorted(FAST - set(EXPERIMENTS))
 @pytest.mark.parametrize(
     "experiment", [e if e in FAST else pytest.param(e, marks=pytest.mark.slow) for e in EXPERIMENTS]
 )
-def test_smoke_and_resume(experiment, make_job, tmp_path):
+def test_smoke_and_resume(experiment, make_job, tmp_path, monkeypatch):
     smoke = [f"+experiment={experiment}", "smoke=true", "record_every=1"]
     job = make_job(*smoke)
     _, result = run(job)
@@ -54,6 +56,7 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
     if last < 2:
         return
     half = (last + 1) // 2
+    monkeypatch.setattr(Figure, "savefig", save_sketch)  # its figures have been drawn once
 
     def stop(step, _):
         raise RunPrunedError(f"at {step}")
