@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts results lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts results lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ run: setup ## train the main job: multi-task deep GP on SARCOS (minutes)
 
 test: setup ## the fast tests (minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
+
+test-times: setup ## the fast tests, and the twenty that take longest
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --durations=20
 
 coverage: setup ## the fast tests with coverage: build/coverage.xml and a summary by file
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --cov --cov-report=term:skip-covered --cov-report=xml:build/coverage.xml

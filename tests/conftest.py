@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from functools import partial
@@ -19,6 +20,14 @@ torch.set_num_threads(
     1
 )  # of this one: small tensors gain nothing by more, and on a busy machine threads wait for each other
 ROOT = Path(__file__).parent.parent
+gc.disable()  # until the tests are collected: a million objects, of which hardly any is let go
+
+
+def pytest_collection_finish():
+    """Leaves what was imported and collected out of every further search for garbage."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

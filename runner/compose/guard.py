@@ -114,19 +114,21 @@ def environment(key: str, default: Any = _ABSENT) -> str | None:
 def _read(self: ConfigRepository, config_path: str) -> ConfigResult | None:
     source = self._find_object_source(config_path, ObjectType.CONFIG)
     file = Path(source.path if source else "") / f"{config_path.removesuffix('.yaml')}.yaml"
-    state = (str(file), config_path, file.stat().st_mtime_ns if file.is_file() else 0)
+    is_file = file.is_file()
+    is_of_package = source is not None and source.scheme() == "pkg"  # it stays as it is installed
+    state = (str(file), config_path, file.stat().st_mtime_ns if is_file else 0)
     if state in _files:
         return copy.deepcopy(_files[state])
     with reading(file):
-        if file.is_file():
+        if is_file:
             check_file(file)
         result = _read_by_hydra(self, config_path)
-    if file.is_file() and result is not None and isinstance(result.config, DictConfig):
+    if result is not None and not isinstance(result.config, DictConfig):
+        raise ConfigError(f"{display_path(file)}: must hold keys and their values")
+    if result is not None and (is_file or is_of_package):
         _files[state] = copy.deepcopy(
             result
         )  # half of a composition's time is YAML, which sweeps and studies read again
-    if result is not None and not isinstance(result.config, DictConfig):
-        raise ConfigError(f"{display_path(file)}: must hold keys and their values")
     return result
 
 

@@ -22,7 +22,7 @@ from components.contracts.roles import Component
 from components.registry import CHOSEN, REQUIRED
 from runner import CONF
 from runner.compose.build import build_component
-from runner.compose.fit.pairs import check_pairs
+from runner.compose.fit.pairs import check_model, check_pairs
 from runner.compose.parts import expand_component
 from runner.errors import ConfigError
 
@@ -411,11 +411,24 @@ def made(role: str, name: str, asked: tuple[str, ...] = ()) -> Component:
     return build_component(role, expand_component(role, values, role), role)
 
 
+@cache
+def _fits_data(dataset: tuple[str, tuple[str, ...]], model: tuple[str, tuple[str, ...]]) -> bool:
+    """Whether a model can read what a dataset holds: a name each, and what others ask of it."""
+    try:
+        check_model(made("dataset", *dataset), made("model", *model))
+    except ConfigError:
+        return False
+    return True
+
+
 def fits(dataset: str, model: str, inference: str, attacker: str | None) -> bool:
     """Whether the four make a run."""
     choice = list(zip(CHOSEN, (dataset, model, inference), strict=False))
+    asked = [(name, asked_of(role, choice)) for role, name in choice]
+    if not _fits_data(asked[0], asked[1]):
+        return False
     try:
-        parts = [made(role, name, asked_of(role, choice)) for role, name in choice]
+        parts = [made(role, *named) for role, named in zip(CHOSEN, asked, strict=False)]
         check_pairs(*parts, None if attacker is None else made("attacker", attacker))
     except ConfigError:
         return False
@@ -428,22 +441,23 @@ def found(kind: str, **fixed: str) -> Run:
     Raises:
         LookupError: there is none."""
     choices = [[fixed[role]] if role in fixed else ordered(role) for role in REQUIRED]
-    of_kind = [name for name in choices[0] if registry.get("dataset", name).kind == kind]
+    datasets, models, methods = (
+        [name for name in names if _takes(role, name, kind)]
+        for role, names in zip(REQUIRED, choices, strict=True)
+    )
     attackers = [fixed["attacker"]] if "attacker" in fixed else [None, *ordered("attacker")]
-    for attacker, dataset, model, inference in itertools.product(
-        attackers, of_kind, choices[1], choices[2]
-    ):
-        if (
-            kind not in registry.get("model", model).requires.kinds
-            or kind not in registry.get("inference", inference).requires.kinds
-        ):
-            continue
-        if fits(dataset, model, inference, attacker):
-            named = dict(zip(REQUIRED, (dataset, model, inference), strict=True)) | (
-                {"attacker": attacker} if attacker else {}
-            )
+    for attacker, *names in itertools.product(attackers, datasets, models, methods):
+        if fits(*names, attacker):
+            named = dict(zip(REQUIRED, names, strict=True))
+            named |= {"attacker": attacker} if attacker else {}
             return Run(tuple(named.items()))
     raise LookupError(f"no {kind} run with {fixed}")
+
+
+def _takes(role: str, name: str, kind: str) -> bool:
+    """Whether a component takes part in problems of a kind."""
+    cls = registry.get(role, name)
+    return kind == cls.kind if role == "dataset" else kind in cls.requires.kinds
 
 
 def kinds(role: str, name: str) -> list[str]:

@@ -14,10 +14,12 @@ FGSM = component("attacker", "fgsm")
 THREAT = threat(FGSM, [0.05, 0.1, 0.25])
 
 
-@pytest.fixture(scope="module", params=["map", "mean_field_vi"])
+# Every gradient and every score is of all the networks of a prediction.
+@pytest.fixture(scope="module", params=[{}, {"n_predict": 20}], ids=["map", "mean_field_vi"])
 def victim(request):
     problem = classes(n=200, n_inputs=10)
-    method = component("inference", request.param, lr=0.01)
+    name = "mean_field_vi" if request.param else "map"
+    method = component("inference", name, lr=0.01, **request.param)
     state, rng = train(method, component("model", "mlp", widths=[16]), problem, 150)
     problem.evaluation_chunk = 64  # the last chunk is not whole
     return problem, method.posterior(state), rng

@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
+from sketched import save_sketch
 
 from components.metrics.names import score_names
 from runner.execution.execute import run
@@ -16,17 +18,16 @@ from runner.record.lines import read_lines
 EXPERIMENTS = sorted(
     p.stem for p in (Path(__file__).parent.parent.parent / "conf/experiment").glob("*.yaml")
 )
-# One end-to-end run of each family is in the fast set, the others in the slow one.
+# One end-to-end run of each family is in the fast set, the others in the slow one; SG-MCMC on a
+# density (test_sgld.py, test_replicates.py) and mean field (test_records_of_before.py) run elsewhere.
 FAST = {
     "bnn_uci",  # SG-MCMC on minibatches
     "digits_fgsm",  # a security evaluation
     "friend_or_foe",  # a game in tables
     "friend_or_foe_grid",  # and one of many moves
     "local_level",  # Gibbs over a series
-    "mog",  # SG-MCMC on a density
     "multitask_toy",  # doubly stochastic variational inference
     "sarcos_irf",  # an estimator
-    "sarcos_mbnn2",  # mean field
     "sarcos_mdgp",  # L-BFGS on a collapsed bound
     "spam_acra",  # a defence that expects an attack on words
     "spam_robust",  # a defence that trains on attacks
@@ -40,7 +41,7 @@ assert set(EXPERIMENTS) >= FAST, sorted(FAST - set(EXPERIMENTS))
 @pytest.mark.parametrize(
     "experiment", [e if e in FAST else pytest.param(e, marks=pytest.mark.slow) for e in EXPERIMENTS]
 )
-def test_smoke_and_resume(experiment, make_job, tmp_path):
+def test_smoke_and_resume(experiment, make_job, tmp_path, monkeypatch):
     smoke = [f"+experiment={experiment}", "smoke=true", "record_every=1"]
     job = make_job(*smoke)
     _, result = run(job)
@@ -55,6 +56,7 @@ def test_smoke_and_resume(experiment, make_job, tmp_path):
     if last < 2:
         return
     half = (last + 1) // 2
+    monkeypatch.setattr(Figure, "savefig", save_sketch)  # its figures have been drawn once
 
     def stop(step, _):
         raise RunPrunedError(f"at {step}")

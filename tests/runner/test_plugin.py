@@ -88,13 +88,8 @@ def test_readme_game(tmp_path):
     assert done.stdout.strip() == "['decision_maker', 'opponent_1']", done.stderr
 
 
-@pytest.mark.parametrize(
-    "role",
-    [
-        "attacker",
-        *(pytest.param(r, marks=pytest.mark.slow) for r in ("dataset", "model", "gradient")),
-    ],
-)
+@pytest.mark.slow  # 8 s each; a component of a plug-in is in the fast test_readme_example
+@pytest.mark.parametrize("role", ["attacker", "dataset", "model", "gradient"])
 def test_example_of_a_role(role, tmp_path):
     text = sections()[role]
     written(text, tmp_path)

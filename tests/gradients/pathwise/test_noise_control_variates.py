@@ -352,7 +352,7 @@ def test_the_moving_average_finds_the_best_coefficient():
 
 
 def test_moments_row_by_row_have_the_same_mean_and_vary_less():
-    """B⁻¹ Σ_b (ĝ_b − ḡ/B) w_bᵀ against (Ĝ − ḡ) Wᵀ/B by 4,000 noises, within their Monte-Carlo
+    """B⁻¹ Σ_b (ĝ_b − ḡ/B) w_bᵀ against (Ĝ − ḡ) Wᵀ/B by 2,000 noises, within their Monte-Carlo
     errors; order 2, S = 2."""
     module, batch = Location(0.02), rows(scale=2.0)
     by_row, by_sum = (gradient("context_free_cv", solver="moving_average", order=2, n_samples=2, objective=objective)
@@ -360,7 +360,7 @@ def test_moments_row_by_row_have_the_same_mean_and_vary_less():
     rng, found = Streams(4), {"rows": [], "sum": []}
     mean = whole_gradient(module, batch, torch.zeros(1, 5, 2, dtype=F64))[0]
     mean = flat(mean) + 1.0  # not the mean of Ĝ, which need not be known
-    for _ in range(4000):
+    for _ in range(2000):
         noise = module.draw_noise(batch, 2, rng.noise)
         parts, gradients, _ = row_gradients(module, batch, noise)
         told = {
