@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from components import registry
 from components.contracts.checks import Check
 from components.contracts.posteriors import WritesFiles
+from components.contracts.progress import report_each
 from components.figures.attempts import warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
@@ -52,7 +53,8 @@ def write_artefacts(
     """``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components used."""
     if figures:
         from components.figures.labels import readable  # no figure, no matplotlib
-    for name, figure in figures.items():
+    for name in report_each(figures, "saving {}".format):
+        figure = figures[name]
         (folder / "figures").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"figure {name}"):
             path = inside(folder / "figures", f"{name}.png", "figure")
