@@ -202,7 +202,12 @@ def _has_substitute_data(cls: Any, values: dict[str, Any], data_dir: Path) -> bo
 def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
     """Prints each finding as it is made, and counts them by level."""
     counts: dict[Level, int] = {"ok": 0, "absent": 0, "warning": 0, "problem": 0}
-    colour = {"ok": "\033[32m", "absent": "\033[36m", "warning": "\033[33m", "problem": "\033[1;31m"}
+    colour = {
+        "ok": "\033[32m",
+        "absent": "\033[36m",
+        "warning": "\033[33m",
+        "problem": "\033[1;31m",
+    }
     terminal = sys.stdout.isatty()
     for finding in findings:
         counts[finding.level] += 1
