@@ -12,7 +12,7 @@ from components import registry
 from components.contracts.checks import Check
 from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import report_each
-from components.figures.attempts import warn_not_shown
+from components.figures.attempts import attempt, warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
@@ -20,10 +20,12 @@ from runner.compose.parts import nested_names
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
+from runner.record.lines import read_lines
 from runner.terminal.csv_cells import escape_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from components.contracts.roles import Problem
     from components.contracts.streams import Rng
@@ -45,6 +47,18 @@ def skip_artefact_on_error(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         warn_not_shown(what, error)
+
+
+def draw_training_curve(folder: Path) -> dict[str, Figure]:
+    """The learning curve of the first replicate, from the recorded lines."""
+    from components.figures.training_curve import training_curve
+
+    lines = read_lines(folder)
+    return attempt(
+        "figure training_curve",
+        training_curve,
+        [(line["step"], line["phase"], line["metrics"]) for line in lines if not line["replicate"]],
+    )
 
 
 def write_artefacts(

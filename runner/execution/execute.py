@@ -18,6 +18,7 @@ from runner.compose.config import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint, replicates
 from runner.execution.artefacts import (
+    draw_training_curve,
     skip_artefact_on_error,
     to_checks_table,
     write_artefacts,
@@ -269,7 +270,7 @@ class Run:
             if replicate == 0:
                 write_artefacts(
                     folder,
-                    assessment.figures,
+                    assessment.figures | draw_training_curve(folder),
                     assessment.tables | {"checks": to_checks_table(checks)},
                     self.job,
                 )

@@ -1,0 +1,62 @@
+"""Learning curve of one run: the bound at its recorded steps, scores at its evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TRAINED = {"elbo": "ELBO", "objective": "objective"}  # what methods ascend: the first one is drawn
+FEWEST_VALUES = 10  # recorded values of a curve
+MOST_SCORES = 3
+START_SHARE = 0.05  # share of the values, the first ones, that may lie outside the panel
+
+# (step, phase, values: numbers, or one for each replicate), as recorded
+Line = tuple[int, str, Mapping[str, Any]]
+
+
+def training_curve(lines: Iterable[Line]) -> dict[str, Figure]:
+    """The bound against steps, and beside it up to three scores of the test rows, a panel each.
+
+    Empty if a run has recorded fewer than ten values of a bound or an objective. The range of the
+    first panel ignores the first twentieth of the values, where a bound often starts far below.
+    """
+    lines = list(lines)
+    train = [(step, values) for step, phase, values in lines if phase == "train"]
+    scored = {step: values for step, phase, values in lines if phase != "train"}  # the last wins
+    name = next((name for name in TRAINED if any(name in values for _, values in train)), "")
+    steps = [step for step, values in train if name in values]
+    if not name or len(steps) < FEWEST_VALUES:
+        return {}
+    headline = [score for score in next(iter(scored.values()), {}) if "/" not in score]
+    scores = headline[:MOST_SCORES] if len(scored) > 1 else []
+    figure, axes = new_figure(1, 1 + len(scores), width=4.0)
+    bound = np.array([values[name] for _, values in train if name in values], float)
+    _draw(axes[0], steps, bound.reshape(len(steps), -1), TRAINED[name], "")
+    _ignore_start(axes[0], bound.reshape(len(steps), -1))
+    for axis, score in zip(axes[1:], scores, strict=True):
+        have = [step for step, values in scored.items() if score in values]
+        values = np.array([scored[step][score] for step in have], float).reshape(len(have), -1)
+        _draw(axis, have, values, f"{score} on the test rows", "o")
+    return {"training_curve": figure}
+
+
+def _draw(axis: Axes, steps: list[int], values: np.ndarray, label: str, marker: str) -> None:
+    """One line for each replicate, values [steps, R]."""
+    axis.plot(steps, values, color=PALETTE[0], lw=1.2, marker=marker, ms=4)
+    axis.set(xlabel="step", ylabel=label)
+
+
+def _ignore_start(axis: Axes, values: np.ndarray) -> None:
+    """Choose the range of an axis by the values after the start."""
+    late = values[int(START_SHARE * len(values)) :]
+    late = late[np.isfinite(late)]
+    if late.size and (room := 0.05 * float(late.max() - late.min())) > 0:
+        axis.set_ylim(float(late.min()) - room, float(max(late.max(), np.nanmax(values))) + room)
