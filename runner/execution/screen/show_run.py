@@ -228,12 +228,9 @@ def show_whereabouts(
         return
     if announce_trouble(handover):
         return
-    if handover.complete:
-        out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui")
-    else:
-        out.print(
-            "MLflow   is still being told, in the background (runner sync waits for it); look at it with: runner ui",
-        )
+    if not handover.complete:
+        out.print("MLflow   gets the run in the background; runner sync waits for it")
+    out.print(f"MLflow   {handover.page or handover.ui_command}", soft_wrap=True)
 
 
 def announce_trouble(handover: Handover | None) -> bool:
