@@ -23,7 +23,7 @@ Line = tuple[int, str, Mapping[str, Any]]
 
 
 def training_curve(lines: Iterable[Line]) -> dict[str, Figure]:
-    """The bound against steps, and beside it up to three scores of the test rows, a panel each.
+    """The bound against steps, and next to it up to three scores, a panel each.
 
     Empty if a run has recorded fewer than ten values of a bound or an objective. The range of the
     first panel ignores the first twentieth of the values, where a bound often starts far below.
@@ -44,7 +44,7 @@ def training_curve(lines: Iterable[Line]) -> dict[str, Figure]:
     for axis, score in zip(axes[1:], scores, strict=True):
         have = [step for step, values in scored.items() if score in values]
         values = np.array([scored[step][score] for step in have], float).reshape(len(have), -1)
-        _draw(axis, have, values, f"{score} on the test rows", "o")
+        _draw(axis, have, values, score, "o")
     return {"training_curve": figure}
 
 

@@ -19,8 +19,8 @@ def test_bound_and_scores_have_a_panel_each_and_the_start_does_not_set_the_range
     figure = training_curve(lines(100, evaluations=3))["training_curve"]
     assert [axis.get_ylabel() for axis in figure.axes] == [
         "ELBO",
-        "nlpp on the test rows",
-        "rmse on the test rows",
+        "nlpp",
+        "rmse",
     ]
     (curve,) = figure.axes[0].get_lines()
     np.testing.assert_array_equal(curve.get_xdata(), np.arange(1, 101))
