@@ -32,20 +32,31 @@ def training_curve(lines: Iterable[Line]) -> dict[str, Figure]:
     train = [(step, values) for step, phase, values in lines if phase == "train"]
     scored = {step: values for step, phase, values in lines if phase != "train"}  # the last wins
     name = next((name for name in TRAINED if any(name in values for _, values in train)), "")
-    steps = [step for step, values in train if name in values]
-    if not name or len(steps) < FEWEST_VALUES:
+    steps, bound = _series(train, name)
+    if len(steps) < FEWEST_VALUES:
         return {}
-    headline = [score for score in next(iter(scored.values()), {}) if "/" not in score]
-    scores = headline[:MOST_SCORES] if len(scored) > 1 else []
+    scores = _headline(scored)
     figure, axes = new_figure(1, 1 + len(scores), width=4.0)
-    bound = np.array([values[name] for _, values in train if name in values], float)
-    _draw(axes[0], steps, bound.reshape(len(steps), -1), TRAINED[name], "")
-    _ignore_start(axes[0], bound.reshape(len(steps), -1))
+    _draw(axes[0], steps, bound, TRAINED[name], "")
+    _ignore_start(axes[0], bound)
     for axis, score in zip(axes[1:], scores, strict=True):
-        have = [step for step, values in scored.items() if score in values]
-        values = np.array([scored[step][score] for step in have], float).reshape(len(have), -1)
-        _draw(axis, have, values, score, "o")
+        _draw(axis, *_series(scored.items(), score), score, "o")
     return {"training_curve": figure}
+
+
+def _series(
+    records: Iterable[tuple[int, Mapping[str, Any]]], name: str
+) -> tuple[list[int], np.ndarray]:
+    """Steps that have recorded a value, and its values [steps, R]."""
+    having = [(step, values[name]) for step, values in records if name in values]
+    return [step for step, _ in having], np.array([np.atleast_1d(v) for _, v in having], float)
+
+
+def _headline(scored: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """The first scores of all parts; none where they were computed only once."""
+    if len(scored) < 2:
+        return []
+    return [name for name in next(iter(scored.values())) if "/" not in name][:MOST_SCORES]
 
 
 def _draw(axis: Axes, steps: list[int], values: np.ndarray, label: str, marker: str) -> None:

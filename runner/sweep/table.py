@@ -159,6 +159,17 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     )
     if not best_is_shown:
         _show_rows(sweep_rows, names, best)
+    _show_remarks(sweep_rows, failed)
+    if (logs := sweep / ".submitit").is_dir():
+        out.print(f"logs     of each job: {display_path(logs)}")
+    out.print(
+        f"written  {display_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {display_path(sweep)}"
+    )
+    return len(failed)
+
+
+def _show_remarks(sweep_rows: list[SweepRow], failed: list[JobOutcome]) -> None:
+    """A line on smoke runs, if there are any, and one for each failed job."""
     if any(row.is_smoke for row in sweep_rows):
         out.print(f"smoke    {SMOKE_NOTE}", style="yellow")
     for job in failed:
@@ -171,12 +182,6 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
             f"failed   job {job.number} ({settings}): {job.message[:MAX_REASON_CHARACTERS]}",
             style="red",
         )
-    if (logs := sweep / ".submitit").is_dir():
-        out.print(f"logs     of each job: {display_path(logs)}")
-    out.print(
-        f"written  {display_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {display_path(sweep)}"
-    )
-    return len(failed)
 
 
 def _show_rows(sweep_rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> None:
