@@ -10,11 +10,13 @@ help: ## list the targets
 
 # torch first: a plain install would take the newest build and its CUDA packages.
 .venv/.ready: pyproject.toml requirements.lock
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	@echo 'Setting up .venv: 5 to 15 minutes and 3 GB of disk (more where torch brings CUDA), once.'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c requirements.lock torch==2.13.0
-	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[dev]'
+	$(BIN)/python -m pip install -c requirements.lock torch==2.13.0
+	@echo 'Installing the other packages: some minutes.'
+	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet -c requirements.lock -e '.[dev]'
 	touch .venv/.ready
 
 setup: .venv/.ready ## make the virtual environment with everything in it

@@ -10,6 +10,13 @@ from components.old_names import adopt_old_class_vars
 if TYPE_CHECKING:
     from components.contracts.problems import BatchKind, Domain
 
+# Keys that mean the same in every inference method that declares them: the machine finds them by
+# these words.
+RATES = ("lr", "learning_rate", "step_size", "epsilon", "eta")  # to lower after a non-finite value
+LEFT_OUT = ("warmup", "burn_in")  # steps that keep nothing
+CHAINS = "chains"  # of a sampler
+THINNING = "thinning"  # one state in this many is kept
+
 # word -> description of a dataset with it, and of one without it
 TRAITS: dict[str, tuple[str, str]] = {
     "several_tasks": ("several tasks", "one task"),

@@ -15,12 +15,12 @@ from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.checks import Check
 from components.contracts.posteriors import FilteredStates, Predicts
 from components.contracts.predictive import Categorical
+from components.contracts.progress import Told, listen, untold
 from components.contracts.roles import Problem, TabulatingProblem
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.evaluation.assessment import Assessment
 from components.evaluation.filter_security import assess_filter
-from components.evaluation.progress import Told, untold
 from components.evaluation.replayed import PosteriorProvenance
 from components.evaluation.security import SecurityCurve, build_victim, security_curve
 from components.evaluation.security_checks import half_accuracy_eps
@@ -52,12 +52,14 @@ def assess(
     evasion attacker, or by an attacker that spoofs the observations of a filter; the latter
     requires ``made_by``.
     """
-    told("scores", 0, 1)
     drawings = {"figures of the data": partial(problem.draw, posterior, rng)} if figures else {}
     tabulations: dict[str, Tabulating] = {}
     if figures and isinstance(problem, TabulatingProblem):
         tabulations = {"tables of the data": partial(problem.tables, posterior, rng)}
-    plain = Assessment(problem.score(posterior, rng), drawings=drawings, tabulations=tabulations)
+    told("scores", 0, 1)
+    with listen(told):
+        scores = problem.score(posterior, rng)
+    plain = Assessment(scores, drawings=drawings, tabulations=tabulations)
     if isinstance(attacker, Injection) and threat is not None:
         assert isinstance(problem, Sequence), "check_pairs lets no injection meet another problem"
         assert isinstance(posterior, FilteredStates), "nor another posterior"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from components.contracts.checks import Check
+from components.contracts.progress import report_each
 from components.figures.attempts import attempt
 
 if TYPE_CHECKING:
@@ -39,16 +40,16 @@ class Assessment:
     def figures(self) -> dict[str, Figure]:
         """Every figure that can be drawn, by name."""
         figures_by_name: dict[str, Figure] = {}
-        for label, draw in self.drawings.items():
-            figures_by_name |= attempt(label, draw)
+        for label in report_each(self.drawings, str):
+            figures_by_name |= attempt(label, self.drawings[label])
         return figures_by_name
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Every table that can be made, by name."""
         tables_by_name: dict[str, pd.DataFrame] = {}
-        for label, tabulate in self.tabulations.items():
-            tables_by_name |= attempt(label, tabulate)
+        for label in report_each(self.tabulations, str):
+            tables_by_name |= attempt(label, self.tabulations[label])
         return tables_by_name
 
     def after(self, first: Assessment) -> Assessment:

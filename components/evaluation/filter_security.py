@@ -14,6 +14,7 @@ from torch import Tensor
 from components.contracts.attackers import Injection
 from components.contracts.checks import check_same_shape
 from components.contracts.posteriors import FilteredStates
+from components.contracts.progress import Progress, Told, untold
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.evaluation.assessment import Assessment
@@ -23,7 +24,6 @@ from components.evaluation.filter_security_checks import (
     double_error_budget,
     reference_checks,
 )
-from components.evaluation.progress import Progress, Told, untold
 from components.evaluation.replayed import (
     PosteriorProvenance,
     ReplayedFilterVictim,

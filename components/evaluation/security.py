@@ -21,10 +21,10 @@ from components.contracts.checks import check_shape
 from components.contracts.class_outputs import guess_output_kind
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
+from components.contracts.progress import Progress, Told, untold
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
 from components.errors import ConfigMismatchError
-from components.evaluation.progress import Progress, Told, untold
 from components.evaluation.security_checks import curve_checks, half_accuracy_eps, victim_checks
 from components.evaluation.threat import Threat
 from components.metrics.classification import expected_calibration_error

@@ -9,6 +9,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
+from components.contracts.progress import report_each
 from components.errors import MissingOutputWarning
 
 V = TypeVar("V")  # a figure or a table
@@ -58,6 +59,6 @@ def draw_each(figures: Iterable[Callable[..., Mapping[str, V]]], *arguments: Any
     """``attempt`` of each figure function on the same arguments: all figures that can be drawn, by
     name."""
     drawings: dict[str, V] = {}
-    for figure in figures:
+    for figure in report_each(list(figures), lambda figure: f"figure {name_of(figure)}"):
         drawings |= attempt(f"figure {name_of(figure)}", figure, *arguments)
     return drawings

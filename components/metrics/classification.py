@@ -7,6 +7,7 @@ from torch import Tensor
 
 from components.contracts.checks import check_shape
 from components.contracts.predictive import Categorical
+from components.contracts.progress import report_each
 from components.metrics.regression import mean_over_labelled
 
 
@@ -35,7 +36,7 @@ def scores(
     binary = probs.shape[-1] == 2
     if binary:
         by_task["auc"] = []
-    for t in range(y.shape[1]):
+    for t in report_each(range(y.shape[1]), lambda t: f"scores of task {t + 1}"):
         is_observed = mask[:, t]
         p = probs[is_observed, t]
         label = y[is_observed, t]

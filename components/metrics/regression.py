@@ -7,6 +7,7 @@ from torch import Tensor
 
 from components.contracts.checks import check_shape
 from components.contracts.predictive import GaussianMixture
+from components.contracts.progress import report_each
 from components.metrics.crps import crps
 
 
@@ -28,16 +29,25 @@ def scores(
     # A missing label may be anything, NaN included, and 0 · NaN is no mask.
     y, observed = torch.where(mask, y, 0.0), mask.to(y.dtype)
     count = observed.sum(0)  # [T]
-    log_prob = (predictive.log_prob(y) * observed).sum(0) / count
-    mse = ((predictive.mean - y) ** 2 * observed).sum(0) / count
-    cdf = predictive.cdf(y)
-    covered = ((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype)
-    by_task = {
-        "nlpp": -log_prob,
-        "rmse": mse.sqrt(),
-        "coverage90": (covered * observed).sum(0) / count,
-    }
-    by_task["crps"] = (crps(predictive, y) * observed).sum(0) / count
+
+    def nlpp() -> Tensor:
+        log_prob = (predictive.log_prob(y) * observed).sum(0) / count
+        return -log_prob
+
+    def rmse() -> Tensor:
+        mse = ((predictive.mean - y) ** 2 * observed).sum(0) / count
+        return mse.sqrt()
+
+    def coverage90() -> Tensor:
+        cdf = predictive.cdf(y)
+        covered = ((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype)
+        return (covered * observed).sum(0) / count
+
+    def mean_crps() -> Tensor:
+        return (crps(predictive, y) * observed).sum(0) / count
+
+    measures = {"nlpp": nlpp, "rmse": rmse, "coverage90": coverage90, "crps": mean_crps}
+    by_task = {name: measures[name]() for name in report_each(measures, "score {}".format)}
     out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
     if len(task_names) > 1:
         out |= {

@@ -18,6 +18,7 @@ from components.contracts.attackers import Attacker
 from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, HoldsDraws
 from components.contracts.problems import BatchKind, Kind
+from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.figures.attempts import draw_each
@@ -107,7 +108,12 @@ class Density:
                 **self._scores(posterior),
                 **(posterior.scores() if isinstance(posterior, Analyses) else {}),
             }
-        each = [self._scores(posterior.select_replicate(r)) for r in range(posterior.replicates)]
+        each = [
+            self._scores(posterior.select_replicate(r))
+            for r in report_each(
+                range(posterior.replicates), lambda r: f"scores of replicate {r + 1}"
+            )
+        ]
         return stack_scores(each)
 
     def _scores(self, posterior: HoldsDraws) -> dict[str, float]:

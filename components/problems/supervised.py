@@ -14,6 +14,7 @@ from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, BatchKind, Domain, Kind, Target
+from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
@@ -165,9 +166,10 @@ class Supervised:
         tested = x is self.test.x and not torch.is_grad_enabled()
         if tested and cache is not None and cache[0]() is posterior and cache[1] is rng:
             return cache[2]
+        chunks = list(enumerate(x.split(self.evaluation_chunk)))
         parts = [
             posterior.predict(chunk, rng.at("evaluation", i))
-            for i, chunk in enumerate(x.split(self.evaluation_chunk))
+            for i, chunk in report_each(chunks, lambda _: f"predictions of {len(x):,} rows")
         ]
         predictive = concatenate(parts)
         if tested:

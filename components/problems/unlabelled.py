@@ -14,6 +14,7 @@ from components.contracts.attackers import Attacker
 from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
 from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
+from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
@@ -135,7 +136,9 @@ class Unlabelled:
             weights = torch.cat(
                 [
                     posterior.log_weights(p, n_samples, rng.at("evaluation", i))
-                    for i, p in enumerate(self._parts())
+                    for i, p in report_each(
+                        list(enumerate(self._parts())), lambda _: "bounds of the held-out rows"
+                    )
                 ],
                 1,
             )
@@ -181,7 +184,12 @@ class Unlabelled:
 
         with torch.no_grad():
             parts = self._parts()
-            log_density = torch.cat([posterior.log_predictive(part) for part in parts])
+            log_density = torch.cat(
+                [
+                    posterior.log_predictive(part)
+                    for part in report_each(parts, lambda _: "densities of the held-out rows")
+                ]
+            )
             clusterings = [posterior.clusters(part) for part in parts]
         check_shape("the log densities of held-out rows", log_density, self.test.n_rows)
         out: dict[str, Tensor | float] = {"nlpp": -float(log_density.mean())}

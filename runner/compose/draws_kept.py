@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from components.contracts.keys import CHAINS, LEFT_OUT, THINNING
+from components.contracts.requirements import CHAINS, LEFT_OUT, THINNING
 from runner.compose.settings import Settings
 from runner.errors import ConfigError
 

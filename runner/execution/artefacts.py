@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from components import registry
 from components.contracts.checks import Check
 from components.contracts.posteriors import WritesFiles
-from components.figures.attempts import warn_not_shown
+from components.contracts.progress import report_each
+from components.figures.attempts import attempt, warn_not_shown
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
 from runner.compose.config import Job
@@ -19,10 +20,12 @@ from runner.compose.parts import nested_names
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
+from runner.record.lines import read_lines
 from runner.terminal.csv_cells import escape_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from components.contracts.roles import Problem
     from components.contracts.streams import Rng
@@ -46,13 +49,26 @@ def skip_artefact_on_error(what: str) -> Iterator[None]:
         warn_not_shown(what, error)
 
 
+def draw_training_curve(folder: Path) -> dict[str, Figure]:
+    """The learning curve of the first replicate, from the recorded lines."""
+    from components.figures.training_curve import training_curve
+
+    lines = read_lines(folder)
+    return attempt(
+        "figure training_curve",
+        training_curve,
+        [(line["step"], line["phase"], line["metrics"]) for line in lines if not line["replicate"]],
+    )
+
+
 def write_artefacts(
     folder: Path, figures: dict[str, Any], tables: dict[str, Any], job: Job
 ) -> None:
     """``figures/<name>.png``, ``tables/<name>.csv`` and the references of the components used."""
     if figures:
         from components.figures.labels import readable  # no figure, no matplotlib
-    for name, figure in figures.items():
+    for name in report_each(figures, "saving {}".format):
+        figure = figures[name]
         (folder / "figures").mkdir(exist_ok=True)
         with skip_artefact_on_error(f"figure {name}"):
             path = inside(folder / "figures", f"{name}.png", "figure")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from components.contracts.checks import FINITE
-from components.contracts.keys import RATES
+from components.contracts.requirements import RATES
 from components.contracts.roles import Inference, variant_info_names
 from components.errors import NumericalError
 from runner.execution.scores import Scores

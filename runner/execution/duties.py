@@ -88,6 +88,7 @@ def record_information(course: ReplicateContext) -> StepCallback:
 
     def record(step: Step) -> None:
         if step.number % every and step.number != 1 and not keeps(step):
+            course.live.advance(step.number)
             return
         metrics = plain(step.info)
         try:  # no context manager here either

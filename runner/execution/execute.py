@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from components.contracts.posteriors import WritesFiles
+from components.contracts.progress import listen
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from runner.compose.config import Job
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint, replicates
 from runner.execution.artefacts import (
+    draw_training_curve,
     skip_artefact_on_error,
     to_checks_table,
     write_artefacts,
@@ -226,7 +228,7 @@ class Run:
                 told=course.live.evaluating,
             )
             scores = plain(assessment.scores)
-            course.live.evaluating("checks of the run", 1, 1)
+            course.live.evaluating("checks of the run", 0, 1)
             declared = job.config["model"].get("outputs") is not None
             checks = run_checks(
                 problem,
@@ -254,7 +256,7 @@ class Run:
         """Write predictions, figures, tables and files of a replicate."""
         folder = self.record.folder
         replicate = course.rng.replicate
-        with self.announcements.show_new_warnings():
+        with self.announcements.show_new_warnings(), listen(course.live.evaluating):
             if assessment.outcomes:
                 with skip_artefact_on_error(f"the outcomes of replicate {replicate + 1}"):
                     write_outcomes(
@@ -268,7 +270,7 @@ class Run:
             if replicate == 0:
                 write_artefacts(
                     folder,
-                    assessment.figures,
+                    assessment.figures | draw_training_curve(folder),
                     assessment.tables | {"checks": to_checks_table(checks)},
                     self.job,
                 )

@@ -19,6 +19,7 @@ from runner.study.job_pool import STOPPED_EXIT_CODES, RunningProcess
 from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.printer import out
+from runner.terminal.typed_values import format_typed
 
 FAILED = ("failed", "diverged", "crashed")
 
@@ -50,7 +51,7 @@ def _end_state(recorded: str, code: int) -> str:
 
 def _column(run: FrozenRun) -> str:
     """Heading of the column with a run's state: its cell."""
-    return " ".join(f"{k.split('.')[-1]}={v}" for k, v in run.cell.items())
+    return " ".join(f"{k.split('.')[-1]}={format_typed(v)}" for k, v in run.cell.items())
 
 
 Words = Callable[[FrozenRun, str], str]  # of a run and its state: its description

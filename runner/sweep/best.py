@@ -19,6 +19,7 @@ from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import number, out
+from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -30,7 +31,8 @@ SHOWN = 10  # trials in the table
 
 def _params(params: dict[str, Any]) -> str:
     return " ".join(
-        f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items()
+        f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={format_typed(v)}"
+        for k, v in params.items()
     )
 
 
@@ -138,7 +140,7 @@ def _table(done: Sequence[FrozenTrial], names: Sequence[str], front: Sequence[in
     for name in ("trial", *names, *done[0].params):
         table.add_column(name, justify="right")
     for t in done[: max(SHOWN, len(front))]:
-        cells = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in t.params.values()]
+        cells = [f"{v:.4g}" if isinstance(v, float) else format_typed(v) for v in t.params.values()]
         star = "★ " if t.number in front else ""
         table.add_row(f"{star}{t.number}", *(number(value) for value in t.values), *cells)
     return table

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # scores on the terminal
 ROWS = 40  # rows on the terminal
+SMOKE_NOTE = "smoke runs have few steps on small data: their scores do not rank the settings"
 MAX_REASON_CHARACTERS = 300  # characters of why a job failed
 # columns that do not distinguish rows
 OWN = ("seed", "output_dir", "data_dir", "tracking", "offline", "hydra.sweep.dir")
@@ -58,6 +59,16 @@ class SweepRow:
             if len(counts) == 1
             else ", ".join(f"{n} {state}" for state, n in counts.items())
         )
+
+    @property
+    def is_smoke(self) -> bool:
+        """True if a record of the row is of a smoke run."""
+        return any((read_facts_or_warn(folder) or {}).get("smoke") for folder in self.records)
+
+    @property
+    def marked_state(self) -> str:
+        """The state, with a mark on smoke runs."""
+        return f"{self.state}, smoke" if self.is_smoke else self.state
 
     @property
     def records(self) -> list[Path]:
@@ -110,6 +121,7 @@ def frame(found: list[SweepRow], best: Sequence[SweepRow] = ()) -> pd.DataFrame:
             line[name], line[f"{name} SE"] = mean_se(values) if values else (None, None)
         line["n"] = max((len(values) for values in row.scores.values()), default=0)
         line["state"] = row.state
+        line["smoke"] = row.is_smoke
         if best:
             line["best"] = row in best
         line["records"] = " ".join(f"{folder.parent.name}/{folder.name}" for folder in row.records)
@@ -147,6 +159,19 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
     )
     if not best_is_shown:
         _show_rows(sweep_rows, names, best)
+    _show_remarks(sweep_rows, failed)
+    if (logs := sweep / ".submitit").is_dir():
+        out.print(f"logs     of each job: {display_path(logs)}")
+    out.print(
+        f"written  {display_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {display_path(sweep)}"
+    )
+    return len(failed)
+
+
+def _show_remarks(sweep_rows: list[SweepRow], failed: list[JobOutcome]) -> None:
+    """A line on smoke runs, if there are any, and one for each failed job."""
+    if any(row.is_smoke for row in sweep_rows):
+        out.print(f"smoke    {SMOKE_NOTE}", style="yellow")
     for job in failed:
         settings = " ".join(
             f"{k}={v}"
@@ -157,12 +182,6 @@ def show(sweep: Path, best_is_shown: bool = False) -> int:
             f"failed   job {job.number} ({settings}): {job.message[:MAX_REASON_CHARACTERS]}",
             style="red",
         )
-    if (logs := sweep / ".submitit").is_dir():
-        out.print(f"logs     of each job: {display_path(logs)}")
-    out.print(
-        f"written  {display_path(sweep / 'sweep.csv')}, sweep.html; runner sweep {display_path(sweep)}"
-    )
-    return len(failed)
 
 
 def _show_rows(sweep_rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> None:
@@ -201,7 +220,7 @@ def _line(row: SweepRow, names: list[str], is_best: bool) -> list[str]:
         *(row.overrides.values() or ["all alike"]),
         row.seeds or "–",
         *(cell(row.scores.get(name)) for name in names),
-        f"★ {row.state}" if is_best else row.state,
+        f"★ {row.marked_state}" if is_best else row.marked_state,
         records + more,
     ]
 
@@ -260,7 +279,13 @@ def _write(
         loader=jinja2.PackageLoader("runner", "sweep"), autoescape=True, finalize=plain_value
     )
     html = templates.get_template("table.html.j2").render(
-        name=sweep.name, rows=found, names=names, cell=cell, best=best, figures=figures
+        name=sweep.name,
+        rows=found,
+        names=names,
+        cell=cell,
+        best=best,
+        figures=figures,
+        smoke_note=SMOKE_NOTE if any(row.is_smoke for row in found) else "",
     )
     (sweep / "sweep.html").write_text(html, encoding="utf-8")
 

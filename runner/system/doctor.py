@@ -1,6 +1,6 @@
 """``runner doctor``: the environment that a run would find here.
 
-Each line is ok, warning or problem, with the fix.
+Each line is ok, absent (data files), warning or problem, with the fix.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _sqlite(file: Path) -> str:
 # -------------------------------------------------------------------------------------------------------------
 def data(data_dir: Path, every_file: bool = False) -> Findings:
     """The files of each data set, a line for all of them or for every one: how many are there with
-    the right checksum, which are damaged; then what would be used.  One that is absent is no cause
-    for alarm: the run that needs it downloads it."""
+    the right checksum, which are damaged or absent; then what would be used.  An absent file is no
+    problem: the run that needs it downloads it."""
     from components.datasets import files
 
     origin = "RUNNER_DATA_DIR" if os.environ.get("RUNNER_DATA_DIR") == str(data_dir) else "data_dir"
@@ -114,15 +114,12 @@ def data(data_dir: Path, every_file: bool = False) -> Findings:
         yield Finding("ok", "data", f"{data_dir} ({origin})")
     else:
         yield Finding(
-            "ok", "data", f"{data_dir} ({origin}) does not exist; the first download makes it"
+            "absent", "data", f"{data_dir} ({origin}) does not exist; the first download makes it"
         )
     for dataset, members in groupby(files.catalogue(), key=lambda file: file.dataset):
         findings = [_check_data_file(data_dir, file) for file in members]
         yield from findings if every_file else _summarise_findings(dataset, findings)
     yield from dataset_identities(data_dir)
-
-
-ABSENT = "absent"
 
 
 def _check_data_file(data_dir: Path, file: DataFile) -> Finding:
@@ -131,12 +128,10 @@ def _check_data_file(data_dir: Path, file: DataFile) -> Finding:
     path = files.find(data_dir, file.path)
     fetch = f"runner data fetch {file.dataset}"
     if path is None:
-        detail = (
-            f"{ABSENT}; a run that needs it downloads it"
-            if file.urls
-            else f"{ABSENT}; it is put there by hand"
-        )
-        return Finding("ok", file.path, detail)
+        if file.urls:
+            return Finding("absent", file.path, "a run that needs it downloads it", fetch)
+        mend = f"put it into {data_dir} by hand; source: {file.source}"
+        return Finding("absent", file.path, "it cannot be downloaded", mend)
     try:
         files.verify(path, file)
     except DamagedFileError as error:
@@ -147,18 +142,15 @@ def _check_data_file(data_dir: Path, file: DataFile) -> Finding:
 def _summarise_findings(dataset: str, found: list[Finding]) -> Findings:
     """One line for all files of a data set, and one more for each that is damaged."""
     damaged = [finding for finding in found if finding.level == "problem"]
-    absent = [finding for finding in found if finding.found.startswith(ABSENT)]
+    absent = [finding for finding in found if finding.level == "absent"]
     yield from damaged
     here = len(found) - len(absent) - len(damaged)
-    files = (
-        f"{here} of {len(found)} file{'s' * (len(found) > 1)} here, checksums fit"
-        if here
-        else "no file here"
-    )
-    later = "; what is absent is put there by hand" if absent else ""
-    if absent and "downloads" in absent[0].found:
-        later = f"; runner data fetch {dataset} downloads what a run would"
-    yield Finding("ok", f"data/{dataset}", files + later)
+    files = f"{here} of {len(found)} file{'s' * (len(found) > 1)} here"
+    if absent:
+        fetch = next((finding.mend for finding in absent if finding.mend.startswith("runner")), "")
+        yield Finding("absent", f"data/{dataset}", files, fetch or absent[0].mend)
+    else:
+        yield Finding("ok", f"data/{dataset}", f"{files}, checksums fit")
 
 
 def dataset_identities(data_dir: Path) -> Findings:
@@ -209,8 +201,13 @@ def _has_substitute_data(cls: Any, values: dict[str, Any], data_dir: Path) -> bo
 # ------------------------------------------------------------------------------------------------------
 def report(findings: Findings, as_json: bool = False) -> dict[Level, int]:
     """Prints each finding as it is made, and counts them by level."""
-    counts: dict[Level, int] = {"ok": 0, "warning": 0, "problem": 0}
-    colour = {"ok": "\033[32m", "warning": "\033[33m", "problem": "\033[1;31m"}
+    counts: dict[Level, int] = {"ok": 0, "absent": 0, "warning": 0, "problem": 0}
+    colour = {
+        "ok": "\033[32m",
+        "absent": "\033[36m",
+        "warning": "\033[33m",
+        "problem": "\033[1;31m",
+    }
     terminal = sys.stdout.isatty()
     for finding in findings:
         counts[finding.level] += 1
@@ -233,8 +230,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner doctor",
         description="Says what a run would find here: Python, packages, threads, memory, GPU, MLflow's store, the output "
-        "folder, and the files of each data set with their checksums. Each line is ok, warning or problem, followed by "
-        "the mend.",
+        "folder, and the files of each data set with their checksums. Each line is ok, absent (a data file), warning or "
+        "problem, followed by the mend.",
         epilog="Exit code 0, or 1 when there is a problem. Nothing is downloaded and nothing is changed.",
     )
     add_output_dir(parser)
@@ -258,5 +255,8 @@ def main(argv: list[str]) -> int:
 
     counts = report(everything(), arguments.json)
     if not arguments.json:
-        print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['problem']} problems")
+        print(
+            f"{counts['ok']} ok, {counts['absent']} absent, {counts['warning']} warnings, "
+            f"{counts['problem']} problems"
+        )
     return 1 if counts["problem"] else 0

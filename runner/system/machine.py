@@ -19,7 +19,8 @@ from components.memory import GIB, free_memory
 
 PROJECT = "bayes-runner"
 OLDEST_PYTHON = (3, 11)
-Level = Literal["ok", "warning", "problem"]
+# absent: nothing is wrong, and a run that needs it downloads it or uses something else
+Level = Literal["ok", "absent", "warning", "problem"]
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,33 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.request
+import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError
+from runner.errors import ConfigError, nearest
 from runner.record.facts import UnreadableRecordError
 from runner.terminal.arguments import Parser, add_output_dir
+from runner.tracking.pages import (
+    announce_server,
+    find_experiments,
+    find_server,
+    list_page,
+    page_of_record,
+    runs_page,
+)
 from runner.tracking.store import database_file, fault, remove_stray_folders, tracking_uri
 
 HOST = "127.0.0.1"
 PORT = 5000
+MOST_EXPERIMENTS = 10  # that are listed with their addresses
+READY_TRIES = 120  # seconds that MLflow may take to start
 
 
 def command(uri: str, port: int, output_dir: Path) -> list[str]:
@@ -87,6 +102,46 @@ def serve(words: Sequence[str]) -> int:
     return 0 if stopped else min(abs(code), 1)
 
 
+def choose_page(run: str | None, output_dir: Path, server: str) -> str:
+    """Page of a run ("experiment/signature"), of an experiment, or of the latest experiment.
+
+    Raises:
+        ConfigError: there is no such run or experiment in MLflow.
+    """
+    experiments = find_experiments(output_dir)
+    if run is None:
+        return runs_page(server, experiments[0].number) if experiments else list_page(server)
+    name, _, signature = run.partition("/")
+    if not signature:
+        for experiment in experiments:
+            if experiment.name == name:
+                return runs_page(server, experiment.number)
+        near = nearest(name, [experiment.name for experiment in experiments])
+        raise ConfigError(f"{name}: no experiment with runs in MLflow{near}")
+    folders = [path for path in (output_dir / name).glob("*") if path.name.startswith(signature)]
+    pages = [page_of_record(folder, output_dir, server) for folder in folders]
+    if len(pages) != 1:
+        raise ConfigError(f"{run}: {len(pages)} records in {output_dir / name}; one is needed")
+    if pages[0] is None:
+        raise ConfigError(f"{run}: MLflow has not got this run yet; runner sync pushes it")
+    return pages[0]
+
+
+def has_browser() -> bool:
+    """True if the user sits at this machine's screen: browsers of a terminal are not opened."""
+    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.stdout.isatty() and (sys.platform == "darwin" or bool(screen))
+
+
+def open_when_ready(server: str, page: str) -> None:
+    """Opens a page in the browser once the server answers."""
+    for _ in range(READY_TRIES):
+        with suppress(OSError), urllib.request.urlopen(f"{server}/health", timeout=1):
+            webbrowser.open(page)
+            return
+        time.sleep(1.0)
+
+
 def _port(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text}: must be a port, 1 to 65535")
@@ -103,20 +158,39 @@ def main(argv: list[str]) -> int:
         "Exit code 0 when stopped, 1 if MLflow failed, 2 for a mistake.",
     )
     parser.add_argument(
+        "run",
+        nargs="?",
+        help="experiment, or experiment/signature of a run, to open (default: the latest experiment)",
+    )
+    parser.add_argument(
         "--port", type=_port, default=PORT, help=f"port to serve on (default: {PORT})"
     )
     add_output_dir(parser)
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
     arguments = parser.parse_args(argv[1:])
     output_dir = Path(arguments.output_dir)
     uri = tracking_uri(output_dir)
-    if uri.startswith(("http://", "https://")):
-        print(f"MLFLOW_TRACKING_URI is a server already, open it: {mask_secrets(uri)}")
+    served = find_server(output_dir)
+    if served is not None:
+        page = choose_page(arguments.run, output_dir, served)
+        remote = uri.startswith(("http://", "https://"))
+        which = (
+            "MLFLOW_TRACKING_URI is a server" if remote else "another runner ui serves this store"
+        )
+        print(f"{which} already, open it: {page}")
+        if not arguments.no_browser and has_browser():
+            webbrowser.open(page)
         return 0
     check(uri, arguments.port)
-    print(
-        f"MLflow  http://{HOST}:{arguments.port}  ready in some seconds, Ctrl-C stops it",
-        flush=True,
-    )
+    server = f"http://{HOST}:{arguments.port}"
+    page = choose_page(arguments.run, output_dir, server)
+    print(f"MLflow  {page}\n        ready in some seconds, Ctrl-C stops it", flush=True)
+    for experiment in find_experiments(output_dir)[:MOST_EXPERIMENTS]:
+        other = runs_page(server, experiment.number)
+        if other != page:
+            print(f"        {other}  {experiment.name}", flush=True)
     print(f"store   {mask_secrets(uri)}", flush=True)
-    with remove_stray_folders(uri):
+    if not arguments.no_browser and has_browser():
+        Thread(target=open_when_ready, args=(server, page), daemon=True).start()
+    with remove_stray_folders(uri), announce_server(server, output_dir):
         return serve(command(uri, arguments.port, output_dir))

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.panel import Panel
@@ -18,10 +18,7 @@ from rich.text import Text
 from runner.errors import RunnerWarning
 from runner.statistics.standard_error import mean_se
 from runner.terminal.plain import plain
-from runner.terminal.streams import is_terminal
-
-if TYPE_CHECKING:
-    pass
+from runner.terminal.streams import PlainStream, is_terminal
 
 # columns of piped output: it has no width of its own, and its lines are never folded
 WIDEST = 10_000
@@ -40,6 +37,19 @@ class PlainConsole(Console):
             markup=False,
             emoji=False,
         )
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream that takes escape sequences.
+
+        During a live display ``sys.stdout`` is rich's proxy of this process's plain stream.
+        """
+        file: IO[str] = Console.file.fget(self)  # type: ignore[attr-defined]
+        return file.rich_proxied_file if isinstance(file, PlainStream) else file
+
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
 
     def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str(plain(text), **how)  # before it is measured

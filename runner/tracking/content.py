@@ -148,7 +148,10 @@ class RecordContent:
 
     @property
     def run_name(self) -> str:
-        """Experiment, what was overridden, and the beginning of the signature."""
+        """What was overridden, the experiment, and the beginning of the signature.
+
+        Columns of MLflow show the beginning, where runs of one experiment must differ.
+        """
         overrides = self._overrides_text
         overrides = (
             overrides
@@ -158,7 +161,7 @@ class RecordContent:
         return mask_secrets(
             " ".join(
                 word
-                for word in (self.facts["experiment"], overrides, self.facts["signature"][:8])
+                for word in (overrides, self.facts["experiment"], self.facts["signature"][:8])
                 if word
             )
         )

@@ -21,6 +21,7 @@ from runner.compose.settings import Settings
 from runner.disk.lock import is_locked
 from runner.record.facts import read
 from runner.tracking.marks import Marks, read_marks
+from runner.tracking.pages import find_server, page_of_record
 from runner.tracking.request import Request, queue
 from runner.tracking.store import fault, is_remote, store_name, tracking_uri
 
@@ -104,6 +105,18 @@ class Handover:
     def run_id(self) -> str | None:
         """MLflow's name of the run, once it has one."""
         return self._marks.run_id
+
+    @property
+    def page(self) -> str | None:
+        """Address of the run's page; None: no server is known, or the run is not there yet."""
+        server = find_server(self.output_dir)
+        return None if server is None else page_of_record(self.folder, self.output_dir, server)
+
+    @property
+    def ui_command(self) -> str:
+        """The command that opens the run's page."""
+        folder = "" if self.output_dir == Path("outputs") else f" --output-dir {self.output_dir}"
+        return f"runner ui {self.folder.parent.name}/{self.folder.name}{folder}"
 
     @property
     def complete(self) -> bool:

@@ -26,6 +26,7 @@ class RunMarks:
     )  # a tag of the run, by which it is found when an answer was lost
     asked: bool = False  # MLflow was asked to create it
     run_id: str | None = None
+    experiment: str | None = None  # its number in MLflow; records from before the key have none
     lines: dict[str, int] = field(default_factory=dict)  # phase -> last step
     ended: str | None = None  # the end that has been pushed: the state, and when
 

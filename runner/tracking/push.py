@@ -130,6 +130,7 @@ class Push:
             marks.run_id = self.client.create_run(
                 experiment, start, {**tags, KEY: marks.key}, name
             ).info.run_id
+        marks.experiment = experiment
         self.file.save()
 
     def _parameters(self, content: RecordContent, known: dict[str, str]) -> None:

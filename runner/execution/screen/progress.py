@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runner.execution.scores import Scores, means
 from runner.terminal import printer
@@ -13,8 +13,9 @@ from runner.terminal import printer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-SHOWN = 5  # live metrics next to the bar
 PROGRESS_LINE_SECONDS = 30.0  # seconds between the lines of a long evaluation
+REFRESH_SECONDS = 0.25  # seconds between two drawings of the bar
+NO_FIELDS: dict[str, Any] = {"rate": "", "until": None, "metrics": ()}  # of the bar
 
 
 class Live:
@@ -24,31 +25,23 @@ class Live:
         self.total = total
         self.replicates = replicates
         self.started = time.monotonic()
-        self.assessed = False
-        self.said = 0.0  # assessed: the last evaluation has begun; said: time of its line
+        self.printed = self.started  # time of the last line of progress
+        self.parts = 0  # of the present phase of the last evaluation; 0: it has not begun
+        self.first: tuple[int, float] | None = None  # first step or part of the phase, and its time
+        self.drawn = 0.0
         self.progress: Progress | None = None
         if printer.out.is_terminal and not printer.out.quiet:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
+            from rich.progress import Progress
+
+            from runner.execution.screen.columns import columns
 
             self.progress = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}", markup=False),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[live]}", style="dim", markup=False),
+                *columns(printer.out.width),
                 console=printer.out,
-                refresh_per_second=4,
+                refresh_per_second=1 / REFRESH_SECONDS,
+                transient=True,
             )
-            self.task = self.progress.add_task("training", total=total, rate="", live="")
+            self.task = self.progress.add_task("training", total=total, **NO_FIELDS)
             self.progress.start()
 
     def update(self, step: int, replicate: int, info: Scores) -> None:
@@ -56,22 +49,44 @@ class Live:
         if self.progress is None:
             return
         name = f"replicate {replicate + 1}/{self.replicates}" if self.replicates > 1 else "training"
-        task = self.progress.tasks[self.task]
-        live = "  ".join(f"{k} {printer.number(v)}" for k, v in list(means(info).items())[:SHOWN])
-        rate = (
-            f"{task.speed:.0f}/s"
-            if task.speed and task.speed >= 1
-            else (f"{1 / task.speed:.1f} s each" if task.speed else "")
+        metrics = [f"{k} {printer.number(v)}" for k, v in means(info).items()]
+        self.progress.update(self.task, description=name, metrics=metrics)
+        self._move(step, self.total)
+
+    def advance(self, step: int) -> None:
+        """Move the bar to a step without recorded values, if the bar is due to be drawn."""
+        if self.progress is not None and time.monotonic() - self.drawn > REFRESH_SECONDS:
+            self._move(step, self.total)
+
+    def _move(self, done: int, total: int) -> None:
+        """Move the bar, with the mean rate of the present phase and the time that is left."""
+        from runner.execution.screen.columns import format_rate
+
+        assert self.progress is not None
+        now = time.monotonic()
+        self.drawn = now
+        self.first = self.first or (done, now)
+        count = done - self.first[0]
+        seconds = now - self.first[1]
+        rate = count / seconds if count > 0 and seconds > 0 else None
+        self.progress.update(
+            self.task,
+            completed=done,
+            total=total,
+            rate="" if rate is None else format_rate(rate),
+            until=None if rate is None else now + (total - done) / rate,
         )
-        self.progress.update(self.task, completed=step, description=name, live=live, rate=rate)
 
     def restart(self, replicate: int) -> None:
-        self.assessed = False
+        """Begin the steps of another replicate."""
+        self.parts = 0
+        self.first = None
         if self.progress is not None:
             self.progress.reset(
                 self.task,
                 total=self.total,
                 description=f"replicate {replicate + 1}/{self.replicates}",
+                **NO_FIELDS,
             )
 
     def show_evaluation(self, step: int, replicate: int, scores: Mapping[str, float]) -> None:
@@ -85,28 +100,28 @@ class Live:
             k: v for k, v in scores.items() if k.partition("/")[0] == first
         }
         score_text = "  ".join(f"{k} {printer.number(v)}" for k, v in headline.items())
-        seconds = time.monotonic() - self.started
+        now = time.monotonic()
+        self.printed = now
         printer.out.print(
-            f"{replicate_text}step {step}/{self.total}  {score_text}  ({seconds:.1f} s)"
+            f"{replicate_text}step {step}/{self.total}  {score_text}  ({now - self.started:.1f} s)"
         )
 
     def evaluating(self, what: str, done: int, of: int) -> None:
-        """Show the progress of the last evaluation.
+        """Show the progress of the last evaluation and of the figures after it.
 
-        The bar counts its parts; without a terminal, a line is printed every half a minute.
+        The bar counts the parts; without a terminal, a line is printed every half a minute.
         """
         now = time.monotonic()
         if self.progress is not None:
-            if not self.assessed:
-                self.progress.reset(self.task, total=of, description=what, rate="", live="")
-            self.progress.update(
-                self.task, description=what, completed=done, total=of, rate="", live=""
-            )
-        elif self.assessed and now - self.said > PROGRESS_LINE_SECONDS:
+            if self.parts != of or done == 0:
+                self.first = None
+                self.progress.reset(self.task, total=of, **NO_FIELDS)
+            self.progress.update(self.task, description=what)
+            self._move(done, of)
+        elif now - self.printed > PROGRESS_LINE_SECONDS:
+            self.printed = now
             printer.out.print(f"evaluating: {what}, {done}/{of} ({now - self.started:.0f} s)")
-        if not self.assessed or now - self.said > PROGRESS_LINE_SECONDS:
-            self.said = now
-        self.assessed = True
+        self.parts = of
 
     def stop(self) -> None:
         if self.progress is not None:

@@ -18,6 +18,7 @@ from rich.tree import Tree
 
 from runner.record.checks import tally
 from runner.terminal.printer import WIDE, announce, mean_and_se, note, out
+from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
     from runner.compose.resolve import ResolvedConfig
@@ -37,7 +38,9 @@ def show_composition(job: ResolvedConfig) -> None:
         k: getattr(settings, k)
         for k in ("seed", "replicates", "steps", "device", "dtype", "threads", "smoke")
     }
-    tree.add(_line("run", job.signature, "  ".join(f"{k}={v}" for k, v in run.items())))
+    tree.add(
+        _line("run", job.signature, "  ".join(f"{k}={format_typed(v)}" for k, v in run.items()))
+    )
     out.print(tree)
     for text in job.notes:
         out.print(text, style="yellow")
@@ -60,7 +63,7 @@ def _branch(
         if several and all(isinstance(part, dict) and "name" in part for part in several):
             parts += [(k, part) for part in several]
         elif k != "name" and (above is None or k not in above or above[k] != v):
-            key_texts.append(f"{k}={v}")
+            key_texts.append(f"{k}={format_typed(v)}")
     branch = tree.add(_line(key, values["name"], "  ".join(key_texts)))
     for k, part in parts:
         _branch(branch, k, part, values)
@@ -225,12 +228,9 @@ def show_whereabouts(
         return
     if announce_trouble(handover):
         return
-    if handover.complete:
-        out.print(f"MLflow   run {handover.run_id}; look at it with: runner ui")
-    else:
-        out.print(
-            "MLflow   is still being told, in the background (runner sync waits for it); look at it with: runner ui",
-        )
+    if not handover.complete:
+        out.print("MLflow   gets the run in the background; runner sync waits for it")
+    out.print(f"MLflow   {handover.page or handover.ui_command}", soft_wrap=True)
 
 
 def announce_trouble(handover: Handover | None) -> bool:

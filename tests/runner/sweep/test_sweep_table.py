@@ -97,6 +97,25 @@ def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
     assert "must be &gt; 0" in (sweep / "sweep.html").read_text()
 
 
+def test_smoke_runs_are_marked_on_the_terminal_in_the_csv_and_on_the_page(
+    tmp_path, monkeypatch, capsys
+):
+    sweep, outcomes = ended(tmp_path, monkeypatch)
+    monkeypatch.setattr(table.out, "width", 200)
+    table.show(sweep)
+    assert "smoke runs" not in capsys.readouterr().out + (sweep / "sweep.html").read_text()
+    path = outcomes[0].folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"smoke": True}))
+    table.show(sweep)
+    shown = capsys.readouterr().out
+    assert "done, smoke" in shown
+    assert table.SMOKE_NOTE in shown
+    assert pd.read_csv(sweep / "sweep.csv")["smoke"].tolist() == [True, False]
+    page = (sweep / "sweep.html").read_text()
+    assert "done, smoke" in page
+    assert table.SMOKE_NOTE in page
+
+
 def test_it_is_shown_again_by_its_folder(tmp_path, monkeypatch, capsys):
     sweep, _ = ended(tmp_path, monkeypatch)
     assert table.main(["sweep", str(sweep)]) == 0

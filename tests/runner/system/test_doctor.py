@@ -169,16 +169,29 @@ def test_data_files_found_damaged_and_absent(tmp_path, monkeypatch):
     (tmp_path / "bad").write_bytes(b"wrong")
     found = list(doctor.data(tmp_path, every_file=True))
     # no run needs it yet
-    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "ok"}
+    assert levels(found) == {"data": "ok", "good": "ok", "bad": "problem", "absent": "absent"}
     assert "checksum fits" in found[1].found
     assert found[2].mend == "runner data fetch toy"
+    assert found[3].mend == f"put it into {tmp_path} by hand; source: nowhere"
     *before, together = doctor.data(tmp_path)
     assert levels(before) == {"data": "ok", "bad": "problem"}
-    assert (together.what, together.found) == (
+    assert (together.level, together.what, together.found) == (
+        "absent",
         "data/toy",
-        "1 of 3 files here, checksums fit; what is absent is put there by hand",
+        "1 of 3 files here",
     )
-    assert levels(doctor.data(tmp_path / "nowhere")) == {"data": "ok", "data/toy": "ok"}
+    nowhere = levels(doctor.data(tmp_path / "nowhere"))
+    assert nowhere == {"data": "absent", "data/toy": "absent"}
+
+
+def test_absent_data_have_the_command_that_fetches_them(tmp_path, monkeypatch):
+    entry = files.DataFile("toy", "absent", ("https://example.org",), 5, "none", "nowhere")
+    monkeypatch.setattr(files, "catalogue", lambda: (entry,))
+    monkeypatch.setattr(files, "folders", lambda data_dir: (data_dir,))
+    monkeypatch.setattr(doctor, "dataset_identities", lambda data_dir: iter(()))
+    for every_file in (True, False):
+        *_, finding = doctor.data(tmp_path, every_file)
+        assert (finding.level, finding.mend) == ("absent", "runner data fetch toy")
 
 
 def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
@@ -191,7 +204,9 @@ def test_data_that_would_be_simulated_are_announced(tmp_path, monkeypatch):
 
 # ---- the command
 # ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("level", "code"), [("ok", 0), ("warning", 0), ("problem", 1)])
+@pytest.mark.parametrize(
+    ("level", "code"), [("ok", 0), ("absent", 0), ("warning", 0), ("problem", 1)]
+)
 def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
     for check in ("python", "packages", "torch_and_gpu", "threads", "memory"):
         monkeypatch.setattr(doctor, check, lambda: iter(()))
@@ -206,10 +221,8 @@ def test_exit_code_and_lines(level, code, monkeypatch, capsys, tmp_path):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split(maxsplit=1) == [level, "outputs: here"]
     assert lines[1].strip() == "→ do this"
-    assert (
-        lines[-1]
-        == f"{int(code == 0 and level == 'ok')} ok, {int(level == 'warning')} warnings, {code} problems"
-    )
+    counts = [int(level == one) for one in ("ok", "absent", "warning", "problem")]
+    assert lines[-1] == "{} ok, {} absent, {} warnings, {} problems".format(*counts)
 
 
 def test_it_changes_nothing(tmp_path, monkeypatch, capsys):

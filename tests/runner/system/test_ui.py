@@ -51,13 +51,14 @@ def test_the_environment_wins(served, tmp_path, monkeypatch):
     assert store in served[0]
 
 
-def test_a_server_elsewhere_is_named_and_not_served_again(served, monkeypatch, capsys):
+def test_a_server_elsewhere_is_named_and_not_served_again(served, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
     assert ui.main(["ui"]) == 0
     assert not served
     assert (
-        capsys.readouterr().out
-        == "MLFLOW_TRACKING_URI is a server already, open it: https://mlflow.example.org\n"
+        capsys.readouterr().out == "MLFLOW_TRACKING_URI is a server already, open it: "
+        "https://mlflow.example.org/#/experiments?workflowType=machine_learning\n"
     )
 
 

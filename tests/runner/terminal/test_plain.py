@@ -67,6 +67,21 @@ def test_a_console_takes_words_for_words():
     assert "\x1b" not in words
 
 
+def test_the_header_of_a_run_shows_values_as_they_are_typed(monkeypatch, capsys):
+    monkeypatch.setattr(printer.out, "width", 200)
+    run = {"seed": 0, "replicates": 1, "steps": None, "device": "cpu", "dtype": "float32"}
+    settings = SimpleNamespace(experiment="e", description="", **run, threads=1, smoke=True)
+    keys = {"clip": None, "pass_inputs": False, "widths": [50, None], "names": ["a b", "c"]}
+    job = SimpleNamespace(settings=settings, choice={"model": "bnn"}, signature="abc", notes=[],
+                          config={"model": {"name": "bnn", **keys, "kwargs": {"on": True}}})  # fmt: skip
+    console.show_composition(job)
+    lines = capsys.readouterr().out.splitlines()
+    typed = "clip=null  pass_inputs=false  widths=[50,null]  names=['a b',c]  kwargs={on:true}"
+    assert lines[1].endswith(typed)
+    assert "steps=null" in lines[2]
+    assert lines[2].endswith("smoke=true")
+
+
 def test_what_a_run_shows_of_a_users_words(monkeypatch, capsys):
     monkeypatch.setattr(printer.out, "width", 200)
     settings = SimpleNamespace(experiment="e[/x]", description=f"[bold]d :fire: {RED}", seed=0, replicates=1, steps=1,

@@ -64,8 +64,8 @@ def test_result_state_parameters_and_files(mirrored):
 def test_who_what_and_with_which_code(mirrored):
     job, _, run = mirrored
     facts, tags = read(job.folder), run.data.tags
-    assert run.info.run_name.startswith("bnn_uci ")
-    assert run.info.run_name.endswith(job.signature[:8])
+    assert "=" in run.info.run_name.split()[0], "what differs from other runs comes first"
+    assert run.info.run_name.endswith(f" bnn_uci {job.signature[:8]}")
     assert "replicates=2" in run.info.run_name.split()
     assert "steps=30" in run.info.run_name.split()
     assert "output_dir" not in run.info.run_name

@@ -1,0 +1,119 @@
+"""Addresses of MLflow's pages: the runs of an experiment, and one run.
+
+Without the names of both, MLflow opens an experiment on traces of language models, which runs have
+none of.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from runner.disk.atomic import write_text
+from runner.disk.lock import is_locked, try_lock
+from runner.disk.secrets import mask_secrets
+from runner.tracking.marks import read_marks
+from runner.tracking.request import queue
+from runner.tracking.store import database_file, store_name, tracking_uri
+
+VIEW = "?workflowType=machine_learning"  # training of models, not traces
+SERVED = ".ui"  # in the folder of requests: the address that ``runner ui`` serves, while it does
+EXPERIMENTS = """
+    SELECT e.experiment_id, e.name FROM experiments e JOIN runs r USING (experiment_id)
+    WHERE e.lifecycle_stage = 'active' AND r.lifecycle_stage = 'active'
+    GROUP BY e.experiment_id, e.name ORDER BY MAX(r.start_time) DESC
+"""
+
+
+class Experiment(NamedTuple):
+    """An experiment as MLflow numbers it."""
+
+    number: str
+    name: str
+
+
+def list_page(server: str) -> str:
+    """Page of all experiments."""
+    return f"{server.rstrip('/')}/#/experiments{VIEW}"
+
+
+def runs_page(server: str, experiment: str) -> str:
+    """Page of the runs of an experiment."""
+    return f"{server.rstrip('/')}/#/experiments/{experiment}/runs{VIEW}"
+
+
+def run_page(server: str, run_id: str, experiment: str | None) -> str:
+    """Page of a run; None: its record does not know the number of its experiment."""
+    runs = "runs" if experiment is None else f"experiments/{experiment}/runs"
+    return f"{server.rstrip('/')}/#/{runs}/{run_id}{VIEW}"
+
+
+def page_of_record(folder: Path, output_dir: Path, server: str) -> str | None:
+    """Page of a record's run; None: MLflow has not got it."""
+    marks = read_marks(folder, store_name(tracking_uri(output_dir), output_dir))
+    return None if marks.run_id is None else run_page(server, marks.run_id, marks.experiment)
+
+
+def find_experiments(output_dir: Path) -> list[Experiment]:
+    """Experiments with runs in the store, the one with the latest run first.
+
+    A server is not asked: its experiments are those of the records in the output folder.
+    """
+    uri = tracking_uri(output_dir)
+    if (file := database_file(uri)) is not None:
+        try:
+            with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as store:
+                return [
+                    Experiment(str(number), name) for number, name in store.execute(EXPERIMENTS)
+                ]
+        except sqlite3.Error:  # MLflow has not filled it yet
+            return []
+    pushed = sorted(
+        output_dir.glob("*/*/mlflow.json"), key=lambda path: path.stat().st_mtime, reverse=True
+    )
+    records = [path.parent for path in pushed]
+    marks = [(read_marks(folder, store_name(uri, output_dir)), folder) for folder in records]
+    return list(
+        dict.fromkeys(
+            Experiment(mark.experiment, folder.parent.name)
+            for mark, folder in marks
+            if mark.experiment is not None
+        )
+    )
+
+
+def find_server(output_dir: Path) -> str | None:
+    """Address of the server that shows the store: that of ``MLFLOW_TRACKING_URI``, or of a ``runner
+    ui`` that serves it now."""
+    uri = tracking_uri(output_dir)
+    if uri.startswith(("http://", "https://")):
+        return mask_secrets(uri)
+    served = queue(output_dir) / SERVED
+    if not is_locked(served.with_suffix(".lock")):
+        return None
+    try:
+        address, store = served.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    return address if store == store_name(uri, output_dir) else None
+
+
+@contextmanager
+def announce_server(address: str, output_dir: Path) -> Iterator[None]:
+    """Tell runs that end inside this context the address of their store's pages."""
+    served = queue(output_dir) / SERVED
+    try:
+        served.parent.mkdir(parents=True, exist_ok=True)
+        lock = try_lock(served.with_suffix(".lock"))
+        if lock is not None:
+            write_text(served, f"{address}\n{store_name(tracking_uri(output_dir), output_dir)}\n")
+    except OSError:  # the folder cannot be written: pages can be served without it
+        lock = None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.close()

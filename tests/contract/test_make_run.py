@@ -1,0 +1,33 @@
+"""``make run``: what a newcomer sees, and that the main job's checks can be made."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from components.evaluation.limits import BOUND_LINES
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_setup_first_says_how_long_it_takes_and_shows_the_download_of_torch(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
+    command = ["make", "--dry-run", "run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("echo 'Setting up .venv: ")
+    assert "minutes" in lines[0]
+    (torch,) = (line for line in lines if "torch==" in line)
+    assert "--quiet" not in torch
+    (own,) = (line for line in lines if "-e '.[dev]'" in line)
+    assert own.startswith("PYTHONWARNINGS='ignore:Editable installation'")  # setuptools' stars
+    assert lines[-1].endswith("runner +experiment=sarcos_mdgp")
+
+
+def test_the_main_job_records_enough_values_of_its_bound_for_the_check():
+    path = ROOT / "conf" / "experiment" / "sarcos_mdgp.yaml"
+    job = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert job["steps"] // job["record_every"] >= 10 * BOUND_LINES

@@ -1,0 +1,41 @@
+"""The learning curve of a run: bound and scores against steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from components.figures.training_curve import training_curve
+
+
+def lines(n: int, evaluations: int = 0, name: str = "elbo"):
+    train = [
+        (step, "train", {name: -1e6 if step == 1 else -100.0 / step}) for step in range(1, n + 1)
+    ]
+    scores = {"nlpp": 1.0, "rmse": 2.0, "nlpp/joint 1": 3.0}
+    return [*train, *((10 * k, "evaluation", scores) for k in range(1, evaluations + 1))]
+
+
+def test_bound_and_scores_have_a_panel_each_and_the_start_does_not_set_the_range():
+    figure = training_curve(lines(100, evaluations=3))["training_curve"]
+    assert [axis.get_ylabel() for axis in figure.axes] == [
+        "ELBO",
+        "nlpp",
+        "rmse",
+    ]
+    (curve,) = figure.axes[0].get_lines()
+    np.testing.assert_array_equal(curve.get_xdata(), np.arange(1, 101))
+    assert -30 < figure.axes[0].get_ylim()[0] < -16  # value of step 6: -16.7
+    np.testing.assert_array_equal(figure.axes[1].get_lines()[0].get_xdata(), [10, 20, 30])
+
+
+def test_one_evaluation_is_no_curve_and_few_values_are_none():
+    assert len(training_curve(lines(10, evaluations=1))["training_curve"].axes) == 1
+    assert training_curve(lines(9)) == {}
+    assert training_curve([(k, "train", {"acceptance": 0.5}) for k in range(50)]) == {}
+
+
+def test_an_objective_is_called_so_and_replicates_are_lines():
+    figure = training_curve(lines(20, name="objective"))["training_curve"]
+    assert figure.axes[0].get_ylabel() == "objective"
+    both = [(k, "train", {"elbo": [1.0 * k, 2.0 * k]}) for k in range(20)]
+    assert len(training_curve(both)["training_curve"].axes[0].get_lines()) == 2

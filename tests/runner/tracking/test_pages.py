@@ -1,0 +1,118 @@
+"""Addresses of MLflow's pages: where the runs are, not where traces of language models would be."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from runner.errors import ConfigError
+from runner.execution.screen import show_run
+from runner.system import ui
+from runner.tracking import handover, pages
+from runner.tracking.marks import Marks, MarksFile
+from runner.tracking.store import OWN
+
+SERVER = "http://127.0.0.1:5000"
+VIEW = "?workflowType=machine_learning"
+
+
+@pytest.fixture
+def output_dir(tmp_path, monkeypatch) -> Path:
+    """Two experiments in the store, the second with the latest run, and a record of each."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as store:
+        store.execute("CREATE TABLE experiments (experiment_id, name, lifecycle_stage)")
+        store.execute("CREATE TABLE runs (run_uuid, experiment_id, lifecycle_stage, start_time)")
+        store.executemany(
+            "INSERT INTO experiments VALUES (?, ?, 'active')",
+            [(0, "Default"), (1, "first"), (2, "second")],
+        )
+        store.executemany(
+            "INSERT INTO runs VALUES (?, ?, 'active', ?)", [("a", 1, 10), ("b", 2, 20)]
+        )
+        store.commit()
+    record(tmp_path / "first" / "0123456789ab", OWN, Marks(run_id="a", experiment="1"))
+    record(tmp_path / "second" / "ba9876543210", OWN, Marks(run_id="b"))  # of before the key
+    return tmp_path
+
+
+def record(folder: Path, store: str, marks: Marks) -> None:
+    folder.mkdir(parents=True)
+    file = MarksFile(folder, store)
+    file.here = marks
+    file.save()
+
+
+def test_the_latest_experiment_comes_first_and_empty_ones_do_not_come(output_dir):
+    assert pages.find_experiments(output_dir) == [("2", "second"), ("1", "first")]
+    assert ui.choose_page(None, output_dir, SERVER) == f"{SERVER}/#/experiments/2/runs{VIEW}"
+
+
+def test_an_experiment_or_a_run_is_opened_by_name(output_dir):
+    page = ui.choose_page("first", output_dir, SERVER)
+    assert page == f"{SERVER}/#/experiments/1/runs{VIEW}"
+    page = ui.choose_page("first/0123", output_dir, SERVER)
+    assert page == f"{SERVER}/#/experiments/1/runs/a{VIEW}"
+    assert ui.choose_page("second/ba98", output_dir, SERVER) == f"{SERVER}/#/runs/b{VIEW}"
+    with pytest.raises(ConfigError, match=r"secnd: no experiment .*did you mean second"):
+        ui.choose_page("secnd", output_dir, SERVER)
+    with pytest.raises(ConfigError, match=r"first/f: 0 records in .*first"):
+        ui.choose_page("first/f", output_dir, SERVER)
+
+
+def test_a_server_is_not_asked_for_its_experiments(output_dir, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
+    assert pages.find_experiments(output_dir) == []
+    third = Marks(run_id="c", experiment="7")
+    record(output_dir / "third" / "01", "https://mlflow.example.org", third)
+    assert pages.find_experiments(output_dir) == [("7", "third")]
+    assert pages.find_server(output_dir) == "https://mlflow.example.org"
+
+
+def test_a_store_that_is_empty_opens_on_the_list(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert ui.choose_page(None, tmp_path, SERVER) == f"{SERVER}/#/experiments{VIEW}"
+
+
+def test_a_run_ends_with_its_page_while_one_is_served_else_with_the_command(output_dir, capsys):
+    run = handover.Handover(output_dir / "first" / "0123456789ab", output_dir)
+
+    def last_line() -> str:
+        show_run.show_whereabouts(run.folder, run)
+        return capsys.readouterr().out.splitlines()[-1]
+
+    command = f"MLflow   runner ui first/0123456789ab --output-dir {output_dir}"
+    assert last_line() == command
+    with pages.announce_server(SERVER, output_dir):
+        assert last_line() == f"MLflow   {SERVER}/#/experiments/1/runs/a{VIEW}"
+    assert last_line() == command
+    default = SimpleNamespace(output_dir=Path("outputs"), folder=run.folder)
+    assert handover.Handover.ui_command.fget(default) == "runner ui first/0123456789ab"
+
+
+def test_the_ui_of_a_store_that_is_served_already_names_the_page(output_dir, capsys, monkeypatch):
+    monkeypatch.setattr(ui, "serve", lambda words: pytest.fail("served twice"))
+    with pages.announce_server("http://127.0.0.1:5987", output_dir):
+        assert ui.main(["ui", "first", "--output-dir", str(output_dir)]) == 0
+    page = f"http://127.0.0.1:5987/#/experiments/1/runs{VIEW}"
+    assert capsys.readouterr().out.endswith(f"already, open it: {page}\n")
+
+
+def test_the_ui_lists_experiments_and_opens_the_latest(output_dir, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr(ui, "serve", lambda words: 0)
+    monkeypatch.setattr(ui, "has_browser", lambda: True)
+    monkeypatch.setattr(ui, "open_when_ready", lambda *words: opened.append(words))
+    monkeypatch.setattr(ui, "check", lambda uri, port: None)
+    ui.main(["ui", "--output-dir", str(output_dir)])
+    lines = capsys.readouterr().out.splitlines()
+    page = f"{SERVER}/#/experiments/2/runs{VIEW}"
+    assert lines[0] == f"MLflow  {page}"
+    assert lines[2].split() == [f"{SERVER}/#/experiments/1/runs{VIEW}", "first"]
+    assert opened == [(SERVER, page)]
+    ui.main(["ui", "--output-dir", str(output_dir), "--no-browser"])
+    assert len(opened) == 1
