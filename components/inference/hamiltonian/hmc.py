@@ -70,6 +70,7 @@ class HMC(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonian
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    gradients_per_step: ClassVar[int | str | None] = "n_steps"
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     trajectory: Literal["fixed", "jittered", "chees"]
     length: PositiveFloat

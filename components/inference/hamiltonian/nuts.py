@@ -50,6 +50,7 @@ class NUTS(WarmUp, Inference[LogJoint, SampleableProblem, ModelBatch, Hamiltonia
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
     folds_replicates: ClassVar[frozenset[str]] = frozenset()
+    gradients_per_step: ClassVar[int | str | None] = "n_steps"
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     max_depth: Annotated[int, Field(ge=1, le=20)]
 

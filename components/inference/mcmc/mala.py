@@ -71,6 +71,7 @@ class MALA(AdaptedProposal, Inference[LogJoint, SampleableProblem, ModelBatch, M
         capabilities=frozenset({"log_joint"}),
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
+    gradients_per_step: ClassVar[int | str | None] = 1
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     chains: PositiveInt
     thinning: PositiveInt

@@ -48,6 +48,7 @@ class MAP(Inference[Penalised, Supervised, Batch, AnnealedDescent]):
     requires = Requirements(
         kinds=frozenset({"supervised"}), capabilities=frozenset({"network", "penalised"})
     )
+    gradients_per_step: ClassVar[int | str | None] = 1
     provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
     legacy_defaults: ClassVar[dict[str, Any]] = {
         "schedule": "constant",

@@ -68,6 +68,7 @@ class SGDMR(Inference[LogJoint, SampleableProblem, ModelBatch, SGDMRState], Step
         capabilities=frozenset({"log_joint"}),
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
+    gradients_per_step: ClassVar[int | str | None] = 1
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     friction: NonNegativeFloat

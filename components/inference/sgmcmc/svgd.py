@@ -59,6 +59,7 @@ class SVGD(Inference[LogJoint, SampleableProblem, ModelBatch, SVGDState], StepSi
         capabilities=frozenset({"log_joint"}),
         capabilities_by_kind=NEEDS_TO_PREDICT,
     )
+    gradients_per_step: ClassVar[int | str | None] = 1
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
     mixes: ClassVar[bool] = False  # particles at rest have no R̂

@@ -247,9 +247,11 @@ def test_a_published_table_that_can_never_be_compared_says_so(study):
 
 
 def test_bold_and_paired_differences(study):
-    record(study, "a", 1000, 0.30 + NOISE)
-    record(study, "b", 1000, 0.10 + NOISE)
-    record(study, "c", 1000, 0.10 + NOISE + np.array([1, -1, 2, -2, 0.5, -0.4]) * 1e-3)
+    noise = np.concatenate([NOISE, NOISE[:2]])
+    apart = np.array([1, -1, 2, -2, 0.5, -0.4, 0.3, -0.2]) * 1e-3
+    record(study, "a", 1000, 0.30 + noise)
+    record(study, "b", 1000, 0.10 + noise)
+    record(study, "c", 1000, 0.10 + noise + apart)
     found = cells(study)
     assert [
         found[name, "1000"].bold for name in ("sMDGP, as published", "sMDGP, tuned", "iGP, tuned")
@@ -260,7 +262,7 @@ def test_bold_and_paired_differences(study):
     ]
     against = found["sMDGP, as published", "1000"].against
     assert against.difference == pytest.approx(0.2)
-    assert against.p_worse == pytest.approx(1 / 64)
+    assert against.p == pytest.approx(2 / 2**8)
     assert found["sMDGP, tuned", "1000"].against is None
 
 
@@ -314,7 +316,7 @@ def test_differences_that_are_all_the_same_have_no_spread_to_be_told_in(study):
     written, _ = report.write("small", STUDY, study, study.output_dir / "out")
     for page in written[:2]:
         text = page.read_text(encoding="utf-8")
-        assert "no spread, p 0.016" in text
+        assert "no spread, p 0.031" in text
         assert "inf SE" not in text
 
 
