@@ -27,7 +27,7 @@ from runner.study.definition import StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
-SHOWN = 8  # missing runs that a note names
+SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 # "Table D.3 and Table D.3" of earlier reports
 REPEATED_PATTERN = re.compile(r"\b(\w+(?: [\w.]+)?) and \1(?= on )")
@@ -90,7 +90,7 @@ def table_views(tables: list[TableLayout]) -> list[dict[str, Any]]:
 def _table_view(laid: TableLayout) -> dict[str, Any]:
     published = laid.published
     previous = None
-    rows = []
+    rows: list[dict[str, Any]] = []
     for row, cells in laid.rows:
         views = [_view(cell, laid.spec) for cell in cells]
         compared = any(v["difference"] for v in views)
@@ -239,20 +239,21 @@ def _shorten(line: str) -> str:
 
 
 def describe_part(only: Sequence[str], runs: list[dict[str, Any]]) -> list[str]:
-    """What a partial report shows: its selection, what was run and what is missing."""
+    """Selection of a partial report, how many runs are done, and the others by state."""
     lines = []
     if only:
         selection = " ".join(f"--only {text}" for text in only)
         lines.append(f"Part of the study: {selection}.")
     missing = [run for run in runs if run["state"] != "done"]
     if missing:
-        names = [f"{run['name']} ({run['state']})" for run in missing[:SHOWN]]
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        states: dict[str, list[str]] = {}
+        for run in missing[:SHOWN]:
+            states.setdefault(run["state"], []).append(run["name"])
+        names = "; ".join(f"{', '.join(listed)} ({state})" for state, listed in states.items())
+        more = f"; {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         done = len(runs) - len(missing)
-        lines.append(
-            f"{done} of {format_count(len(runs), 'run')} are done; missing: "
-            f"{', '.join(names)}{more}."
-        )
+        count = format_count(len(runs), "run")
+        lines.append(f"{done} of {count} are done. Missing: {names}{more}.")
     return lines
 
 
@@ -273,7 +274,7 @@ def _note_other_data(tables: list[TableLayout]) -> list[str]:
 
 
 def _note_bad_runs(runs: list[dict[str, Any]]) -> list[str]:
-    """Lines about the runs that failed their checks, and about those without a result."""
+    """A line about the runs that failed their checks."""
     messages = []
     doubted = [failures for run in runs if (failures := failed_checks(run["facts"]))]
     if doubted:
@@ -282,10 +283,5 @@ def _note_bad_runs(runs: list[dict[str, Any]]) -> list[str]:
         messages.append(
             f"{FAILED_CHECK_MARK} {len(doubted)} of {len(runs)} runs failed checks, so that "
             f"their numbers are not to be trusted as they are. Not fulfilled: {names}."
-        )
-    bad = [run for run in runs if run["state"] in ("failed", "diverged", "refused")]
-    if bad:
-        messages.append(
-            f"{len(bad)} of {len(runs)} runs failed, diverged or could not be composed."
         )
     return messages

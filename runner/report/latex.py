@@ -4,7 +4,7 @@ They need ``array``, ``booktabs``, ``graphicx``, ``longtable`` and ``siunitx``: 
 best in bold as in the other forms of the report, published numbers in a row below the
 numbers that they are compared with, each in the number of decimals that the study
 names.  Long labels and headings wrap; a table that is still wider than the line is made
-smaller, and one that is longer than a page goes on over several pages.
+smaller, and one of few columns that is longer than a page goes on over several pages.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ PACKAGES = (
 )
 CAPTIONS = {"mean": "Mean and standard error", "median": "Median and interquartile range"}
 PAGE_LINES = 45  # lines of a table that fit a page
+LONG_TABLE_COLUMNS = 7  # a table of more is made smaller instead
 SMALLEST_P = 1e-4  # smaller ones are printed as an upper bound
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -135,7 +136,7 @@ def _float(
     label: str, caption: str, columns: list[str], headings: list[str], body: list[str]
 ) -> str:
     """A floating ``table``, no wider than the line, or a ``longtable``."""
-    if len(body) > PAGE_LINES:
+    if len(body) > PAGE_LINES and len(columns) <= LONG_TABLE_COLUMNS:
         return _long_table(label, caption, columns, headings, body)
     lines = [
         f"% {label}; needs {PACKAGES}",
@@ -271,7 +272,7 @@ def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool = Fal
     columns += [f"S[table-format=-{whole}.{digits}]", f"S[table-format={whole}.{digits}]"]
     columns += ["r", "l", "l"]
     headings += ["{difference}", "{SE}", "$n$", "$p$", r"$p_\mathrm{Holm}$"]
-    body = []
+    body: list[str] = []
     previous = None
     for row, cell in compared:
         body += [r"\addlinespace"] if several and previous not in (None, row) else []

@@ -293,7 +293,6 @@ def write(
         "changes": {
             row.name: row_changes[row.name] for row in page_rows if row.name in row_changes
         },
-        "missing": [run for run in runs if run["state"] != "done"],
         "figures": figures,
         "provenance": came_from,
         "runs": runs,
@@ -389,7 +388,8 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
     verdicts = (cell.verdict.word for laid in tables for _, cells in laid.rows for cell in cells)
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
-    for line in describe_part(arguments.only, run_views(snapshot) if snapshot else []):
+    runs = run_views(snapshot) if snapshot else []
+    for line in describe_part(arguments.only, runs):
         out.print(f"partial  {line}")
     if any(laid.smoke for laid in tables):
         out.print("smoke    tiny data, few steps: no number here is a result", style="red")

@@ -30,6 +30,12 @@ def format_range(counts: Sequence[int], noun: str) -> str:
     return format_count(high, noun) if low == high else f"{low} to {format_count(high, noun)}"
 
 
+def describe_runs(sizes: Sequence[int]) -> str:
+    """``1 run of each``, ``99 or 100 runs of each``."""
+    counts = " or ".join(map(str, sizes))
+    return f"{counts} {'run' if list(sizes) == [1] else 'runs'} of each"
+
+
 def describe_ours(laid: TableLayout) -> str:
     """``mean(SE) of 6 replicates``."""
     counts = format_range(laid.replicates, "replicate")

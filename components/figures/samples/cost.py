@@ -81,16 +81,21 @@ def _draw_finals(
     front = rows[rows["front"]].sort_values("cost")
     if better is not None and len(front) > 1:
         ax.plot(front["cost"], front["mean"], color=PALETTE[7], lw=1.2, zorder=1)
-    for row in rows.itertuples():
-        k = methods.index(row.method)
+    for method, cost, mean, low, high, on_front in zip(
+        rows["method"],
+        *(rows[name].to_numpy(float) for name in ("cost", "mean", "low", "high")),
+        rows["front"],
+        strict=True,
+    ):
+        k = methods.index(method)
         colour = series_style(k)["color"]
         ax.errorbar(
-            row.cost,
-            row.mean,
-            yerr=[[row.mean - row.low], [row.high - row.mean]],
+            cost,
+            mean,
+            yerr=[[mean - low], [high - mean]],
             color=colour,
             marker=MARKERS[k % len(MARKERS)],
-            markerfacecolor=colour if row.front or better is None else "white",
+            markerfacecolor=colour if on_front or better is None else "white",
             markersize=7,
             elinewidth=1.2,
         )

@@ -12,6 +12,7 @@ from runner.report.figures.charts import (
     axis_references,
     make_layout,
     numbers,
+    plain,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ def cost_chart(
     """``cost_figure``: columns panel, method, cost, mean, low, high; finals have ``front`` too."""
     panels = list(dict.fromkeys(curves["panel"]))
     methods = list(dict.fromkeys(curves["method"]))
-    titles = [
-        f"{kind}{score_label}{f', {panel}' if panel else ''}"
-        for panel in panels
-        for kind in ("", "final ")
-    ]
     data: list[Chart] = []
     for i, panel in enumerate(panels):
         for k, method in enumerate(methods):
@@ -48,7 +44,22 @@ def cost_chart(
         front = finals[(finals["panel"] == panel) & finals["front"]].sort_values("cost")
         if better is not None and len(front) > 1:
             data.append(_front(2 * i + 1, front, i == 0))
-    return {"data": data, "layout": make_layout(titles, cost_label, len(methods) + 1)}
+    return {"data": data, "layout": _layout(panels, cost_label, score_label, len(methods) + 1)}
+
+
+def _layout(panels: list[str], cost_label: str, score_label: str, n_names: int) -> Chart:
+    """Two panels for each value of the grid, which is the first line of their vertical title."""
+    titles = [(panel, kind) for panel in panels for kind in ("", "final ")]
+    layout = make_layout([""] * len(titles), cost_label, n_names)
+    for i, (panel, kind) in enumerate(titles):
+        number = str(i + 1) if i else ""
+        name = plain(panel.partition(" ")[2] or panel)
+        lines = [name] if name else []
+        lines.append(f"{kind}{plain(score_label)}")
+        layout[f"yaxis{number}"]["title"] = {"text": "<br>".join(lines), "font": {"size": 11}}
+        if kind:
+            layout[f"xaxis{number}"]["title"]["text"] = f"total {plain(cost_label)}"
+    return layout
 
 
 def _curve(axis: int, method: str, line: pd.DataFrame, k: int, is_first: bool) -> list[Chart]:

@@ -55,9 +55,11 @@ def _draw(spec: CostSpec, study: StudyDefinition, snapshot: Snapshot) -> Picture
     names, preset = study.row_labels(spec)
     points: list[dict[str, Any]] = []
     uncounted: dict[str, None] = {}
+    is_shared = False
     for run in snapshot.runs:
         if run.refused or run.row not in names or not _is_drawn(spec, run):
             continue
+        is_shared = is_shared or bool((snapshot.facts(run) or {}).get("vectorised"))
         found = list(_points(spec, run, snapshot))
         if any(math.isnan(point["cost"]) for point in found):
             uncounted[names[run.row]] = None
@@ -76,9 +78,11 @@ def _draw(spec: CostSpec, study: StudyDefinition, snapshot: Snapshot) -> Picture
     caption = (
         f"{title}{settings}; mean and central 90 % of {format_range(list(counts), 'replicate')}"
     )
-    caption += f"; right: final score against total {cost}"
+    caption += "; points: final score"
     if direction is not None:
-        caption += ", filled: on the Pareto front"
+        caption += ", filled on the Pareto front"
+    if spec.against == "seconds" and is_shared:
+        caption += "; replicates side by side share their seconds"
     if uncounted:
         caption += f"; no count of {cost}: {', '.join(uncounted)}"
     figure = cost_figure(curves, finals, direction, cost, score)
