@@ -1,6 +1,6 @@
 """Material of a study for a paper.
 
-It has LaTeX tables (``runner.report.latex``), figures as wide as a column as PDF and
+It has LaTeX tables (``runner.report.latex_tables``), figures as wide as a column as PDF and
 SVG, and the references of all that was used.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_bytes, write_text
 from runner.report.figures.picture import Picture
-from runner.report.latex import paired_table, score_table
+from runner.report.latex_tables import paired_table, score_table
 from runner.report.results import TableLayout
 from runner.study.snapshot import Snapshot
 

@@ -4,7 +4,6 @@ CSV and PNG."""
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import re
 from collections import Counter
@@ -18,9 +17,9 @@ from runner.disk.atomic import write_bytes, write_text
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.report.context import describe_part, notes, provenance, run_views, table_views
+from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import beside, differs
-from runner.report.earlier_scores import HEADER
 from runner.report.figures.costs import costs
 from runner.report.figures.curves import curves
 from runner.report.figures.evolutions import evolutions
@@ -36,7 +35,6 @@ from runner.study.choice import ONLY_HELP
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser
-from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import out
 
@@ -79,89 +77,6 @@ def embed_figures(figures: list[dict[str, Any]], details: dict[str, Any]) -> dic
 
 
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
-
-
-def _numbers(tables: list[TableLayout], path: Path) -> None:
-    """Every cell as one line of CSV, with full precision."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            [
-                "table",
-                "row",
-                "model",
-                "published row",
-                "settings",
-                "column",
-                "metric",
-                "published",
-                "published mean",
-                "published SE",
-                "mean",
-                "SE",
-                "n",
-                "lost",
-                "best",
-                "difference in SE",
-                "verdict",
-                "why",
-                "data",
-                "paired difference",
-                "its SE",
-                "pairs",
-                "p",
-                "p, Holm",
-                "p McNemar",
-                "runs",
-                "smoke",
-            ]
-        )
-        for laid in tables:
-            spec = laid.spec
-            for row, cells in laid.rows:
-                for c in cells:
-                    s = c.summary
-                    n = c.number
-                    pair = c.against
-                    metric = spec.column_metric(c.column)
-                    line = [
-                        spec.name,
-                        row.name,
-                        row.model,
-                        row.published_label,
-                        row.preset,
-                        c.column,
-                        metric,
-                        *((n.text, n.mean, n.se) if n else ("",) * 3),
-                        *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4),
-                        int(c.bold),
-                        c.verdict.in_se,
-                        c.verdict.word,
-                        c.verdict.why,
-                        c.data,
-                        *(
-                            (pair.difference, pair.se, pair.n, pair.p, pair.p_holm)
-                            if pair
-                            else ("",) * 5
-                        ),
-                        c.by_label.p if c.by_label else "",
-                        " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
-                        int(c.smoke),
-                    ]
-                    writer.writerow(map(escape_cell, line))
-
-
-def _replicates(tables: list[TableLayout], path: Path) -> None:
-    """Every replicate's score as one line of CSV, which ``--with`` reads."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for laid in tables:
-            for row, cells in laid.rows:
-                for c in cells:
-                    for (seed, replicate), score in sorted(c.values.items()):
-                        line = [laid.spec.name, row.name, c.column, c.data, seed, replicate, score]
-                        writer.writerow(map(escape_cell, line))
 
 
 def _png(figure: Figure) -> bytes:
@@ -302,8 +217,8 @@ def write(
         paths.append(_write_page(folder / f"{stem}.html", context | interactive))
     if "md" in forms:
         paths.append(_write_page(folder / f"{stem}.md", context))
-    _numbers(tables, folder / f"{stem}.csv")
-    _replicates(tables, folder / f"{stem}_replicates.csv")
+    write_numbers(tables, folder / f"{stem}.csv")
+    write_replicates(tables, folder / f"{stem}_replicates.csv")
     origin = Origin(
         came_from,
         messages,

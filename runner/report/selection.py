@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from runner.study.choice import choose
 from runner.study.definition import StudyDefinition, TableSpec
-from runner.study.figure_specs import EvolutionSpec, RankSpec
+from runner.study.figure_specs import CostSpec, EvolutionSpec, RankSpec
 from runner.study.snapshot import FrozenRun, Snapshot
 
 
@@ -80,7 +80,7 @@ def _lacks_column(figure: object, values: dict[str, set[object]]) -> bool:
     if isinstance(figure, RankSpec) and figure.column is not None:
         listed = {str(value) for group in values.values() for value in group}
         return bool(listed) and figure.column not in listed
-    cell = getattr(figure, "cell", {})
+    cell = figure.cell if isinstance(figure, CostSpec | EvolutionSpec) else {}
     return any(value not in values.get(key, {value}) for key, value in cell.items())
 
 

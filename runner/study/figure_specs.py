@@ -112,8 +112,9 @@ class CostSpec(StrictModel):
 
 def _kind_of_figure(figure: Any) -> str:
     """Kind of an entry of ``figures``: curve unless it names another one."""
-    kind = figure.get("kind") if isinstance(figure, dict) else getattr(figure, "kind", None)
-    return str(kind or "curve")
+    if isinstance(figure, FigureSpec | CostSpec):
+        return figure.kind
+    return str((figure.get("kind") if isinstance(figure, dict) else None) or "curve")
 
 
 # an entry of ``figures``
