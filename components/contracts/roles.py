@@ -414,6 +414,9 @@ class Inference(Component, Generic[M, P, B, S]):
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"sequence", "game"})
     # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
     mixes: ClassVar[bool] = True
+    # gradient evaluations that each chain makes in a step: their number, or the training metric
+    # that reports it; None: unknown
+    gradients_per_step: ClassVar[int | str | None] = None
 
     # Capabilities of the module that it makes from the model, required by gradients inside it.
     # Empty: the module is the model.

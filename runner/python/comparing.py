@@ -150,10 +150,10 @@ def _tests(found: dict[str, ComparedRecord]) -> Iterator[tuple[Any, ...]]:
             if not are_paired(one, other):
                 continue
             of_a, of_b = (scores_by_replicate(run.result.get(metric) or ()) for run in (one, other))
-            if (pair := paired(of_b, of_a, None)).n:
+            if (pair := paired(of_b, of_a)).n:
                 if exact := rows_test(one, other, metric):
-                    pair = replace(pair, p_worse=exact.p)
+                    pair = replace(pair, p=exact.p)
                 pairs[f"{a}\0{b}"] = a, b, pair
         for key, corrected in holm({key: pair for key, (_, _, pair) in pairs.items()}).items():
             a, b, pair = pairs[key]
-            yield metric, a, b, pair.difference, pair.se, pair.n, pair.p_worse, corrected.p_holm
+            yield metric, a, b, pair.difference, pair.se, pair.n, pair.p, corrected.p_holm

@@ -217,7 +217,7 @@ def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
         for run in others:
             b = run.result.get(name)
             if a and b and are_paired(first, run) and len(a) == len(b) > 1:
-                tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a), None)
+                tested[run.label] = compare(scores_by_replicate(b), scores_by_replicate(a))
         corrected = holm(tested)
         for run in others:
             b = run.result.get(name)
@@ -225,9 +225,9 @@ def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
             if exact := rows_test(first, run, name):
                 text += f", {exact}"
             pair = corrected.get(run.label)
-            if pair is not None and not math.isnan(pair.p_worse):
+            if pair is not None and not math.isnan(pair.p):
                 after = f" (Holm {pair.p_holm:.2g})" if len(tested) > 1 else ""
-                text += f", p {pair.p_worse:.2g}{after}"
+                text += f", p {pair.p:.2g}{after}"
             row.append(text)
         rows.append(row)
     return rows

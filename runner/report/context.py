@@ -6,8 +6,9 @@ It has tables, runs, provenance, and notes that must not be overlooked.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runner.compose.settings import signed_overrides
@@ -15,11 +16,21 @@ from runner.record.checks import failed_checks, verdict
 from runner.record.code import describe_commit
 from runner.report.origin import Origin
 from runner.report.results import Cell, TableLayout, describe_replicates
-from runner.study.definition import CENTRES, StudyDefinition, TableSpec
+from runner.report.wording import (
+    describe_ours,
+    describe_published,
+    format_count,
+    join_words,
+    worse_side,
+)
+from runner.study.definition import StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
+SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
+# "Table D.3 and Table D.3" of earlier reports
+REPEATED_PATTERN = re.compile(r"\b(\w+(?: [\w.]+)?) and \1(?= on )")
 COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse", "differs": "worse"}
 
 
@@ -38,6 +49,7 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
         "ours": cell.format(spec) + mark if summary else "",
         "exact": cell.format(spec, more=2) + mark if summary else "",
         "n": summary.n if summary else None,
+        "smoke": cell.smoke,
         "printed": cell.number.text if cell.number else "",
         "bold": cell.bold,
         "word": cell.verdict.word,
@@ -55,7 +67,7 @@ def _describe_difference(cell: Cell, digits: int) -> tuple[str, str]:
     pair = cell.against
     if pair is not None and pair.n > 1 and pair.se is not None:
         difference = f"{_format_signed(pair.difference, digits)}({pair.se:.{digits}f})"
-        p = "" if math.isnan(pair.p_worse) else f", p {pair.p_worse:.2g} (Holm {pair.p_holm:.2g})"
+        p = "" if math.isnan(pair.p) else f", p {pair.p:.2g} (Holm {pair.p_holm:.2g})"
         apart = f"{_format_signed(pair.in_se, 1)} SE" if math.isfinite(pair.in_se) else "no spread"
         return difference, f"{apart}{p}"
     if pair is not None and cell.by_label is not None:
@@ -63,17 +75,26 @@ def _describe_difference(cell: Cell, digits: int) -> tuple[str, str]:
     return "", ""
 
 
-def table_view(laid: TableLayout, differs: dict[str, str]) -> dict[str, Any]:
-    """A table, row by row; ``differs``: by row, its settings that the reference row has
-    otherwise."""
+def table_views(tables: list[TableLayout]) -> list[dict[str, Any]]:
+    """Tables, row by row; a protocol or a note that an earlier table has is not repeated."""
+    views = [_table_view(laid) for laid in tables]
+    for key in ("protocol", "note"):
+        shown = set()
+        for view in views:
+            if view[key] in shown:
+                view[key] = ""
+            shown.add(view[key])
+    return views
+
+
+def _table_view(laid: TableLayout) -> dict[str, Any]:
     published = laid.published
     previous = None
-    rows = []
+    rows: list[dict[str, Any]] = []
     for row, cells in laid.rows:
         views = [_view(cell, laid.spec) for cell in cells]
         compared = any(v["difference"] for v in views)
         first = row.published_label != previous
-        changes = differs.get(row.name, "")
         rows.append(
             {
                 "name": row.name,
@@ -82,7 +103,6 @@ def table_view(laid: TableLayout, differs: dict[str, str]) -> dict[str, Any]:
                 "cells": views,
                 "first": first,
                 "compared": compared,
-                "differs": changes,
             }
         )
         previous = row.published_label
@@ -90,32 +110,21 @@ def table_view(laid: TableLayout, differs: dict[str, str]) -> dict[str, Any]:
     return {
         "name": laid.spec.name,
         "title": laid.spec.title,
+        "smoke": laid.smoke,
         "columns": laid.columns,
         "column_name": columns.split(".")[-1] if isinstance(columns, str) else "column",
         "worse_side": worse_side(laid),
-        "centre": CENTRES[laid.spec.centre],
+        "ours": describe_ours(laid),
         "rows": rows,
         "bold": any(c.bold for _, cells in laid.rows for c in cells),
+        "whys": any(c["why"] for row in rows for c in row["cells"]),
+        "presets": any(row["preset"] for row in rows),
         "against": any(row["compared"] for row in rows),
-        "differs": any(row["differs"] for row in rows),
-        "printed": f"{published.source}, {published.where}" if published else "",
-        "parentheses": published.parentheses if published else "",
+        "printed": describe_published(laid),
         "protocol": published.protocol if published else "",
-        "note": published.note if published else None,
+        "note": (published.note if published else None) or "",
         "open": len(laid.rows) * len(laid.columns) <= 40,
     }
-
-
-def worse_side(laid: TableLayout) -> str:
-    """The sign of a difference of a row that is worse, in words; by column where columns differ."""
-    signs = {"lower": "positive", "higher": "negative", None: "neither sign"}
-    side = {column: signs[laid.spec.column_direction(column)] for column in laid.columns}
-    if len(set(side.values())) == 1:
-        return next(iter(side.values()))
-    return "; ".join(
-        f"{', '.join(c for c in side if side[c] == sign)}: {sign}"
-        for sign in dict.fromkeys(side.values())
-    )
 
 
 def run_views(snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -190,9 +199,9 @@ def notes(
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
-        return kept.notes
+        return [_shorten(line) for line in kept.notes]
     messages = [
-        f"Of the earlier scores: {line}"
+        f"Of the earlier scores: {_shorten(line)}"
         for line in kept.notes
         if line.startswith(FAILED_CHECK_MARK)
     ]
@@ -203,11 +212,49 @@ def notes(
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
         messages.append(
-            f"{earlier} scores are of earlier reports (--with); the runs they came from are not listed here."
+            f"{format_count(earlier, 'score')} of earlier reports (--with) are included; "
+            "their runs are not listed here."
         )
     elif snapshot is None:
-        messages.append("Nothing has been run yet: the published numbers stand alone.")
+        messages.append("Nothing has been run yet: only published numbers are shown.")
     return messages + _note_other_data(tables) + _note_bad_runs(runs)
+
+
+# Sentences of origin files that earlier versions wrote, and how they are written now.
+EARLIER_SENTENCES = {
+    "; the list below says why": "",
+    " failed checks of their own, by which their numbers are not to be trusted as they are: ": (
+        " failed checks, so that their numbers are not to be trusted as they are. Not fulfilled: "
+    ),
+    ": they are shown beside each other and not compared": ": the two are not compared",
+    "the published numbers stand alone": "only published numbers are shown",
+}
+
+
+def _shorten(line: str) -> str:
+    """A note of an earlier report in the words of today."""
+    for before, now in EARLIER_SENTENCES.items():
+        line = line.replace(before, now)
+    return REPEATED_PATTERN.sub(r"\1", line)
+
+
+def describe_part(only: Sequence[str], runs: list[dict[str, Any]]) -> list[str]:
+    """Selection of a partial report, how many runs are done, and the others by state."""
+    lines = []
+    if only:
+        selection = " ".join(f"--only {text}" for text in only)
+        lines.append(f"Part of the study: {selection}.")
+    missing = [run for run in runs if run["state"] != "done"]
+    if missing:
+        states: dict[str, list[str]] = {}
+        for run in missing[:SHOWN]:
+            states.setdefault(run["state"], []).append(run["name"])
+        names = "; ".join(f"{', '.join(listed)} ({state})" for state, listed in states.items())
+        more = f"; {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        done = len(runs) - len(missing)
+        count = format_count(len(runs), "run")
+        lines.append(f"{done} of {count} are done. Missing: {names}{more}.")
+    return lines
 
 
 def _note_other_data(tables: list[TableLayout]) -> list[str]:
@@ -220,27 +267,21 @@ def _note_other_data(tables: list[TableLayout]) -> list[str]:
                 laid.published.where.split(",")[0]
             )
     return [
-        f"Ours were obtained on {ours}, the numbers of {' and '.join(where)} on {theirs}: they are shown beside each "
-        "other and not compared."
+        f"Ours were obtained on {ours}, those of {join_words(where)} on {theirs}: "
+        "the two are not compared."
         for (ours, theirs), where in apart.items()
     ]
 
 
 def _note_bad_runs(runs: list[dict[str, Any]]) -> list[str]:
-    """Lines about the runs that failed their checks, and about those without a result."""
+    """A line about the runs that failed their checks."""
     messages = []
     doubted = [failures for run in runs if (failures := failed_checks(run["facts"]))]
     if doubted:
         counts = Counter(name for lost in doubted for name in lost)
         names = "; ".join(f"{name} ({n})" for name, n in counts.most_common())
         messages.append(
-            f"{FAILED_CHECK_MARK} {len(doubted)} of {len(runs)} runs failed checks of their "
-            f"own, by which their numbers are not to be "
-            f"trusted as they are: {names}."
-        )
-    bad = [run for run in runs if run["state"] in ("failed", "diverged", "refused")]
-    if bad:
-        messages.append(
-            f"{len(bad)} of {len(runs)} runs failed, diverged or could not be composed; the list below says why."
+            f"{FAILED_CHECK_MARK} {len(doubted)} of {len(runs)} runs failed checks, so that "
+            f"their numbers are not to be trusted as they are. Not fulfilled: {names}."
         )
     return messages

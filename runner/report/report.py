@@ -4,11 +4,10 @@ CSV and PNG."""
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,11 @@ from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes, write_text
 from runner.disk.inside import inside
 from runner.errors import ConfigError
-from runner.report.context import notes, provenance, run_views, table_view
+from runner.report.context import describe_part, notes, provenance, run_views, table_views
+from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import beside, differs
-from runner.report.earlier_scores import HEADER
+from runner.report.figures.costs import costs
 from runner.report.figures.curves import curves
 from runner.report.figures.evolutions import evolutions
 from runner.report.figures.picture import Picture, mark_smoke, marked_chart
@@ -28,11 +28,13 @@ from runner.report.figures.ranks import ranks
 from runner.report.figures.spreads import spreads
 from runner.report.origin import Kept, Origin, collect_cell_facts, read_kept_scores, write_origin
 from runner.report.results import TableLayout, layout_table, restrict_to_kept_rows
+from runner.report.selection import folder_name, restrict
+from runner.report.wording import BOLD, CORRECTION, TEST
 from runner.study import snapshot as snapshots
+from runner.study.choice import ONLY_HELP
 from runner.study.definition import StudyDefinition, load_study
 from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser, add_output_dir
-from runner.terminal.csv_cells import escape_cell
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import out
 
@@ -77,86 +79,6 @@ def embed_figures(figures: list[dict[str, Any]], details: dict[str, Any]) -> dic
 TEMPLATES = Path(__file__).parent  # template.html.j2, template.md.j2
 
 
-def _numbers(tables: list[TableLayout], path: Path) -> None:
-    """Every cell as one line of CSV, with full precision."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            [
-                "table",
-                "row",
-                "model",
-                "published row",
-                "settings",
-                "column",
-                "metric",
-                "published",
-                "published mean",
-                "published SE",
-                "mean",
-                "SE",
-                "n",
-                "lost",
-                "best",
-                "difference in SE",
-                "verdict",
-                "why",
-                "data",
-                "paired difference",
-                "its SE",
-                "p worse",
-                "p worse, Holm",
-                "p McNemar",
-                "runs",
-            ]
-        )
-        for laid in tables:
-            spec = laid.spec
-            for row, cells in laid.rows:
-                for c in cells:
-                    s = c.summary
-                    n = c.number
-                    pair = c.against
-                    metric = spec.column_metric(c.column)
-                    line = [
-                        spec.name,
-                        row.name,
-                        row.model,
-                        row.published_label,
-                        row.preset,
-                        c.column,
-                        metric,
-                        *((n.text, n.mean, n.se) if n else ("",) * 3),
-                        *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4),
-                        int(c.bold),
-                        c.verdict.in_se,
-                        c.verdict.word,
-                        c.verdict.why,
-                        c.data,
-                        *(
-                            (pair.difference, pair.se, pair.p_worse, pair.p_holm)
-                            if pair
-                            else ("",) * 4
-                        ),
-                        c.by_label.p if c.by_label else "",
-                        " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
-                    ]
-                    writer.writerow(map(escape_cell, line))
-
-
-def _replicates(tables: list[TableLayout], path: Path) -> None:
-    """Every replicate's score as one line of CSV, which ``--with`` reads."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for laid in tables:
-            for row, cells in laid.rows:
-                for c in cells:
-                    for (seed, replicate), score in sorted(c.values.items()):
-                        line = [laid.spec.name, row.name, c.column, c.data, seed, replicate, score]
-                        writer.writerow(map(escape_cell, line))
-
-
 def _png(figure: Figure) -> bytes:
     from components.figures.labels import readable
 
@@ -188,6 +110,7 @@ def _figures(
         | evolutions(study, snapshot)
         | spreads(study, snapshot, tables)
         | ranks(study, tables)
+        | costs(study, snapshot)
     )
     pictures = kept.pictures()
     if smoke:
@@ -248,10 +171,12 @@ def write(
     kept: Kept | None = None,
     paper: bool = False,
     forms: Collection[str] = ("html", "md", "tables"),
+    only: Sequence[str] = (),
 ) -> tuple[list[Path], list[TableLayout]]:
     """Writes the report into a folder: what was written, the page first, and the tables it shows;
     ``paper``: and, into ``paper/`` there, what a paper takes from it; ``forms``: which pages, and
-    tables as pictures. Where anything in it is a smoke run, title, files and figures say so."""
+    tables as pictures; ``only``: the selection that ``study`` and ``snapshot`` are restricted to.
+    Where anything in it is a smoke run, title, files and figures say so."""
     kept = kept or Kept()
     tables = layout_table(study, snapshot, kept.scores)
     runs = run_views(snapshot) if snapshot else []
@@ -266,16 +191,23 @@ def write(
     page_tables = tables
     if snapshot is None and kept.origin.rows:
         page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
-    messages = notes(snapshot, tables, runs, kept.origin)
+    page_rows = {row.name: row for laid in page_tables for row, _ in laid.rows}.values()
+    messages = [*describe_part(only, runs), *notes(snapshot, tables, runs, kept.origin)]
     came_from = provenance(study, snapshot, runs, kept.origin.provenance)
     context = {
         "name": name,
         "smoke": smoke,
         "description": study.description,
         "notes": messages,
-        "tables": [table_view(laid, row_changes) for laid in page_tables],
+        "tables": table_views(page_tables),
+        "bold": BOLD,
+        "test": TEST,
+        "correction": CORRECTION,
         "reference": study.reference,
         "beside": beside(study),
+        "changes": {
+            row.name: row_changes[row.name] for row in page_rows if row.name in row_changes
+        },
         "figures": figures,
         "provenance": came_from,
         "runs": runs,
@@ -285,8 +217,8 @@ def write(
         paths.append(_write_page(folder / f"{stem}.html", context | interactive))
     if "md" in forms:
         paths.append(_write_page(folder / f"{stem}.md", context))
-    _numbers(tables, folder / f"{stem}.csv")
-    _replicates(tables, folder / f"{stem}_replicates.csv")
+    write_numbers(tables, folder / f"{stem}.csv")
+    write_replicates(tables, folder / f"{stem}_replicates.csv")
     origin = Origin(
         came_from,
         messages,
@@ -304,7 +236,9 @@ def write(
     if paper:
         from runner.report.paper import write_paper
 
-        paths += write_paper(stem, folder / "paper", tables, new_pictures, snapshot, smoke)
+        paths += write_paper(
+            stem, folder / "paper", tables, new_pictures, snapshot, smoke, study.reference
+        )
     return paths, tables
 
 
@@ -329,6 +263,9 @@ def main(argv: list[str]) -> int:
         help="a <study>_replicates.csv of an earlier report or of another machine, whose scores count as well",
     )
     parser.add_argument(
+        "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
+    )
+    parser.add_argument(
         "--paper",
         action="store_true",
         help="also LaTeX tables, figures as wide as a column and references, in paper/",
@@ -340,15 +277,35 @@ def main(argv: list[str]) -> int:
     output_dir = Path(arguments.output_dir).resolve()
     name = Path(arguments.study).stem if arguments.study.endswith(".yaml") else arguments.study
     snapshot = snapshots.load(name, output_dir)
-    study = snapshot.study if snapshot else load_study(arguments.study)
     folder = arguments.to or inside(output_dir, name, "study") / "report"
+    if arguments.only:
+        if snapshot is None:
+            raise ConfigError(
+                f"--only: study {name} was never launched under {output_dir}, so it has no runs"
+            )
+        snapshot = restrict(snapshot, arguments.only)
+        folder = arguments.to or folder / folder_name(arguments.only)
+    study = snapshot.study if snapshot else load_study(arguments.study)
     earlier = read_kept_scores(arguments.earlier, study)
     try:
-        paths, tables = write(name, study, snapshot, folder, earlier, arguments.paper)
+        paths, tables = write(
+            name,
+            study,
+            snapshot,
+            folder,
+            earlier,
+            arguments.paper,
+            only=arguments.only,
+        )
     except OSError as error:
         raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
     verdicts = (cell.verdict.word for laid in tables for _, cells in laid.rows for cell in cells)
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
+    runs = run_views(snapshot) if snapshot else []
+    for line in describe_part(arguments.only, runs):
+        out.print(f"partial  {line}")
+    if any(laid.smoke for laid in tables):
+        out.print("smoke    tiny data, few steps: no number here is a result", style="red")
     for path in paths:
         out.print(f"written  {path}")
     return 0

@@ -50,6 +50,7 @@ class Cell:
     folders: list[Path] = field(default_factory=list)
     earlier: int = 0  # values that a file of earlier scores gave
     doubted: bool = False  # a run behind it failed checks
+    smoke: bool = False  # a run behind it is a smoke run
     number: PublishedNumber | None = None
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
@@ -87,6 +88,17 @@ class TableLayout:
     columns: list[str]
     rows: list[tuple[Row, list[Cell]]]
     data: list[str]  # names of the data that the scores were obtained on
+
+    @property
+    def smoke(self) -> bool:
+        """True if a score is of a smoke run."""
+        return any(cell.smoke for _, cells in self.rows for cell in cells)
+
+    @property
+    def replicates(self) -> list[int]:
+        """Numbers of replicates behind the scores, in increasing order."""
+        summaries = (cell.summary for _, cells in self.rows for cell in cells)
+        return sorted({summary.n for summary in summaries if summary is not None and summary.n})
 
 
 def step_times(folder: Path) -> dict[int, float]:
@@ -239,6 +251,7 @@ def _cell(
             if not _has_ended(facts):
                 reasons[f"{len(run_scores)} of {facts['replicates']} replicates so far"] = None
     cell.doubted = any(failed_checks(facts) for facts in contributing)
+    cell.smoke = any(facts.get("smoke") for facts in contributing)
     earlier_cell = earlier.get((table.name, row.name, column))
     if earlier_cell is not None:
         _add_earlier_scores(cell, earlier_cell)
@@ -326,7 +339,7 @@ def _compare_column(
     if reference is None:
         return
     metric = table.column_metric(column)
-    pairs = {name: compare(cell.values, reference.values, better) for name, cell in scored.items()}
+    pairs = {name: compare(cell.values, reference.values) for name, cell in scored.items()}
     for name, pair in holm(pairs).items():
         cells[name].against = pair
         cells[name].by_label = _test_by_label(cells[name], reference, metric)

@@ -23,7 +23,8 @@ from runner.statistics.standard_error import mean_se
 
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
-MIN_PAIRS = 5  # with 4 pairs the smallest one-sided p is 1/16: nothing is significant
+MIN_PAIRS = 5  # fewer pairs have no p
+MIN_PAIRS_TO_DIFFER = 6  # with 5 pairs the smallest two-sided p is 1/16: nothing is significant
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,13 @@ def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Paired differences a − b: how much, how many SE, and the p-value of "a is worse" (one-sided
-    Wilcoxon), or, where neither side is the better one, of "a differs" (two-sided)."""
+    """Paired differences a − b: their mean, its SE, and the p-value of the two-sided Wilcoxon test
+    that a and b differ."""
 
     difference: float
     se: float | None
     n: int
-    p_worse: float  # NaN with fewer than 5 pairs
+    p: float  # NaN with fewer than 5 pairs
     # corrected for all pairs tested with it; NaN as above, or not corrected yet
     p_holm: float = math.nan
 
@@ -101,10 +102,8 @@ def scores_by_replicate(values: Iterable[float]) -> dict[tuple[int, int], float]
     return {(0, r): value for r, value in enumerate(values)}
 
 
-def compare(a: Values, b: Values, better: ScoreDirection | None) -> PairedDifference:
-    """Differences a − b over the replicates that both have.
-
-    ``better`` None: neither side is, and the test has two sides.
+def compare(a: Values, b: Values) -> PairedDifference:
+    """Differences a − b over the replicates that both have, and their two-sided p.
 
     The signed-rank statistic is Wilcoxon's (1945), exact for samples as small as ours;
     pairs that are equal carry no sign and are left out.
@@ -114,8 +113,7 @@ def compare(a: Values, b: Values, better: ScoreDirection | None) -> PairedDiffer
     summary = summarise(d)
     p = math.nan
     if d.size >= MIN_PAIRS:
-        worse = "two-sided" if better is None else "greater" if better == "lower" else "less"
-        p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0], alternative=worse).pvalue)
+        p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0]).pvalue)
     return PairedDifference(summary.mean, summary.se, summary.n, p)
 
 
@@ -124,9 +122,7 @@ def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
     smallest of m, i = 0 … m − 1, times m − i, no smaller than the ones before it and at most 1.
 
     Source: Holm (1979)."""
-    tested = sorted(
-        (pair.p_worse, name) for name, pair in pairs.items() if not math.isnan(pair.p_worse)
-    )
+    tested = sorted((pair.p, name) for name, pair in pairs.items() if not math.isnan(pair.p))
     corrected = dict(pairs)
     largest = 0.0
     for i, (p, name) in enumerate(tested):
@@ -138,24 +134,24 @@ def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
 def best(
     rows: Mapping[str, Values], better: ScoreDirection | None, level: float = LEVEL
 ) -> set[str]:
-    """The row with the best mean and every row not significantly worse than it: what the papers
-    print in bold.
+    """The row with the best mean and every row that does not differ significantly from it.
 
-    The tests of a column are corrected for their number (Holm): of m rows none is told from the
-    best by chance in more than ``level`` of all columns.  Rows of fewer than 5 replicates, which
-    nothing can be told apart from, stay out of it. Empty where neither side is better, when fewer
-    than two rows are left, when one of them shares too few replicates with the best, and when none
-    has enough for so many tests (n pairs have no p below 2⁻ⁿ: five can tell one row from the best,
-    not two)."""
+    Reports print them in bold.  The two-sided tests of a column are corrected for their number
+    (Holm): of m rows none is told from the best by chance in more than ``level`` of all
+    columns.  Rows of fewer than ``MIN_PAIRS_TO_DIFFER`` replicates, which nothing can be told
+    apart from, stay out of it.  Empty where neither side is better, when fewer than two rows are
+    left, when one of them shares too few replicates with the best, and when none has enough for
+    so many tests (n pairs have no two-sided p below 2¹⁻ⁿ: six can tell one row from the best, not
+    two)."""
     summaries = {name: summarise(v.values()) for name, v in rows.items()}
-    means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS}
+    means = {name: s.mean for name, s in summaries.items() if s.n >= MIN_PAIRS_TO_DIFFER}
     if len(means) < 2 or better is None:
         return set()
     top = (min if better == "lower" else max)(means, key=lambda name: means[name])
-    against = holm({name: compare(rows[name], rows[top], better) for name in means if name != top})
-    if any(math.isnan(pair.p_worse) for pair in against.values()):
+    against = holm({name: compare(rows[name], rows[top]) for name in means if name != top})
+    if any(math.isnan(pair.p) for pair in against.values()):
         return set()
-    if all(len(against) * 0.5**pair.n > level for pair in against.values()):
+    if all(len(against) * 2 * 0.5**pair.n > level for pair in against.values()):
         return set()
     return {top} | {name for name, pair in against.items() if pair.p_holm > level}
 
@@ -168,7 +164,8 @@ class Verdict:
     word: Literal[
         "agrees", "better", "worse", "differs", "not comparable", "not run", "not published"
     ]
-    in_se: float | None = None  # (ours − published)/√(SE² + SE²)
+    # (ours − published)/√(SE² + SE²); None: the two cannot be compared
+    in_se: float | None = None
     why: str = ""
 
     def __str__(self) -> str:
@@ -192,16 +189,16 @@ def judge(
         return Verdict("not run", why=reason)
     if published is None:
         return Verdict("not published", why=reason)
+    if reason:
+        return Verdict("not comparable", why=reason)
     if ours.n == 0:
-        return Verdict("not comparable", why=reason or "no replicate gave a finite score")
+        return Verdict("not comparable", why="no replicate gave a finite score")
     if ours.se is None:
-        return Verdict("not comparable", why=reason or "one replicate has no standard error")
+        return Verdict("not comparable", why="one replicate has no standard error")
     # one of ours has this standard deviation
     of_a_run = ours.se * math.sqrt(ours.n) if published.one_run else 0.0
     combined = math.hypot(max(published.uncertainty, of_a_run), ours.se)
     in_se = (ours.mean - published.mean) / combined
-    if reason:
-        return Verdict("not comparable", in_se, reason)
     among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
     if published.within is not None:
         among = among or abs(ours.mean - published.mean) <= published.within

@@ -1,12 +1,24 @@
-"""Which runs of a study ``--only`` leaves."""
+"""Runs of a study that ``--only`` selects: ``KEY=VALUE`` pairs that must all hold."""
 
 from __future__ import annotations
+
+import re
 
 from runner.errors import ConfigError, nearest
 from runner.study.snapshot import FrozenRun, Snapshot
 
+ONLY_HELP = (
+    "only runs for which all pairs hold: model=igp|smdgp,preset=tuned; "
+    "keys: model, preset, row, label, dataset, inference and keys of the grid"
+)
+GRAMMAR = "commas separate KEY=VALUE pairs, | separates values of a key"
+PAIR_PATTERN = re.compile(r"\s*([\w.]+)\s*=")  # how a pair begins; a value may contain "=" too
+SHOWN = 12  # values that an error names
 
-def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
+Facts = dict[str, str]
+
+
+def facts(snapshot: Snapshot, run: FrozenRun) -> Facts:
     """Facts of a run that ``--only`` selects by.
 
     A run that cannot be composed has no facts except its components.
@@ -28,28 +40,12 @@ def facts(snapshot: Snapshot, run: FrozenRun) -> dict[str, str]:
 
 
 def select_runs(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
-    """The runs that ``--only key=value,…`` leaves, each signature once.
+    """The runs that ``--only`` leaves, each signature once.
 
     Raises:
-        ConfigError: a key that no run has, or nothing is left.
+        ConfigError: a key or a value that no run has, or nothing is left.
     """
-    every = [run for run in snapshot.runs if not run.refused]
-    facts_by_run = {id(run): facts(snapshot, run) for run in every} if only else {}
-    runs = every
-    for text in only:
-        key, values = _split_choice(text)
-        if lacking := next(
-            (run_facts for run_facts in facts_by_run.values() if key not in run_facts), None
-        ):
-            raise ConfigError(f"--only {key}=…: no such key{nearest(key, lacking)}")
-        selection = split_values(
-            values, {run_facts[key] for run_facts in facts_by_run.values()}, text
-        )
-        runs = [run for run in runs if facts_by_run[id(run)][key] in selection]
-        if not runs:
-            raise ConfigError(
-                f"--only {text}: no run left; each --only keeps some of what the one before has left"
-            )
+    runs = [run for run in choose(snapshot, only) if not run.refused]
     return list({run.signature: run for run in runs}.values())
 
 
@@ -58,38 +54,94 @@ def refused_among(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
 
     A run is left out if it is not known to be requested.
     """
-    facts_by_run = {id(run): facts(snapshot, run) for run in snapshot.runs} if only else {}
-    runs = [run for run in snapshot.runs if run.refused]
+    return [run for run in choose(snapshot, only) if run.refused]
+
+
+def choose(snapshot: Snapshot, only: list[str]) -> list[FrozenRun]:
+    """All runs that ``--only`` leaves, with those that cannot be composed.
+
+    Every key must have one of its values; a key given again adds values.
+
+    Raises:
+        ConfigError: a key or a value that no run has, or nothing is left.
+    """
+    if not only:
+        return list(snapshot.runs)
+    run_facts = [facts(snapshot, run) for run in snapshot.runs]
+    wanted: dict[str, set[str]] = {}
     for text in only:
-        key, values = _split_choice(text)
-        selection = split_values(
-            values,
-            {run_facts[key] for run_facts in facts_by_run.values() if key in run_facts},
-            text,
+        for key, values in parse_choice(text, run_facts).items():
+            wanted.setdefault(key, set()).update(values)
+    runs = [
+        run
+        for run, own in zip(snapshot.runs, run_facts, strict=True)
+        if all(own.get(key) in values for key, values in wanted.items())
+    ]
+    if not runs:
+        raise ConfigError(
+            f"--only {' --only '.join(only)}: no run left, all pairs must hold; {GRAMMAR}"
         )
-        runs = [run for run in runs if facts_by_run[id(run)].get(key) in selection]
     return runs
 
 
-def split_values(values: str, known: set[str], text: str) -> set[str]:
-    """The values in a list with commas; some may contain commas ("mMDGP, tuned").
+def parse_choice(text: str, run_facts: list[Facts]) -> dict[str, set[str]]:
+    """The values of each key in ``model=igp|smdgp,preset=tuned``.
+
+    A comma before a word without ``=`` separates values too: ``steps=0,2``.
+
+    Raises:
+        ConfigError: a key or a value that no run has.
+    """
+    keys = list(dict.fromkeys(key for own in run_facts for key in own))
+    pairs: list[tuple[str, list[str]]] = []
+    for piece in text.split(","):
+        match = PAIR_PATTERN.match(piece)
+        if match and match.group(1) in keys:
+            pairs.append((match.group(1), [piece[match.end() :]]))
+        elif pairs:
+            pairs[-1][1].append(piece)
+        else:
+            raise _unknown_key(text, piece, keys)
+    chosen: dict[str, set[str]] = {}
+    for key, pieces in pairs:
+        known = dict.fromkeys(own[key] for own in run_facts if key in own)
+        values = _split_values(pieces, list(known), text, keys)
+        chosen.setdefault(key, set()).update(values)
+    return chosen
+
+
+def _split_values(pieces: list[str], known: list[str], text: str, keys: list[str]) -> set[str]:
+    """Values between commas and ``|``; some contain commas themselves ("mMDGP, tuned").
 
     Raises:
         ConfigError: one of them is not among the ``known``.
     """
-    pieces = values.split(",")
     matches = set()
-    while pieces:
-        ends = [end for end in range(len(pieces), 0, -1) if ",".join(pieces[:end]) in known]
-        if not ends:
-            raise ConfigError(f"--only {text}: no run has {pieces[0]}{nearest(pieces[0], known)}")
-        matches.add(",".join(pieces[: ends[0]]))
-        pieces = pieces[ends[0] :]
+    for alternative in ",".join(pieces).split("|"):
+        words = alternative.split(",")
+        while words:
+            joined = (",".join(words[:end]).strip() for end in range(len(words), 0, -1))
+            longest = next(((i, value) for i, value in enumerate(joined) if value in known), None)
+            if longest is None:
+                raise _unknown_value(text, words[0], known, keys)
+            matches.add(longest[1])
+            words = words[len(words) - longest[0] :]
     return matches
 
 
-def _split_choice(text: str) -> tuple[str, str]:
-    key, equals, values = text.partition("=")
+def _unknown_key(text: str, piece: str, keys: list[str]) -> ConfigError:
+    key, equals, _ = piece.partition("=")
     if not equals:
-        raise ConfigError(f"--only {text}: write a key and its values, --only model=igp")
-    return key, values
+        return ConfigError(
+            f"--only {text}: write KEY=VALUE, such as --only model=igp; "
+            f"keys: {', '.join(keys)}; {GRAMMAR}"
+        )
+    near = nearest(key.strip(), keys)
+    return ConfigError(f"--only {text}: no such key{near}; keys: {', '.join(keys)}; {GRAMMAR}")
+
+
+def _unknown_value(text: str, word: str, known: list[str], keys: list[str]) -> ConfigError:
+    if PAIR_PATTERN.match(word):
+        return _unknown_key(text, word, keys)
+    near = nearest(word, known)
+    return ConfigError(f"--only {text}: no run has {word}{near}; {GRAMMAR}")

@@ -7,7 +7,8 @@ grid     keys and values; every combination is run for each row
          (seed: pooled, others: columns)
 tables   layouts, each with the published table it is compared with; columns are
          values of a grid key, or metrics by name
-figures  learning curves
+figures  learning curves; with ``kind: cost`` scores against seconds, steps or gradient
+         evaluations
 evolutions  metrics from evaluation to evaluation, a line for each replicate or a band
             of them all
 spreads  scores of every replicate, a violin or a box for each row
@@ -32,9 +33,10 @@ from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError, nearest
 from runner.statistics.published import load_published
 from runner.study.figure_specs import (
+    CostSpec,
+    DrawnFigure,
     EvolutionSpec,
     Figure,
-    FigureSpec,
     FileName,
     RankSpec,
     SpreadSpec,
@@ -163,7 +165,7 @@ class StudyDefinition(StrictModel):
     grid: dict[str, list[Any]] = {}
     rows: Annotated[list[Row], Field(min_length=1)]
     tables: list[TableSpec]
-    figures: list[FigureSpec] = []
+    figures: list[DrawnFigure] = []
     evolutions: list[EvolutionSpec] = []
     spreads: list[SpreadSpec] = []
     ranks: list[RankSpec] = []
@@ -215,6 +217,9 @@ class StudyDefinition(StrictModel):
                     _check_row(f"figure {figure.name}", name, names)
         for evolution in self.evolutions:
             self._check_evolution(evolution, names)
+        for cost in self.figures:
+            if isinstance(cost, CostSpec):
+                self._check_cell(cost.name, cost.cell)
 
     def _check_table(self, table: TableSpec, names: list[str]) -> None:
         for name in [*(table.rows or []), *([table.over] if table.over else [])]:
@@ -252,10 +257,13 @@ class StudyDefinition(StrictModel):
             raise ValueError(
                 f"figure {evolution.name}: less is not a row{nearest(evolution.less, names)}"
             )
-        for key, value in evolution.cell.items():
+        self._check_cell(evolution.name, evolution.cell)
+
+    def _check_cell(self, figure: str, cell: dict[str, Any]) -> None:
+        for key, value in cell.items():
             if value not in self.grid.get(key, []):
                 raise ValueError(
-                    f"figure {evolution.name}: cell has {key}={value}, which is not in the grid"
+                    f"figure {figure}: cell has {key}={value}, which is not in the grid"
                 )
 
     def rows_of_figure(self, figure: Figure) -> list[Row]:

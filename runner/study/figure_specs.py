@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Tag,
+    model_validator,
+)
 
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest
@@ -35,10 +43,18 @@ def allowed_keys_at(whole: type[BaseModel], path: tuple[str | int, ...]) -> list
     They are the keys of the whole study, or of one of its rows, tables or figures.
     """
     part = whole
+    choices: list[type[BaseModel]] = []
     for word in path:
-        inner = [] if isinstance(word, int) else _models_in(part.model_fields[word].annotation)
-        part = inner[0] if inner else part
+        if isinstance(word, str) and word in part.model_fields:
+            choices = _models_in(part.model_fields[word].annotation)
+            part = choices[0] if choices else part
+        elif isinstance(word, str):  # the kind of one of several choices
+            part = next(model for model in choices if _has_kind(model, word))
     return list(part.model_fields)
+
+
+def _has_kind(model: type[BaseModel], kind: str) -> bool:
+    return "kind" in model.model_fields and kind in get_args(model.model_fields["kind"].annotation)
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -54,11 +70,58 @@ class FigureSpec(StrictModel):
     The headings of the columns are then numbers.
     """
 
+    kind: Literal["curve"] = "curve"
     name: FileName
     x: str  # the grid key, or the table's name
     label: str = "training points $N$"  # of the horizontal axis
     metrics: list[str]
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+
+
+class CostSpec(StrictModel):
+    """A metric against its cost: a curve for each row over its evaluations, and the Pareto front of
+    final scores; a pair of panels for each value of the grid."""
+
+    kind: Literal["cost"]
+    metric: str
+    # seconds of training, without the time of evaluations; gradient evaluations of all chains
+    against: Literal["seconds", "steps", "gradient_evaluations"] = "seconds"
+    name: FileName = ""  # of its file; empty: cost, the metric and the kind of cost
+    title: str | None = None  # None: the metric against the kind of cost
+    label: str | None = None  # of the vertical axis; None: the metric
+    cell: dict[str, Any] = {}  # grid key -> value of the runs that are drawn
+    rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_file(cls, keys: Any) -> Any:
+        if (
+            not isinstance(keys, dict)
+            or keys.get("name")
+            or not isinstance(keys.get("metric"), str)
+        ):
+            return keys
+        metric = re.sub(r"[^\w.-]+", "_", keys["metric"])
+        return keys | {"name": f"cost_{metric}_{keys.get('against', 'seconds')}"}
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metric, as other figures list theirs."""
+        return [self.metric]
+
+
+def _kind_of_figure(figure: Any) -> str:
+    """Kind of an entry of ``figures``: curve unless it names another one."""
+    if isinstance(figure, FigureSpec | CostSpec):
+        return figure.kind
+    return str((figure.get("kind") if isinstance(figure, dict) else None) or "curve")
+
+
+# an entry of ``figures``
+DrawnFigure = Annotated[
+    Annotated[FigureSpec, Tag("curve")] | Annotated[CostSpec, Tag("cost")],
+    Discriminator(_kind_of_figure),
+]
 
 
 class EvolutionSpec(StrictModel):
@@ -134,4 +197,4 @@ class RankSpec(StrictModel):
         return self
 
 
-Figure = FigureSpec | EvolutionSpec | SpreadSpec | RankSpec
+Figure = FigureSpec | CostSpec | EvolutionSpec | SpreadSpec | RankSpec

@@ -28,7 +28,7 @@ from runner.errors import ConfigError, nearest
 from runner.record.facts import read_facts_or_warn
 from runner.record.record import now
 from runner.study.definition import DISTANCES, PlannedRun, Row, StudyDefinition, plan
-from runner.study.figure_specs import EvolutionSpec, FigureSpec, SpreadSpec
+from runner.study.figure_specs import CostSpec, EvolutionSpec, FigureSpec, SpreadSpec
 
 TIMING_METRICS = frozenset(
     {"milliseconds_per_step"}
@@ -235,7 +235,7 @@ def _shown_items(study: StudyDefinition) -> Iterator[tuple[str, Iterable[str], l
             table.metrics,
             [r for r in study.rows if table.rows is None or r.name in table.rows],
         )
-    figures: list[FigureSpec | EvolutionSpec | SpreadSpec] = [
+    figures: list[FigureSpec | CostSpec | EvolutionSpec | SpreadSpec] = [
         *study.figures,
         *study.evolutions,
         *study.spreads,

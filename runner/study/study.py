@@ -15,7 +15,7 @@ from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.choice import refused_among, select_runs
+from runner.study.choice import ONLY_HELP, refused_among, select_runs
 from runner.study.definition import load_study
 from runner.study.display import FAILED, StudyDisplay, describe_states, state, status
 from runner.study.forecast import Forecast
@@ -187,7 +187,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, Launcher]:
         action="append",
         default=[],
         metavar="KEY=VALUE,…",
-        help="only these runs, e.g. model=igp",
+        help=ONLY_HELP,
     )
     parser.add_argument(
         "--as", dest="name", help="name of the snapshot and the report (default: the study's)"

@@ -62,6 +62,7 @@ class MALA(AdaptedProposal, Sampler[MALAState]):
     """
 
     requires = Requirements(batch_kind="whole")
+    gradients_per_step: ClassVar[int | str | None] = 1
     thinning: PositiveInt
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> MALAState:

@@ -17,6 +17,7 @@ class GradientDynamics(Sampler[C], StepSizes, Generic[C]):
     """Base of samplers that follow the gradient of the log joint with steps of size ε_t."""
 
     folds_replicates: ClassVar[frozenset[str]] = frozenset({"density"})
+    gradients_per_step: ClassVar[int | str | None] = 1
 
     def advance(self, state: C, theta: Tensor, **others: Any) -> C:
         """The state one step on, at θ [C, P], with new values of its other fields.

@@ -52,7 +52,7 @@ def numbers(values: Iterable[float]) -> list[float | None]:
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
 
 
-def _layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
+def make_layout(panels: list[str], label: str, n_names: int, **more: Any) -> Chart:
     """Layout of panels below each other, with one legend under them."""
     height = PANEL_HEIGHT_PIXELS * len(panels) + EDGE + LEGEND_LINE_PIXELS * n_names
     layout: Chart = {
@@ -81,7 +81,7 @@ def _axis_number(i: int) -> str:
     return str(i + 1) if i else ""
 
 
-def _axis_references(i: int, name: str, first: bool) -> Chart:
+def axis_references(i: int, name: str, first: bool) -> Chart:
     """Axes of a trace, and the legend name that switches it."""
     axis = _axis_number(i)
     return {
@@ -107,7 +107,7 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
             dash = "solid" if k // len(PALETTE) % 2 == 0 else "dash"
             colour = PALETTE[k % len(PALETTE)]
             data.append(
-                _axis_references(i, model, not any(t["legendgroup"] == model for t in data))
+                axis_references(i, model, not any(t["legendgroup"] == model for t in data))
                 | {
                     "type": "scatter",
                     "mode": "lines+markers",
@@ -124,7 +124,7 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
                     "hovertemplate": "%{x}: %{y} (SE; n %{customdata})",
                 }
             )
-    layout = _layout([words[m] for m in metrics], label, len(models))
+    layout = make_layout([words[m] for m in metrics], label, len(models))
     sizes = sorted(set(table["n_train"]))
     if sizes[0] > 0:
         for key in [key for key in layout if key.startswith("xaxis")]:
@@ -160,7 +160,7 @@ def evolution_chart(
                 continue
             look = series_style(k)
             line = {"color": look["color"], "dash": DASHES[look["ls"]], "width": 2 if band else 1.2}
-            on = _axis_references(i, method, not any(t["legendgroup"] == method for t in data)) | {
+            on = axis_references(i, method, not any(t["legendgroup"] == method for t in data)) | {
                 "type": "scatter",
                 "mode": "lines",
             }
@@ -219,7 +219,7 @@ def evolution_chart(
         if metric in exact:
             steps = numbers([rows["step"].min(), rows["step"].max()])
             data.append(
-                _axis_references(i, known, not any(t["legendgroup"] == known for t in data))
+                axis_references(i, known, not any(t["legendgroup"] == known for t in data))
                 | {
                     "type": "scatter",
                     "mode": "lines",
@@ -230,7 +230,7 @@ def evolution_chart(
             )
     return {
         "data": data,
-        "layout": _layout(
+        "layout": make_layout(
             [format_axis_label(m, words) for m in metrics], label, len(methods) + bool(exact)
         ),
     }
@@ -256,7 +256,7 @@ def spread_chart(
     )
     grouped = len(groups) > 1
     data: list[Chart] = []
-    layout = _layout(
+    layout = make_layout(
         [words.get(m, m) for m in metrics],
         label if grouped else "",
         len(methods) if grouped else 0,
@@ -278,7 +278,7 @@ def spread_chart(
             }
             if kind == "violin":  # the quartiles inside, no tails
                 trace |= {"box": {"visible": True}, "points": False, "spanmode": "hard"}
-            data.append(_axis_references(i, method, grouped and i == 0) | trace)
+            data.append(axis_references(i, method, grouped and i == 0) | trace)
         if metric in levels:
             layout.setdefault("shapes", []).append(_level_line(_axis_number(i), levels[metric]))
     return {"data": data, "layout": layout}

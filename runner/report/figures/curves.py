@@ -22,6 +22,8 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
 
     pictures = {}
     for spec in study.figures:
+        if not isinstance(spec, FigureSpec):
+            continue
         names, preset = study.row_labels(spec)
         rows = [row for laid in tables for row in _points(spec, laid, names)]
         if rows:

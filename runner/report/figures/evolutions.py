@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runner.record.lines import Line, by_replicate, readable_lines
 from runner.report.figures.charts import evolution_chart
 from runner.report.figures.picture import Picture
+from runner.report.wording import describe_runs
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import EvolutionSpec
 from runner.study.snapshot import Snapshot
@@ -51,7 +52,7 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
             band = spec.shows == "band"
             sizes = sorted(set(table.groupby("method")["replicate"].nunique()))
             settings = f", {preset}" if preset else ""
-            caption = f"{spec.title}{settings}; {' or '.join(map(str, sizes))} runs of each"
+            caption = f"{spec.title}{settings}; {describe_runs(sizes)}"
             of_each = "mean and central 90 %" if band else "mean"
             if spec.less is not None:
                 table = differences(table, spec.less)

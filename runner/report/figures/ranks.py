@@ -82,7 +82,7 @@ def rank(scores: dict[str, NDArray[np.float64]], lower: bool, test: str) -> Rank
         }
         return Ranking(mean_ranks, n, p_friedman, distance, alike)
     values = [scores_by_replicate(column.tolist()) for column in table.T]
-    tested = {f"{i} {j}": compare(values[i], values[j], None) for i, j in pairs}
+    tested = {f"{i} {j}": compare(values[i], values[j]) for i, j in pairs}
     alike_pairs = [
         tuple(map(int, key.split()))
         for key, pair in holm(tested).items()

@@ -9,6 +9,7 @@ from typing import Any
 from runner.report.figures.charts import spread_chart
 from runner.report.figures.picture import Picture
 from runner.report.results import TableLayout, scores
+from runner.report.wording import describe_runs
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import SpreadSpec
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -46,7 +47,7 @@ def spreads(
         chart = spread_chart(table, spec.kind, spec.levels, label, spec.words)
         sizes = sorted(set(table.groupby(["method", "group", "metric"]).size()))
         n_nonfinite = int((~table["value"].abs().lt(float("inf"))).sum())
-        counted = f"{' or '.join(map(str, sizes))} runs of each"
+        counted = describe_runs(sizes)
         data = ", ".join(dict.fromkeys(d for t in tables for d in t.data))
         missing = f"; left out as not finite: {n_nonfinite}" if n_nonfinite else ""
         pictures[spec.name] = Picture(

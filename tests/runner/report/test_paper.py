@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from test_report import NOISE, STUDY, record, study  # noqa: F401
 
 from runner.report import report
-from runner.report.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column, latex
+from runner.report.latex import latex
+from runner.report.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column
 
 
 def test_signs_of_latex_mean_themselves():
@@ -21,21 +22,28 @@ def test_signs_of_latex_mean_themselves():
 
 
 def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):  # noqa: F811
-    record(study, "a", 1000, 0.20 + NOISE)  # published 0.15(0.1)
-    record(study, "b", 1000, -0.20 + NOISE)
-    record(study, "c", 1000, 1.60 + NOISE)
+    noise = np.concatenate([NOISE, NOISE[:2]])
+    record(study, "a", 1000, 0.20 + noise)  # published 0.15(0.1)
+    record(study, "b", 1000, -0.20 + noise)
+    record(study, "c", 1000, 1.60 + noise)
     written, _ = report.write("small", STUDY, study, study.output_dir / "out", paper=True)
-    (path,) = (p for p in written if p.suffix == ".tex")
+    path, paired = sorted((p for p in written if p.suffix == ".tex"), key=lambda p: len(p.name))
     text = path.read_text()
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert len({row.count("&") - row.count(r"\&") for row in rows}) == 1, (
         "all rows have as many cells"
     )
-    se = NOISE.std(ddof=1) / np.sqrt(6)
+    se = noise.std(ddof=1) / np.sqrt(8)
     assert rf"sMDGP & as published & {{--}} & {0.20:.2f} \pm {se:.2f} \\" in text
     assert rf"\bfseries -0.20 \pm {se:.2f}" in text, "the best"
     assert re.search(r"\\quad published & +& .* & 0.15 \\pm 0.10", text)
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
+    assert "Mean and standard error of n = 8 replicates. Bold: the best row of a column and" in text
+    assert "two-sided Wilcoxon signed-rank test, paired by replicate" in text
+    lines = paired.read_text()
+    assert r"sMDGP, as published & 1000 & 0.400 & 0.000 & 8 & $0.0078$ & $0.016$ \\" in lines
+    assert "Mean difference from sMDGP, tuned over n pairs" in lines
+    assert "Positive differences are worse." in lines
 
 
 def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_line(study):  # noqa: F811

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -280,25 +281,58 @@ def test_only_some_runs(made):
     frozen = made("a", "b", "c")
     assert go(frozen, "--only", "steps=0,2", "--only", "preset=small") == 0
     assert states(frozen) == {"a": "done", "b": "not started", "c": "done"}
-    with pytest.raises(ConfigError, match="--only step=…: no such key, did you mean steps"):
+    with pytest.raises(ConfigError, match="--only step=0: no such key, did you mean steps"):
         go(frozen, "--only", "step=0")
     with pytest.raises(ConfigError, match="--only steps=0,7: no run has 7"):
         go(frozen, "--only", "steps=0,7")
-    with pytest.raises(ConfigError, match="--only steps=0: no run left"):
-        go(frozen, "--only", "steps=1", "--only", "steps=0")
 
 
-def test_values_that_hold_commas():
-    known = {"variance 0.5", "variance 0.5, idle 0.1", "unaware"}
-    assert choice.split_values("variance 0.5, idle 0.1,unaware", known, "…") == {
-        "variance 0.5, idle 0.1",
-        "unaware",
-    }
-    assert choice.split_values("unaware,variance 0.5", known, "…") == {"unaware", "variance 0.5"}
-    with pytest.raises(
-        ConfigError, match="--only preset=unawere: no run has unawere, did you mean unaware"
-    ):
-        choice.split_values("unawere", known, "preset=unawere")
+FACTS = [
+    {"model": "igp", "preset": "variance 0.5, idle 0.1", "label": "a=b"},
+    {"model": "smdgp", "preset": "variance 0.5", "label": "c"},
+    {"model": "smdgp", "preset": "unaware", "label": "c"},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("model=igp,preset=unaware", {"model": {"igp"}, "preset": {"unaware"}}),
+        ("model=igp|smdgp, label=a=b", {"model": {"igp", "smdgp"}, "label": {"a=b"}}),
+        ("model=igp,model=smdgp", {"model": {"igp", "smdgp"}}),
+        ("model=igp,smdgp", {"model": {"igp", "smdgp"}}),
+        (
+            "preset=variance 0.5, idle 0.1,unaware",
+            {"preset": {"variance 0.5, idle 0.1", "unaware"}},
+        ),
+        ("preset=unaware|variance 0.5", {"preset": {"variance 0.5", "unaware"}}),
+    ],
+)
+def test_pairs_and_alternatives_of_only(text, chosen):
+    assert choice.parse_choice(text, FACTS) == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("preset=unawere", "no run has unawere, did you mean unaware.*commas separate KEY=VALUE"),
+        ("model=igp,presett=x", "no such key, did you mean preset.*keys: model, preset, label"),
+        ("igp", "write KEY=VALUE, such as .*keys: model, preset, label; commas separate"),
+    ],
+)
+def test_a_wrong_only_names_the_keys_and_the_separator(text, message):
+    with pytest.raises(ConfigError, match=message):
+        choice.parse_choice(text, FACTS)
+
+
+def test_all_pairs_of_only_must_hold_and_a_repeated_key_adds_values(made):
+    frozen = made("a", "b", "c")
+    both = choice.select_runs(frozen, ["steps=0", "steps=2"])
+    assert [run.name for run in both] == ["a", "c"]
+    assert [run.name for run in choice.select_runs(frozen, ["steps=1,preset=small"])] == ["b"]
+    large = replace(frozen.runs[0], name="d", row="SGLD, large", cell={"steps": 9})
+    with pytest.raises(ConfigError, match="no run left, all pairs must hold; commas separate"):
+        choice.select_runs(replace(frozen, runs=[*frozen.runs, large]), ["steps=0,preset=large"])
 
 
 def test_runs_of_one_signature_are_run_once(made):

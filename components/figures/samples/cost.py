@@ -1,0 +1,124 @@
+"""Score against cost: curves over evaluations with bands, and the Pareto front of final scores."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from components.figures.style import PALETTE, new_figure, series_style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from components.metrics.names import ScoreDirection
+
+MARKERS = "osD^vP*X"
+COLUMNS = ("panel", "method", "cost", "mean", "low", "high")
+
+
+def cost_figure(
+    curves: pd.DataFrame,
+    finals: pd.DataFrame,
+    better: ScoreDirection | None,
+    cost_label: str,
+    score_label: str,
+) -> Figure:
+    """Curves on the left, final scores against total costs on the right; a row for each panel.
+
+    The grey line of the right panels joins the methods on the Pareto front.
+
+    Args:
+        curves: columns panel, method, cost, mean, low, high; a row for each evaluation.
+        finals: the same columns and ``front``; a row for each method.
+        better: direction of the score; None: there is no front.
+        cost_label: label of the horizontal axes.
+        score_label: label of the vertical axes.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    for table in (curves, finals):
+        missing = [name for name in COLUMNS if name not in table]
+        if missing:
+            raise ValueError(f"the table of a cost figure lacks {', '.join(missing)}")
+    panels = list(dict.fromkeys(curves["panel"]))
+    methods = list(dict.fromkeys(curves["method"]))
+    figure, axes = new_figure(len(panels), 2, width=4.2, height=3.1)
+    for i, panel in enumerate(panels):
+        left, right = axes[2 * i], axes[2 * i + 1]
+        _draw_curves(left, curves[curves["panel"] == panel], methods)
+        _draw_finals(right, finals[finals["panel"] == panel], methods, better)
+        left.set(xlabel=cost_label, ylabel=score_label)
+        right.set(xlabel=f"total {cost_label}", ylabel=f"final {score_label}")
+        left.set_title(panel, loc="left")
+    _scale_costs(axes[::2], curves["cost"].tolist())
+    _scale_costs(axes[1::2], finals["cost"].tolist())
+    _add_legend(figure, methods, better)
+    return figure
+
+
+def _draw_curves(ax: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
+    for k, method in enumerate(methods):
+        line = rows[rows["method"] == method]
+        if line.empty:
+            continue
+        look = series_style(k)
+        x, mean, low, high = (line[c].to_numpy(float) for c in ("cost", "mean", "low", "high"))
+        ax.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0)
+        ax.plot(x, mean, **look, lw=1.6)
+        if len(x) == 1:
+            ax.plot(x, mean, color=look["color"], marker=MARKERS[k % len(MARKERS)])
+
+
+def _draw_finals(
+    ax: Axes, rows: pd.DataFrame, methods: list[str], better: ScoreDirection | None
+) -> None:
+    front = rows[rows["front"]].sort_values("cost")
+    if better is not None and len(front) > 1:
+        ax.plot(front["cost"], front["mean"], color=PALETTE[7], lw=1.2, zorder=1)
+    for method, cost, mean, low, high, on_front in zip(
+        rows["method"],
+        *(rows[name].to_numpy(float) for name in ("cost", "mean", "low", "high")),
+        rows["front"],
+        strict=True,
+    ):
+        k = methods.index(method)
+        colour = series_style(k)["color"]
+        ax.errorbar(
+            cost,
+            mean,
+            yerr=[[mean - low], [high - mean]],
+            color=colour,
+            marker=MARKERS[k % len(MARKERS)],
+            markerfacecolor=colour if on_front or better is None else "white",
+            markersize=7,
+            elinewidth=1.2,
+        )
+
+
+def _scale_costs(axes: list[Axes], costs: list[float]) -> None:
+    """Logarithmic cost axes if costs span more than a factor of 30."""
+    positive = [cost for cost in costs if cost > 0 and math.isfinite(cost)]
+    if positive and max(positive) > 30 * min(positive):
+        for ax in axes:
+            ax.set_xscale("log")
+
+
+def _add_legend(figure: Figure, methods: list[str], better: ScoreDirection | None) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], **series_style(k), lw=1.6, marker=MARKERS[k % len(MARKERS)], label=method)
+        for k, method in enumerate(methods)
+    ]
+    if better is not None:
+        handles.append(Line2D([], [], color=PALETTE[7], lw=1.2, label="Pareto front"))
+    rows = math.ceil(len(handles) / 3)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.15 + 0.2 * rows)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)

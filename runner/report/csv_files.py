@@ -1,0 +1,93 @@
+"""CSV files of a report: every cell, and every replicate's score."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from runner.report.earlier_scores import HEADER
+from runner.report.results import TableLayout
+from runner.terminal.csv_cells import escape_cell
+
+
+def write_numbers(tables: list[TableLayout], path: Path) -> None:
+    """Every cell as one line of CSV, with full precision."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            [
+                "table",
+                "row",
+                "model",
+                "published row",
+                "settings",
+                "column",
+                "metric",
+                "published",
+                "published mean",
+                "published SE",
+                "mean",
+                "SE",
+                "n",
+                "lost",
+                "best",
+                "difference in SE",
+                "verdict",
+                "why",
+                "data",
+                "paired difference",
+                "its SE",
+                "pairs",
+                "p",
+                "p, Holm",
+                "p McNemar",
+                "runs",
+                "smoke",
+            ]
+        )
+        for laid in tables:
+            spec = laid.spec
+            for row, cells in laid.rows:
+                for c in cells:
+                    s = c.summary
+                    n = c.number
+                    pair = c.against
+                    metric = spec.column_metric(c.column)
+                    line = [
+                        spec.name,
+                        row.name,
+                        row.model,
+                        row.published_label,
+                        row.preset,
+                        c.column,
+                        metric,
+                        *((n.text, n.mean, n.se) if n else ("",) * 3),
+                        *((s.mean, s.se, s.n, s.lost) if s else ("",) * 4),
+                        int(c.bold),
+                        c.verdict.in_se,
+                        c.verdict.word,
+                        c.verdict.why,
+                        c.data,
+                        *(
+                            (pair.difference, pair.se, pair.n, pair.p, pair.p_holm)
+                            if pair
+                            else ("",) * 5
+                        ),
+                        c.by_label.p if c.by_label else "",
+                        " ".join(f"{f.parent.name}/{f.name}" for f in c.folders),
+                        int(c.smoke),
+                    ]
+                    writer.writerow(map(escape_cell, line))
+
+
+def write_replicates(tables: list[TableLayout], path: Path) -> None:
+    """Every replicate's score as one line of CSV, which ``--with`` reads."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        for laid in tables:
+            for row, cells in laid.rows:
+                for c in cells:
+                    for (seed, replicate), score in sorted(c.values.items()):
+                        line = [laid.spec.name, row.name, c.column, c.data, seed, replicate, score]
+                        writer.writerow(map(escape_cell, line))

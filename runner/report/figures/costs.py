@@ -1,0 +1,209 @@
+"""Figures of a report that show a score against its cost: steps, gradient evaluations or seconds
+of training.
+
+Curves are means over replicates at each evaluation, bands their central 90 %.  A row is on
+the Pareto front if no other row has both a final score and a total cost at least as good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from components.metrics.names import ScoreDirection, better
+from runner.record.lines import Line, by_replicate, readable_lines
+from runner.report.figures.cost_chart import cost_chart
+from runner.report.figures.evolutions import training_seconds
+from runner.report.figures.picture import Picture
+from runner.report.wording import format_range
+from runner.study.definition import POOLED_KEY, StudyDefinition
+from runner.study.figure_specs import CostSpec
+from runner.study.snapshot import FrozenRun, Snapshot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPORTED = "gradient_evaluations"  # a training metric: evaluations so far
+COST_LABELS = {
+    "steps": "steps",
+    "seconds": "seconds of training",
+    "gradient_evaluations": "gradient evaluations",
+}
+
+
+def costs(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, Picture]:
+    """Every figure of kind ``cost`` that has evaluations to draw: {file stem: picture}."""
+    specs = [spec for spec in study.figures if isinstance(spec, CostSpec)]
+    if snapshot is None or not specs:
+        return {}
+    pictures = {}
+    for spec in specs:
+        picture = _draw(spec, study, snapshot)
+        if picture is not None:
+            pictures[spec.name] = picture
+    return pictures
+
+
+def _draw(spec: CostSpec, study: StudyDefinition, snapshot: Snapshot) -> Picture | None:
+    """One figure; None: there is no evaluation with a cost."""
+    import pandas as pd
+
+    from components.figures.samples.cost import cost_figure
+    from components.figures.supervised.learning_curve import format_metric_name
+
+    names, preset = study.row_labels(spec)
+    points: list[dict[str, Any]] = []
+    uncounted: dict[str, None] = {}
+    is_shared = False
+    for run in snapshot.runs:
+        if run.refused or run.row not in names or not _is_drawn(spec, run):
+            continue
+        is_shared = is_shared or bool((snapshot.facts(run) or {}).get("vectorised"))
+        found = list(_points(spec, run, snapshot))
+        if any(math.isnan(point["cost"]) for point in found):
+            uncounted[names[run.row]] = None
+            continue
+        points += [point | {"method": names[run.row]} for point in found]
+    if not points:
+        return None
+    table = pd.DataFrame(points)
+    direction = _direction(spec, study)
+    curves, finals = summarise_curves(table), summarise_finals(table, direction)
+    score = spec.label or format_metric_name(spec.metric)
+    cost = COST_LABELS[spec.against]
+    counts = table.groupby(["panel", "method"])["replicate"].nunique()
+    settings = f", {preset}" if preset else ""
+    title = spec.title or f"{score} against {cost}"
+    caption = (
+        f"{title}{settings}; mean and central 90 % of {format_range(list(counts), 'replicate')}"
+    )
+    caption += "; points: final score"
+    if direction is not None:
+        caption += ", filled on the Pareto front"
+    if spec.against == "seconds" and is_shared:
+        caption += "; replicates side by side share their seconds"
+    if uncounted:
+        caption += f"; no count of {cost}: {', '.join(uncounted)}"
+    figure = cost_figure(curves, finals, direction, cost, score)
+    return Picture(figure, caption, cost_chart(curves, finals, direction, cost, score))
+
+
+def _direction(spec: CostSpec, study: StudyDefinition) -> ScoreDirection | None:
+    """Direction of the score, by itself or by a table that has it."""
+    by_tables = (table.better for table in study.tables if spec.metric in table.metrics)
+    return better(spec.metric) or next(by_tables, None)
+
+
+def _is_drawn(spec: CostSpec, run: FrozenRun) -> bool:
+    return all(run.cell.get(key) == value for key, value in spec.cell.items())
+
+
+def _points(spec: CostSpec, run: FrozenRun, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    """Score and cost of every evaluation of a run; a cost that nobody counted is NaN."""
+    facts = snapshot.facts(run)
+    if facts is None:
+        return
+    keys = {key: value for key, value in run.cell.items() if key not in (POOLED_KEY, *spec.cell)}
+    panel = ", ".join(f"{key.split('.')[-1]} {value}" for key, value in keys.items())
+    lines = readable_lines(snapshot.folder(run))
+    gradients = count_gradients(run, lines) if spec.against == "gradient_evaluations" else []
+    for i, (line, seconds) in enumerate(training_seconds(lines)):
+        if line["phase"] == "train":
+            continue
+        cost = {"steps": line["step"], "seconds": seconds}.get(spec.against)
+        for r, value in by_replicate(line, spec.metric):
+            if not math.isfinite(value):
+                continue
+            yield {
+                "panel": panel,
+                "replicate": f"{facts['seed']}/{r}",
+                "step": line["step"],
+                "cost": gradients[i].get(r, math.nan) if cost is None else cost,
+                "value": value,
+            }
+
+
+def count_gradients(run: FrozenRun, lines: list[Line]) -> list[dict[int, float]]:
+    """Gradient evaluations until each line, by replicate: all chains or particles together.
+
+    They are what training lines report as ``gradient_evaluations``, or the steps times the
+    method's ``gradients_per_step``; a replicate without a count is absent.
+    """
+    keys = run.config.get("inference") or {}
+    per_step = _gradients_per_step(keys)
+    chains = keys.get("chains") or 1
+    done: dict[int, tuple[int, float]] = {}  # replicate -> step and count of its last line
+    counts: list[dict[int, float]] = []
+    for line in lines:
+        metric = per_step if isinstance(per_step, str) else ""
+        rates = dict(by_replicate(line, metric))
+        reported = dict(by_replicate(line, REPORTED))
+        for r in _replicates(line):
+            step, count = done.get(r, (0, 0.0))
+            if r in reported:
+                done[r] = line["step"], float(reported[r])
+            elif isinstance(per_step, int):
+                done[r] = line["step"], float(per_step * chains * line["step"])
+            elif r in rates:
+                done[r] = line["step"], count + rates[r] * chains * (line["step"] - step)
+        counts.append({r: count for r, (_, count) in done.items()})
+    return counts
+
+
+def _replicates(line: Line) -> range | list[int]:
+    """Replicates of a line: one, or all if its metrics are lists."""
+    sizes = [len(value) for value in line["metrics"].values() if isinstance(value, list)]
+    return range(max(sizes)) if sizes else [line["replicate"]]
+
+
+def _gradients_per_step(keys: dict[str, Any]) -> int | str | None:
+    """``gradients_per_step`` of a configured method; None: unknown."""
+    from components.registry import get, names
+
+    if keys.get("name") not in names("inference") or keys.get("gradient", "plain") != "plain":
+        return None
+    per_step: int | str | None = getattr(get("inference", keys["name"]), "gradients_per_step", None)
+    return per_step
+
+
+def summarise_curves(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean cost, mean score and central 90 % of the scores over replicates at each step."""
+    last = table.drop_duplicates(["panel", "method", "replicate", "step"], keep="last")
+    return _summarise(last, ["panel", "method", "step"])
+
+
+def summarise_finals(table: pd.DataFrame, direction: ScoreDirection | None) -> pd.DataFrame:
+    """The same of each replicate's last evaluation, and which methods are on the front."""
+    last = table.drop_duplicates(["panel", "method", "replicate"], keep="last")
+    finals = _summarise(last, ["panel", "method"])
+    finals["front"] = False
+    for _, group in finals.groupby("panel", sort=False):
+        points = list(zip(group["cost"], group["mean"], strict=True))
+        finals.loc[group.index, "front"] = pareto_front(points, direction)
+    return finals
+
+
+def _summarise(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    groups = table.groupby(keys, sort=False)
+    columns = {
+        "cost": groups["cost"].mean(),
+        "mean": groups["value"].mean(),
+        "low": groups["value"].quantile(0.05),
+        "high": groups["value"].quantile(0.95),
+    }
+    import pandas as pd
+
+    return pd.DataFrame(columns).reset_index()
+
+
+def pareto_front(points: list[tuple[float, float]], direction: ScoreDirection | None) -> list[bool]:
+    """True for each (cost, score) that no other point dominates; all False without a direction."""
+    if direction is None:
+        return [False] * len(points)
+    sign = 1.0 if direction == "lower" else -1.0
+    losses = [(cost, sign * score) for cost, score in points]
+    return [
+        not any(c <= cost and s <= score and (c, s) != (cost, score) for c, s in losses)
+        for cost, score in losses
+    ]

@@ -1,0 +1,73 @@
+"""Sentences that the pages, figures and LaTeX tables of a report share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runner.report.results import TableLayout
+from runner.statistics.paired_tests import LEVEL, MIN_PAIRS_TO_DIFFER
+from runner.study.definition import CENTRES
+
+TEST = "two-sided Wilcoxon signed-rank test, paired by replicate"
+CORRECTION = "Holm's correction for the rows of a column"
+BOLD = (
+    "the best row of a column and all that do not differ significantly from it "
+    f"({TEST}; {100 * LEVEL:.0f} % after {CORRECTION}; rows of fewer than "
+    f"{MIN_PAIRS_TO_DIFFER} replicates are left out)"
+)
+
+
+def format_count(n: int, noun: str) -> str:
+    """``1 run``, ``6 runs``."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def format_range(counts: Sequence[int], noun: str) -> str:
+    """``5 to 20 replicates``, ``1 replicate``; empty: there are no counts."""
+    if not counts:
+        return ""
+    low, high = min(counts), max(counts)
+    return format_count(high, noun) if low == high else f"{low} to {format_count(high, noun)}"
+
+
+def describe_runs(sizes: Sequence[int]) -> str:
+    """``1 run of each``, ``99 or 100 runs of each``."""
+    counts = " or ".join(map(str, sizes))
+    return f"{counts} {'run' if list(sizes) == [1] else 'runs'} of each"
+
+
+def describe_ours(laid: TableLayout) -> str:
+    """``mean(SE) of 6 replicates``."""
+    counts = format_range(laid.replicates, "replicate")
+    return f"{CENTRES[laid.spec.centre]} of {counts}" if counts else CENTRES[laid.spec.centre]
+
+
+def describe_published(laid: TableLayout) -> str:
+    """Source and place of the published numbers, and what their parentheses mean."""
+    published = laid.published
+    if published is None:
+        return ""
+    meaning = f" ({published.parentheses} in parentheses)" if published.parentheses else ""
+    return f"{published.source}, {published.where}{meaning}"
+
+
+def worse_side(laid: TableLayout) -> str:
+    """A sentence on the sign of a difference of a row that is worse, by column where columns
+    differ."""
+    signs = {"lower": "positive", "higher": "negative", None: ""}
+    side = {column: signs[laid.spec.column_direction(column)] for column in laid.columns}
+    kinds = dict.fromkeys(side.values())
+    if len(kinds) == 1:
+        sign = next(iter(kinds))
+        return f"{sign.capitalize()} differences are worse" if sign else "Neither sign is better"
+    parts = [
+        f"{sign or 'neither sign'} in {', '.join(c for c in side if side[c] == sign)}"
+        for sign in kinds
+    ]
+    return f"Worse: {'; '.join(parts)}"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """``a, b and c``, each once."""
+    once = list(dict.fromkeys(words))
+    return " and ".join([", ".join(once[:-1]), once[-1]] if len(once) > 1 else once)
