@@ -33,7 +33,7 @@ class Shown:
     of: str
 
 
-def _read(group: str, name: str) -> Any:
+def read_yaml_of(group: str, name: str) -> Any:
     path = CONF / group / f"{name}.yaml"
     return yaml.load(path.read_text(encoding="utf-8"), Loader=Loader) if path.is_file() else None
 
@@ -50,13 +50,13 @@ def _texts(content: Any) -> list[str]:
 @cache
 def about(name: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """Experiments, and components by role, that a study (or an experiment) runs."""
-    study = _read("study", name)
+    study = read_yaml_of("study", name)
     rows = (study or {}).get("rows") or []
     experiments = {row["experiment"] for row in rows if row.get("experiment")} if study else {name}
     role_pairs = {
         (role, chosen_)
         for e in experiments
-        for role, chosen_ in selected_components(_read("experiment", e)).items()
+        for role, chosen_ in selected_components(read_yaml_of("experiment", e)).items()
     }
     role_pairs |= {("model", row["model"]) for row in rows if row.get("model")}
     for text in _texts(rows) + _texts((study or {}).get("overrides")):

@@ -1,0 +1,132 @@
+"""Links of the Markdown files, and the place of each linked file on the site.
+
+Files of ``docs/`` keep their place.  ``PAGES`` are pages too, though they lie outside it.  Any
+other file that a page links to is copied as text, and a linked folder becomes a list of its files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+HTML_LINK = re.compile(r'\b(src|href)="([^"]+)"')
+ROW_WITHOUT_LINKS = re.compile(r"^\|(?!.*(?:\]\(|href=|src=)).*$", re.MULTILINE)  # most of the text
+EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z+.-]*:|//")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A relative link of a page: file (empty for the page itself) and anchor."""
+
+    path: str
+    anchor: str
+
+
+@cache
+def _tokens(page: Path) -> list[Token]:
+    text = ROW_WITHOUT_LINKS.sub("", page.read_text(encoding="utf-8"))
+    return MarkdownIt("commonmark").enable("table").parse(text)
+
+
+def sources() -> list[Path]:
+    """Markdown files of the repository that are pages of the site."""
+    return [*(ROOT / name for name in PAGES), *sorted(DOCS.rglob("*.md"))]
+
+
+def _targets(tokens: list[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token.type in ("html_block", "html_inline"):
+            yield from (match[2] for match in HTML_LINK.finditer(token.content))
+        for key in ("href", "src"):
+            if token.attrGet(key):
+                yield str(token.attrGet(key))
+        yield from _targets(token.children or [])
+
+
+def read_links(page: Path) -> list[Link]:
+    """Relative links and pictures of a page; text in code blocks is no link."""
+    links = []
+    for target in _targets(_tokens(page)):
+        if not EXTERNAL.match(target):
+            path, _, anchor = unquote(target).partition("#")
+            links.append(Link(path, anchor))
+    return links
+
+
+def read_title(page: Path) -> str:
+    """First heading of a page."""
+    tokens = _tokens(page)
+    starts = (i for i, token in enumerate(tokens) if token.type == "heading_open")
+    first = next(starts, None)
+    return page.stem if first is None else _plain_text(tokens[first + 1])
+
+
+def _plain_text(token: Token) -> str:
+    return "".join(child.content for child in token.children or [])
+
+
+def read_anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as Git hosts and the site write them."""
+    tokens = _tokens(page)
+    slugs = [
+        re.sub(r"[^\w\- ]", "", _plain_text(tokens[i + 1]).lower()).replace(" ", "-")
+        for i, token in enumerate(tokens)
+        if token.type == "heading_open"
+    ]
+    return set(slugs)
+
+
+def to_site_path(path: Path) -> str | None:
+    """Path on the site of a file or folder of the repository; None if it does not exist."""
+    if not path.exists() or not path.is_relative_to(ROOT):
+        return None
+    name = path.relative_to(ROOT).as_posix()
+    if name in PAGES:
+        return PAGES[name]
+    if path.is_dir():
+        index = next((path / n for n in ("index.md", "README.md") if (path / n).exists()), None)
+        return to_site_path(index) if index else f"files/{name}/index.md"
+    if path.is_relative_to(DOCS):
+        return path.relative_to(DOCS).as_posix()
+    return f"files/{name}.txt"
+
+
+def linked_paths() -> set[Path]:
+    """Files and folders that pages link to, also those that ``to_site_path`` has to place."""
+    paths = {
+        (page.parent / link.path).resolve()
+        for page in sources()
+        for link in read_links(page)
+        if link.path
+    }
+    listed = {child for path in paths if path.is_dir() for child in path.iterdir()}
+    return {path for path in paths | listed if path.exists() and path.is_relative_to(ROOT)}
+
+
+def broken_links(page: Path) -> list[str]:
+    """Links of a page to a file or an anchor that does not exist."""
+    broken = []
+    for link in read_links(page):
+        path = (page.parent / link.path).resolve() if link.path else page
+        missing_anchor = (
+            link.anchor and path.suffix == ".md" and link.anchor not in read_anchors(path)
+            if path.is_file()
+            else False
+        )
+        if to_site_path(path) is None or missing_anchor:
+            broken.append(f"{link.path}#{link.anchor}" if link.anchor else link.path)
+    return broken

@@ -1,0 +1,90 @@
+"""Script of the plug-in gen-files: the pages and files of the site that are not in ``docs/``."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import mkdocs_gen_files
+
+import runner
+from scripts.site.components import component_pages
+from scripts.site.gallery import gallery_page
+from scripts.site.links import PAGES, ROOT, linked_paths, to_site_path
+from scripts.site.navigation import write_menu
+
+CONTRACTS = ROOT / "components" / "contracts"
+PUBLIC_MODULES = ("components.registry", "components.errors")
+
+
+def runner_page() -> str:
+    """Page of the public names of ``runner``, each from the module that defines it."""
+    names = {name: f"runner.python.{module}" for name, module in runner._MODULE_BY_NAME.items()}
+    names |= dict.fromkeys(sorted(runner._ERROR_NAMES), "runner.errors")
+    lines = ["# runner", "", "`from runner import run, load, runs, compare`; by example: "]
+    lines[-1] += "[from Python](../python.md)."
+    for name, module in names.items():
+        lines += ["", f"## {name}", "", f"::: {module}.{name}", "    options:"]
+        lines.append("      heading_level: 3")
+    return "\n".join([*lines, ""])
+
+
+def python_pages() -> dict[str, tuple[str, str]]:
+    """Title and text, by path, of the pages of the Python reference."""
+    pages = {"reference/runner.md": ("runner", runner_page())}
+    for name in PUBLIC_MODULES:
+        pages[f"reference/{name}.md"] = (name, f"# {name}\n\n::: {name}\n")
+    for path in sorted(CONTRACTS.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if path.name != "__init__.py":
+            short = name.removeprefix("components.")
+            pages[f"reference/{name}.md"] = (short, f"# {short}\n\n::: {name}\n")
+    return pages
+
+
+def write_text(path: str, text: str) -> None:
+    """Adds a page or a text file to the site."""
+    with mkdocs_gen_files.open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def copy_linked_files() -> None:
+    """Adds files outside ``docs/`` that pages link to, and a list for each linked folder."""
+    for path in sorted(linked_paths()):
+        target = to_site_path(path)
+        if target is None or not target.startswith("files/"):
+            continue
+        if path.is_file():
+            write_text(target, path.read_text(encoding="utf-8"))
+            continue
+        depth = "../" * target.count("/")
+        files = [child for child in sorted(path.iterdir()) if child.is_file()]
+        lines = [f"- [{child.name}]({depth}{to_site_path(child)})" for child in files]
+        write_text(target, "\n".join([f"# {path.name}", "", *lines, ""]))
+
+
+def copy_mathjax() -> None:
+    """Adds MathJax, as one file that needs no others."""
+    spec = find_spec("mathjax")
+    assert spec is not None
+    assert spec.origin is not None
+    source = Path(spec.origin).parent / "static" / "mathjax" / "es5" / "tex-svg-full.js"
+    write_text("assets/vendor/mathjax.js", source.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Adds everything."""
+    for name, target in PAGES.items():
+        write_text(target, (ROOT / name).read_text(encoding="utf-8"))
+    reference = python_pages()
+    for path, (_, text) in reference.items():
+        write_text(path, text)
+    for path, text in component_pages().items():
+        write_text(path, text)
+    write_text("gallery.md", gallery_page())
+    copy_linked_files()
+    copy_mathjax()
+    write_text("SUMMARY.md", write_menu((title, path) for path, (title, _) in reference.items()))
+
+
+main()

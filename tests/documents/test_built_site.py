@@ -1,0 +1,136 @@
+"""The site as it is built: crawled from disk, and opened in Chromium from disk."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from printed_commands import ROOT
+
+from scripts.site.components import component_pages
+from scripts.site.crawl import crawl
+
+pytestmark = pytest.mark.slow
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+PAGES = (
+    "index.html",
+    "gallery.html",
+    "components/inference/sgld.html",
+    "results/coin_game.html",
+    "reference/runner.html",
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built with warnings as errors."""
+    pytest.importorskip("material", reason="pip install -e '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def open_in_chromium(page, profile, *options):
+    """Standard output and the console's messages of a page opened from disk."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here: pages are not opened")
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--enable-logging=stderr",
+        "--virtual-time-budget=20000",
+        f"--user-data-dir={profile}",
+        *options,
+        page,
+    ]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    console = [line for line in run.stderr.splitlines() if ":CONSOLE" in line]
+    return run.stdout, console
+
+
+def test_no_link_anchor_or_picture_is_dead_and_nothing_is_fetched(site):
+    assert crawl(site) == {}
+
+
+def test_pages_have_their_scripts(site):
+    page = (site / "results" / "coin_game.html").read_text(encoding="utf-8")
+    assert "../assets/vendor/tablesort.min.js" in page
+    assert "../assets/site.js" in page
+    assert "../assets/vendor/iframe-worker.js" in page
+    assert (site / "search" / "search_index.js").stat().st_size > 1_000_000
+    assert (site / "assets" / "vendor" / "mathjax.js").stat().st_size > 1_000_000
+    assert not (site / "SUMMARY.html").exists()
+
+
+def test_a_dead_link_is_an_error(tmp_path):
+    pytest.importorskip("material", reason="pip install -e '.[docs]'")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# a\n\n[dead](no.md)\n")
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    config = re.sub(
+        r"^(hooks|plugins|extra_css|extra_javascript):.*\n(?:  .*\n)*", "", config, flags=re.M
+    )
+    (tmp_path / "mkdocs.yml").write_text(config)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert "no.md" in run.stderr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_from_disk_without_errors(site, tmp_path, page):
+    picture = tmp_path / "page.png"
+    options = ("--window-size=1280,1600", f"--screenshot={picture}")
+    _, console = open_in_chromium(f"file://{site}/{page}", tmp_path / "profile", *options)
+    assert console == []
+    assert picture.stat().st_size > 20_000
+
+
+def test_tables_sort_and_formulas_are_set(site, tmp_path):
+    page, _ = open_in_chromium(
+        f"file://{site}/components/inference/sgld.html", tmp_path / "profile", "--dump-dom"
+    )
+    assert "mjx-container" in page
+    page, _ = open_in_chromium(
+        f"file://{site}/results/coin_game.html", tmp_path / "second", "--dump-dom"
+    )
+    assert 'data-sort-method="amount"' in page
+    assert 'class="table-filter"' in page
+
+
+def test_the_search_works_from_disk(site, tmp_path):
+    page, _ = open_in_chromium(
+        f"file://{site}/index.html?q=langevin", tmp_path / "profile", "--dump-dom"
+    )
+    assert re.search(r'href="[^"]*components/inference/sgld\.html', page)
+
+
+def test_mathjax_reads_every_formula(site, tmp_path):
+    text = "\n".join(component_pages().values())
+    formulas = re.findall(r'<span class="arithmatex">.*?</span>', text)
+    assert len(formulas) > 500
+    page = site / "formulas.html"
+    page.write_text(
+        '<meta charset="utf8"><script src="assets/vendor/mathjax.js"></script>'
+        + "".join(f"<p>{formula}</p>" for formula in formulas),
+        encoding="utf-8",
+    )
+    dom, _ = open_in_chromium(f"file://{page}", tmp_path / "profile", "--dump-dom")
+    page.unlink()
+    assert dom.count("<mjx-container") == len(formulas)
+    assert [html.unescape(error) for error in re.findall(r'data-mjx-error="([^"]*)"', dom)] == []
