@@ -1,23 +1,28 @@
-"""Every command that README or docs print can be given: all of them composed, and, slowly, all of
-them run in smoke form."""
+"""Every command that README or docs print can be given: all of them composed, with the checks of
+their components, and, slowly, all of them run in smoke form."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep
-from printed_commands import ROOT, Printed, files, printed
+from printed_commands import PAGES, ROOT, Printed, files, printed
 
+from components.errors import DataUnavailableError
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.commands.cli import COMMANDS
 from runner.commands.command_options import list_command_options
+from runner.compose.config import build
 from runner.compose.overrides import compose
 from runner.compose.resolve import resolve
+from runner.errors import ConfigError
 from runner.study.definition import load_study
 
 ALL = printed()
@@ -57,20 +62,55 @@ def test_there_are_as_many_as_one_sees():
     assert len([command for command in RUNS if not of_own_files(command)]) > 60
 
 
-def test_every_run_composes():
+def write_files(page: Path, folder: Path) -> None:
+    """Writes the files that a page prints."""
+    for name, content in files(page).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+def check_composition(overrides: list[str]) -> None:
+    """Composes a run and checks its components as a run does before it loads data.
+
+    Raises:
+        ConfigError: they do not fit each other.
+    """
+    has_gpu = torch.cuda.is_available()
+    words = [word for word in overrides if has_gpu or word != "device=cuda"]
+    with suppress(DataUnavailableError):  # all has been checked by then
+        build(resolve(*compose([*words, "offline=true"])))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_run_composes(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNNER_DATA_DIR", str(tmp_path))
+    write_files(page, tmp_path)
     wrong = []
     for overrides, command in {
-        tuple(one_run(c.words)): c for c in RUNS if not of_own_files(c)
+        tuple(one_run(c.words)): c for c in RUNS if c.page == page and not of_own_files(c)
     }.items():
         # tests/experiments compose them all
         if len(overrides) == 1 and overrides[0].startswith("+experiment="):
             wrong += [str(command)] * (overrides[0].partition("=")[2] not in options("experiment"))
             continue
         try:
-            resolve(*compose([*overrides]))
-        except Exception as error:  # whatever it was is the finding
+            check_composition([*overrides])
+        except Exception as error:  # any error is a finding
             wrong.append(f"{command}: {error}")
     assert wrong == []
+
+
+def test_a_flow_needs_another_gradient_than_that_of_factors():
+    with pytest.raises(ConfigError) as refused:
+        check_composition(["+experiment=bbvi_logistic", "inference.family=flow"])
+    message = str(refused.value)
+    assert message.startswith("inference.gradient=rao_blackwell needs factored_guide")
+    assert "gradients that fit it: " in message
+    assert "reparam" in message
+    check_composition(
+        ["+experiment=bbvi_logistic", "inference.family=flow", "inference.gradient=reparam"]
+    )
 
 
 def test_every_sub_command_knows_what_it_is_asked():
@@ -135,9 +175,7 @@ def call(words: list[str], folder) -> subprocess.CompletedProcess[str]:
 def test_every_run_runs_in_smoke_form(command, tmp_path):
     if "device=cuda" in command.words and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    for name, content in files(command.page).items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, encoding="utf-8")
+    write_files(command.page, tmp_path)
     done = call(smoke_form(command), tmp_path)
     if done.returncode == 2 and "cannot be had" in done.stderr:
         pytest.skip(done.stderr.strip().splitlines()[-1])
