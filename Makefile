@@ -77,7 +77,7 @@ docs: setup ## the documents as a site in build/site, without network
 	$(BIN)/python -c 'import mkdocs, material' 2>/dev/null || $(BIN)/python -m pip install --quiet -c requirements.lock -e '.[docs]'
 	$(BIN)/python -m scripts.docs_site
 
-pictures: setup ## the pictures of README: a terminal (rich), a report (Chromium, where there is one)
+pictures: setup ## pictures of documents: a terminal (rich), a report (Chromium, where there is one)
 	$(BIN)/python -m scripts.pictures
 
 format: setup ## let ruff mend what it can

@@ -32,6 +32,8 @@ def test_outputs_are_compared_by_words_and_numbers():
     assert is_same_output(old, "run a5b362a0fe3a\n┃  nlpp ┃ 0.50 ┃  (9.0 s)\n")
     assert not is_same_output(old, old.replace("0.51", "0.91"))
     assert not is_same_output(old, old.replace("nlpp", "rmse"))
+    assert is_same_output(old, old.replace("0.51", "0.91"), timed=True)
+    assert not is_same_output(old, old.replace("nlpp", "rmse"), timed=True)
 
 
 def test_a_page_is_filled(tmp_path):
@@ -92,4 +94,4 @@ def test_a_run_prints_what_its_page_shows(page, output, tmp_path):
     printed_text = run(output, tmp_path)
     if simulated := re.search(r"^(?:data|target) (\S+-sim)\b", printed_text, re.M):
         pytest.skip(f"the data are simulated here: {simulated[1]}")
-    assert is_same_output(block, select_lines(printed_text, output.keep))
+    assert is_same_output(block, select_lines(printed_text, output.keep), output.timed)
