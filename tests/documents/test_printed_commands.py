@@ -23,10 +23,19 @@ from runner.compose.config import build
 from runner.compose.overrides import compose
 from runner.compose.resolve import resolve
 from runner.errors import ConfigError
-from runner.study.definition import load_study
+from runner.study.definition import load_study, plan
 
 ALL = printed()
 RUNS = [command for command in ALL if command.words[0] not in COMMANDS]
+STUDIES = sorted(
+    {
+        command.words[1]
+        for command in ALL
+        if command.words[0] == "study" and {*command.words[1:2]} & {*options("study")}
+    }
+)
+# Commands that only look, or write into the folder that they are given in.
+LOOKS = {"list", "show", "doctor", "completion", "clean", "new", "report"}
 # Modules and files that the page makes itself: test_plugin, and test_a_method_made_by_new below,
 # run these as they stand.
 OWN = {"my_sales", "houses", "my_experiment", "my_table", "my_sampler"}
@@ -113,6 +122,19 @@ def test_a_flow_needs_another_gradient_than_that_of_factors():
     )
 
 
+def first_run(study: str) -> list[str]:
+    """Overrides of the first run of a study, with one replicate in smoke form."""
+    short = ["replicates=1", "smoke=true", "tracking=false", "offline=true"]
+    return next(plan(load_study(study), short)).overrides
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_first_run_of_every_study_composes(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNNER_DATA_DIR", str(tmp_path))
+    check_composition(first_run(study))
+
+
 def test_every_sub_command_knows_what_it_is_asked():
     wrong = []
     launched = {
@@ -181,6 +203,36 @@ def test_every_run_runs_in_smoke_form(command, tmp_path):
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert "record" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_first_run_of_every_study_runs_in_smoke_form(study, tmp_path):
+    done = call(first_run(study), tmp_path)
+    if done.returncode == 2 and "cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "record" in done.stdout
+
+
+def is_look(command: Printed) -> bool:
+    """True for a whole command that needs no runs of the reader."""
+    name, *words = command.words
+    if name == "report":
+        return "--with" in words
+    is_whole = name in ("list", "doctor", "clean") or bool(words)
+    return name in LOOKS and is_whole and not any(word.isupper() for word in words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [c for c in ALL if is_look(c)], ids=str)
+def test_every_look_looks(command, tmp_path):
+    words = [
+        str(ROOT / word) if word.startswith("docs/results/") else word for word in command.words
+    ]
+    done = call(words, tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert done.stdout
 
 
 @pytest.mark.slow
