@@ -159,6 +159,8 @@ def test_every_sub_command_knows_what_it_is_asked():
         elif name == "show" and "/" in (plain or [""])[0]:
             group, _, what = plain[0].partition("/")
             wrong += [str(command)] * (group not in GROUPS or what not in options(group))
+        elif name == "show" and plain:
+            wrong += [str(command)] * (plain != ["config"])
         elif name == "list" and plain:
             wrong += [str(command)] * (plain[0] not in GROUPS)
     assert wrong == []
@@ -219,7 +221,7 @@ def is_look(command: Printed) -> bool:
     """True for a whole command that needs no runs of the reader."""
     name, *words = command.words
     if name == "report":
-        return "--with" in words
+        return "--with" in words and words[0] in options("study")
     is_whole = name in ("list", "doctor", "clean") or bool(words)
     return name in LOOKS and is_whole and not any(word.isupper() for word in words)
 
