@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts results lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts results outputs lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -70,6 +70,10 @@ contracts: setup ## write docs/contracts.md from the protocols
 
 results: setup ## write the pages of docs/results from the scores kept there (--check: python -m scripts.results --check)
 	$(BIN)/python -m scripts.results
+	$(BIN)/python -m scripts.readme_table
+
+outputs: setup ## run what README and docs/methods print again, and write its output and figures there
+	$(BIN)/python -m scripts.page_outputs
 
 lock: setup ## write requirements.lock: the versions of this environment, once its tests have passed
 	$(BIN)/python -m scripts.lock
@@ -79,7 +83,7 @@ docs: setup ## the documents as a site in build/site, without network; a dead li
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict
 	@echo 'written  build/site/index.html: open it in a browser'
 
-pictures: setup ## the pictures of README: a terminal (rich), a report (Chromium, where there is one)
+pictures: setup ## pictures of documents: a terminal (rich), a report (Chromium, where there is one)
 	$(BIN)/python -m scripts.pictures
 
 format: setup ## let ruff mend what it can

@@ -21,8 +21,8 @@ PAGE = ROOT / "docs" / "contracts.md"
 HEAD = """# Contracts
 
 Written by `make contracts` from `components/contracts`; do not edit. A component is one class and one YAML of the same name
-(README, *Add a component*). What the parts of a run may ask of each other is on this page and nothing else is asked: an object
-that has a protocol's members is enough, no base class is needed beyond that of its role.
+([Add a component](add_a_component.md)). What the parts of a run may ask of each other is on this page and nothing else is
+asked: an object that has a protocol's members is enough, no base class is needed beyond that of its role.
 
     problem   = dataset.load(rng, setting)
     model     = model.build(problem, rng)                       # offers capabilities

@@ -1,4 +1,4 @@
-"""``python -m scripts.pictures`` (``make pictures``): the pictures of README.
+"""``python -m scripts.pictures`` (``make pictures``): a terminal and a report in docs/pictures.
 
 A terminal, as an SVG that rich exports of a run in smoke form, and a page of a report, as a
 headless Chromium shows what ``runner report`` makes of kept scores.  Where there is no Chromium the

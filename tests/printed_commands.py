@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
-         *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]  # fmt: skip
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "methods").glob("*.md")),
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
+    ROOT / "docs" / "results" / "README.md",
+]
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Printed:
 def split(text: str) -> list[list[str]]:
     """The commands of a line, ``runner`` and variables before it left out."""
     found = []
-    for command in re.split(r" && ", text):
+    for command in re.split(r" && |; ", text):
         words = shlex.split(command, comments=True)
         while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
             words.pop(0)

@@ -1,27 +1,41 @@
-"""Every command that README or docs print can be given: all of them composed, and, slowly, all of
-them run in smoke form."""
+"""Every command that README or docs print can be given: all of them composed, with the checks of
+their components, and, slowly, all of them run in smoke form."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep
-from printed_commands import ROOT, Printed, files, printed
+from printed_commands import PAGES, ROOT, Printed, files, printed
 
+from components.errors import DataUnavailableError
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.commands.cli import COMMANDS
 from runner.commands.command_options import list_command_options
+from runner.compose.config import build
 from runner.compose.overrides import compose
 from runner.compose.resolve import resolve
-from runner.study.definition import load_study
+from runner.errors import ConfigError
+from runner.study.definition import load_study, plan
 
 ALL = printed()
 RUNS = [command for command in ALL if command.words[0] not in COMMANDS]
+STUDIES = sorted(
+    {
+        command.words[1]
+        for command in ALL
+        if command.words[0] == "study" and {*command.words[1:2]} & {*options("study")}
+    }
+)
+# Commands that only look, or write into the folder that they are given in.
+LOOKS = {"list", "show", "doctor", "completion", "clean", "new", "report"}
 # Modules and files that the page makes itself: test_plugin, and test_a_method_made_by_new below,
 # run these as they stand.
 OWN = {"my_sales", "houses", "my_experiment", "my_table", "my_sampler"}
@@ -57,20 +71,70 @@ def test_there_are_as_many_as_one_sees():
     assert len([command for command in RUNS if not of_own_files(command)]) > 60
 
 
-def test_every_run_composes():
+def write_files(page: Path, folder: Path) -> None:
+    """Writes the files that a page prints."""
+    for name, content in files(page).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+def check_composition(overrides: list[str]) -> None:
+    """Composes a run and checks its components as a run does before it loads data.
+
+    Raises:
+        ConfigError: they do not fit each other.
+    """
+    has_gpu = torch.cuda.is_available()
+    words = [word for word in overrides if has_gpu or word != "device=cuda"]
+    with suppress(DataUnavailableError):  # all has been checked by then
+        build(resolve(*compose([*words, "offline=true"])))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_run_composes(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNNER_DATA_DIR", str(tmp_path))
+    write_files(page, tmp_path)
     wrong = []
     for overrides, command in {
-        tuple(one_run(c.words)): c for c in RUNS if not of_own_files(c)
+        tuple(one_run(c.words)): c for c in RUNS if c.page == page and not of_own_files(c)
     }.items():
         # tests/experiments compose them all
         if len(overrides) == 1 and overrides[0].startswith("+experiment="):
             wrong += [str(command)] * (overrides[0].partition("=")[2] not in options("experiment"))
             continue
         try:
-            resolve(*compose([*overrides]))
-        except Exception as error:  # whatever it was is the finding
+            check_composition([*overrides])
+        except Exception as error:  # any error is a finding
             wrong.append(f"{command}: {error}")
     assert wrong == []
+
+
+def test_a_flow_needs_another_gradient_than_that_of_factors():
+    with pytest.raises(ConfigError) as refused:
+        check_composition(["+experiment=bbvi_logistic", "inference.family=flow"])
+    message = str(refused.value)
+    assert message.startswith("inference.gradient=rao_blackwell needs factored_guide")
+    assert "gradients that fit it: " in message
+    assert "reparam" in message
+    check_composition(
+        ["+experiment=bbvi_logistic", "inference.family=flow", "inference.gradient=reparam"]
+    )
+
+
+def first_run(study: str) -> list[str]:
+    """Overrides of the first run of a study, with one replicate in smoke form."""
+    short = ["replicates=1", "smoke=true", "tracking=false", "offline=true"]
+    overrides = next(plan(load_study(study), short)).overrides
+    has_experiment = any("experiment=" in override for override in overrides)
+    return overrides if has_experiment else [*overrides, "steps=20"]
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_first_run_of_every_study_composes(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNNER_DATA_DIR", str(tmp_path))
+    check_composition(first_run(study))
 
 
 def test_every_sub_command_knows_what_it_is_asked():
@@ -97,6 +161,8 @@ def test_every_sub_command_knows_what_it_is_asked():
         elif name == "show" and "/" in (plain or [""])[0]:
             group, _, what = plain[0].partition("/")
             wrong += [str(command)] * (group not in GROUPS or what not in options(group))
+        elif name == "show" and plain:
+            wrong += [str(command)] * (plain != ["config"])
         elif name == "list" and plain:
             wrong += [str(command)] * (plain[0] not in GROUPS)
     assert wrong == []
@@ -119,14 +185,24 @@ def smoke_form(command: Printed) -> list[str]:
     return [*words, "smoke=true", "tracking=false", "offline=true"]
 
 
-def call(words: list[str], folder) -> subprocess.CompletedProcess[str]:
+def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command line in a folder."""
+    return run_python(["-m", "runner.commands.cli", *words], folder)
+
+
+def run_python(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs Python in a folder, with this package on its path."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "runner.commands.cli", *words]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
 
 
@@ -135,14 +211,56 @@ def call(words: list[str], folder) -> subprocess.CompletedProcess[str]:
 def test_every_run_runs_in_smoke_form(command, tmp_path):
     if "device=cuda" in command.words and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    for name, content in files(command.page).items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, encoding="utf-8")
+    write_files(command.page, tmp_path)
     done = call(smoke_form(command), tmp_path)
     if done.returncode == 2 and "cannot be had" in done.stderr:
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert "record" in done.stdout
+
+
+# Smoke overrides of an experiment win over the keys of a study's row, not over its components.
+RUN_SHORT = """
+import sys
+from runner.commands.app import attempt
+from runner.compose.overrides import compose
+
+config, experiment, explicit = compose(sys.argv[1:])
+components = {key for key in explicit if "." not in key and key != "steps"}
+done = attempt(config, experiment, components)
+print(done.message, file=sys.stderr)
+sys.exit(done.code)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_first_run_of_every_study_runs_in_smoke_form(study, tmp_path):
+    done = run_python(["-c", RUN_SHORT, *first_run(study)], tmp_path)
+    if done.returncode == 2 and "cannot be had" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "record" in done.stdout
+
+
+def is_look(command: Printed) -> bool:
+    """True for a whole command that needs no runs of the reader."""
+    name, *words = command.words
+    if name == "report":
+        return "--with" in words and words[0] in options("study")
+    is_whole = name in ("list", "doctor", "clean") or bool(words)
+    return name in LOOKS and is_whole and not any(word.isupper() for word in words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [c for c in ALL if is_look(c)], ids=str)
+def test_every_look_looks(command, tmp_path):
+    words = [
+        str(ROOT / word) if word.startswith("docs/results/") else word for word in command.words
+    ]
+    done = call(words, tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert done.stdout
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The examples of README and docs/examples.md, run exactly as they are printed there."""
+"""Examples of the documents, run exactly as they are printed there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent
 while not (ROOT / "pyproject.toml").exists():
     ROOT = ROOT.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLES = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+
+
+def read(page: str) -> str:
+    """A page of docs."""
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+EXAMPLES = read("examples.md")
 COMMAND = re.compile(r"^    PYTHONPATH=\. (runner .*)$", re.M)
 
 
@@ -30,7 +36,7 @@ def blocks(text: str) -> dict[str, str]:
 
 
 def sections(text: str = EXAMPLES) -> dict[str, str]:
-    """Role, or heading in the README -> its part of docs/examples.md, or of the README."""
+    """Heading of a page, in lower case -> its part of the page."""
     parts = re.split(r"^## (.+)\n", text, flags=re.M)[1:]
     return {name.lower(): text for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
@@ -65,8 +71,8 @@ def run_as_printed(text: str, folder: Path) -> str:
     return done.stdout
 
 
-def test_readme_example(tmp_path):
-    text = sections(README)["add a component"]
+def test_a_complete_component(tmp_path):
+    text = read("add_a_component.md")
     found = written(text, tmp_path)
     (module,) = (name for name in found if name.endswith(".py") and not name.startswith("test_"))
     assert len(found[module].splitlines()) < 40
@@ -78,9 +84,9 @@ def test_readme_example(tmp_path):
 
 
 @pytest.mark.slow  # 8 s
-def test_readme_game(tmp_path):
+def test_a_game_of_ones_own(tmp_path):
     pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
-    text = sections(README)["play a game of your own"]
+    text = sections(read("methods/play.md"))["play a game of your own"]
     assert len(written(text, tmp_path)["inspection.py"].splitlines()) < 30
     assert "pettingzoo" in run_as_printed(text, tmp_path)
     (ours,) = re.findall(r"```python\n(from runner.*?)```", text, re.S)
@@ -120,8 +126,8 @@ def test_example_of_a_kernel(tmp_path):
 
 
 @pytest.mark.slow  # 5 s
-def test_the_kernel_of_gpytorch_in_the_readme(tmp_path):
-    (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", README, re.M)
+def test_a_kernel_of_gpytorch(tmp_path):
+    (command,) = re.findall(r"^    runner (.*model=gpytorch_gp.*)$", read("choose.md"), re.M)
     words = shlex.split(command, comments=True)
     done = call(["-m", "runner.commands.cli", *words, "tracking=false"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -129,9 +135,10 @@ def test_the_kernel_of_gpytorch_in_the_readme(tmp_path):
     assert "RBFKernel + PeriodicKernel" in record.read_text()
 
 
-def test_readme_table_of_ones_own(tmp_path):
-    text = sections(README)["bring your own data"]
+def test_a_table_of_ones_own(tmp_path):
+    text = sections(read("bring_your_own.md"))["a table"]
     (csv,) = re.findall(r"^`customers\.csv`:\n\n```csv\n(.*?)```", text, re.S | re.M)
+    assert csv == read("examples/bring_your_own/customers.csv")
     (tmp_path / "customers.csv").write_text(csv, encoding="utf-8")
     (command,) = re.findall(r"^    (runner dataset=csv .*)$", text, re.M)
     done = call(

@@ -30,7 +30,9 @@ from runner.study.definition import StudyDefinition
 from runner.terminal.csv_cells import escape_cell, unescape_cell
 
 ROOT = Path(__file__).resolve().parents[3]
-WALK = re.search(r"```python\n(# walk\.py.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)  # type: ignore[union-attr]
+WALK = re.search(
+    r"```python\n(# walk\.py.*?)```", (ROOT / "docs" / "add_a_component.md").read_text(), re.S
+).group(1)  # type: ignore[union-attr]
 STUDY = {
     "name": "mine",
     "description": "Somebody's.",

@@ -1,0 +1,258 @@
+"""The table and the picture of README's results, from the scores kept in docs/results.
+
+    python -m scripts.readme_table            writes both (make results does)
+    python -m scripts.readme_table --check    writes nothing, fails if the table differs
+
+Each row shows one number of a study next to the published one, and counts the verdicts on all
+comparable numbers of that study.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from runner.disk.atomic import write_text
+from runner.report.origin import read_kept_scores
+from runner.report.results import Cell, TableLayout, layout_table
+from runner.study.definition import load_study
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "pictures" / "results.png"
+BLOCK = re.compile(r"(<!-- results: make results -->\n).*?(<!-- end -->)", re.DOTALL)
+COUNTED = {"agrees": "agree", "better": "better", "worse": "worse", "differs": "differ"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One study in the table, and its panel in the picture."""
+
+    study: str
+    table: str
+    row: str  # row and column of the number in README
+    column: str
+    quantity: str
+    source: str
+    panel_rows: str  # regular expression: rows in the panel; its group is the label
+    by_column: bool = False  # the panel shows all columns of the rows, not one column
+    log: bool = False
+
+
+ENTRIES = (
+    Entry(
+        "tan_table",
+        "medae",
+        "β-BPF 0.1, as released",
+        "0.25",
+        "terrain navigation with 25 % outliers: median error",
+        "Boustati, Table D.2",
+        "(.+), as released",
+    ),
+    Entry(
+        "wiener_table",
+        "medae",
+        "β = 0.1, as released",
+        "medae",
+        "β-divergence filter under outliers: median error",
+        "Boustati, Table D.1",
+        "(.+), as released",
+        log=True,
+    ),
+    Entry(
+        "bnn_uci_table",
+        "log_likelihood",
+        "SGLD+R",
+        "yacht",
+        "network sampled by SGLD+R: log-likelihood on yacht",
+        "Gallego, Table 2.4",
+        "SGLD[+]R",
+        by_column=True,
+    ),
+    Entry(
+        "spam_robust",
+        "accuracy",
+        "Neural Net",
+        "robustified",
+        "robust spam filter under attack: accuracy",
+        "Gallego, Table 3.2",
+        "(Logistic|Neural)",
+        by_column=True,
+    ),
+    Entry(
+        "table_4_1",
+        "reward",
+        "α₂ = 0.1, α₁ = 0.2, as published",
+        "0.01",
+        "level-2 thinker in a game: reward",
+        "Gallego, Table 4.1",
+        "(.+), as published",
+    ),
+    Entry(
+        "aadm_uci",
+        "log_likelihood",
+        "AADM (α = 0.5), accelerated",
+        "boston",
+        "adversarial α-divergence: log-likelihood on boston",
+        "Rodríguez Santana, Figure 3",
+        "(.+), accelerated",
+    ),
+)
+
+
+@cache
+def load_tables(study: str) -> list[TableLayout]:
+    """Tables of a study with its kept scores."""
+    definition = load_study(study)
+    scores = ROOT / "docs" / "results" / f"{study}_replicates.csv"
+    return layout_table(definition, None, read_kept_scores([scores], definition).scores)
+
+
+def find_cell(entry: Entry) -> Cell:
+    """The cell that an entry shows."""
+    (cell,) = (
+        cell
+        for table in load_tables(entry.study)
+        if table.spec.name == entry.table
+        for row, line in table.rows
+        for cell in line
+        if (row.name, cell.column) == (entry.row, entry.column)
+    )
+    return cell
+
+
+def count_verdicts(study: str) -> Counter[str]:
+    """Verdicts on the numbers of a study that can be compared with published ones."""
+    words = (
+        cell.verdict.word
+        for table in load_tables(study)
+        for _, line in table.rows
+        for cell in line
+        if cell.verdict is not None
+    )
+    return Counter(word for word in words if word in COUNTED)
+
+
+def _format(mean: float, se: float | None, text: str) -> str:
+    """Mean ± SE with the decimals of the published number, or more if the SE needs them."""
+    decimals = len(re.sub(r"\(.*", "", text).partition(".")[2])
+    if se is None:
+        return f"{mean:.{decimals}f}"
+    if 0 < se < 0.5 * 10**-decimals:
+        decimals += 1
+    return f"{mean:.{decimals}f} ± {se:.{decimals}f}"
+
+
+def table_row(entry: Entry) -> str:
+    """One line of the table."""
+    cell = find_cell(entry)
+    number = cell.number
+    summary = cell.summary
+    if number is None or summary is None or cell.verdict is None:
+        raise ValueError(f"{entry.study}: {entry.row}, {entry.column} has no pair of numbers")
+    counts = count_verdicts(entry.study)
+    verdicts = ", ".join(f"{counts[word]} {COUNTED[word]}" for word in COUNTED if counts[word])
+    cells = (
+        f"[{entry.study}](docs/results/{entry.study}.md)",
+        f"{entry.quantity} ({entry.source})",
+        _format(number.mean, number.se, number.text),
+        _format(summary.mean, summary.se, number.text) + ("†" if cell.doubted else ""),
+        str(summary.n),
+        str(cell.verdict.word),
+        verdicts,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def table() -> str:
+    """The table in Markdown."""
+    head = "| study | number | published | ours | runs | verdict | all numbers of the study |"
+    return "\n".join((head, "|---|---|---:|---:|---:|---|---|", *map(table_row, ENTRIES))) + "\n"
+
+
+def panel_cells(entry: Entry) -> list[tuple[str, Cell]]:
+    """Label and cell of each line of a panel."""
+    lines = []
+    for layout in load_tables(entry.study):
+        if layout.spec.name != entry.table:
+            continue
+        for row, cells in layout.rows:
+            match = re.match(entry.panel_rows, row.name)
+            if match is None:
+                continue
+            for cell in cells:
+                if cell.number is None or cell.summary is None:
+                    continue
+                if entry.by_column:
+                    label = " ".join((*match.groups(), cell.column))
+                    lines.append((label, cell))
+                elif cell.column == entry.column:
+                    lines.append((match[1], cell))
+    return lines
+
+
+def draw(target: Path) -> None:
+    """The picture: a panel for each study, published and our mean with two standard errors."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(2, 3, figsize=(13, 7), layout="constrained")
+    for axes, entry in zip(panels.flat, ENTRIES, strict=True):
+        lines = panel_cells(entry)
+        for place, (_, cell) in enumerate(lines):
+            ours = cell.summary
+            number = cell.number
+            if ours is None or number is None:
+                continue
+            axes.errorbar(
+                number.mean,
+                place - 0.15,
+                xerr=2 * number.uncertainty,
+                fmt="D",
+                color="0.45",
+                markerfacecolor="white",
+                label="published" if not place else None,
+            )
+            axes.errorbar(
+                ours.mean,
+                place + 0.15,
+                xerr=2 * (ours.se or 0.0),
+                fmt="o",
+                color="tab:blue",
+                label="ours" if not place else None,
+            )
+        axes.set_yticks(range(len(lines)), [label for label, _ in lines], fontsize=8)
+        axes.invert_yaxis()
+        if entry.log:
+            axes.set_xscale("log")
+        axes.set_title(f"{entry.study} ({entry.source})", fontsize=10)
+        axes.set_xlabel(entry.quantity.partition(":")[2].strip().partition(" on ")[0])
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=2, frameon=False)
+    figure.suptitle("Published and our means, ± 2 standard errors", x=0.01, ha="left")
+    figure.savefig(target, dpi=100)
+    pyplot.close(figure)
+
+
+def main(argv: list[str]) -> int:
+    """Writes table and picture; with --check the exit code is 1 if the table differs."""
+    old = README.read_text(encoding="utf-8")
+    new = BLOCK.sub(lambda match: f"{match[1]}{table()}{match[2]}", old)
+    if "--check" in argv:
+        print("README's table is", "as" if new == old else "not as", "its scores give it")
+        return int(new != old)
+    if new != old:
+        write_text(README, new)
+    draw(PICTURE)
+    print(f"written  README.md (results), {PICTURE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

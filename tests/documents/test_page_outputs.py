@@ -1,0 +1,97 @@
+"""Outputs, tables and figures that README and docs/methods print are those of the program."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from printed_commands import ROOT, printed
+
+from runner.report import results
+from scripts import readme_table
+from scripts.page_outputs import (
+    PAGES,
+    Output,
+    fill,
+    find_outputs,
+    is_same_output,
+    run,
+    select_lines,
+)
+
+OUTPUTS = [(page, output) for page in PAGES for output in find_outputs(page)]
+
+
+def test_lines_that_are_not_kept_become_one_mark():
+    assert select_lines("a 1  \nb\n\nc\na 2\n\na 3\n", ["^a"]) == "a 1\n…\na 2\na 3\n"
+    assert select_lines("a\n\nb\n", []) == "a\n\nb\n"
+
+
+def test_outputs_are_compared_by_words_and_numbers():
+    old = "run 34afd21a375a\n┃ nlpp ┃ 0.51 ┃  (2.0 s)\n"
+    assert is_same_output(old, "run a5b362a0fe3a\n┃  nlpp ┃ 0.50 ┃  (9.0 s)\n")
+    assert not is_same_output(old, old.replace("0.51", "0.91"))
+    assert not is_same_output(old, old.replace("nlpp", "rmse"))
+    assert is_same_output(old, old.replace("0.51", "0.91"), timed=True)
+    assert not is_same_output(old, old.replace("nlpp", "rmse"), timed=True)
+
+
+def test_a_page_is_filled(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- output\nrun: +experiment=mog\nkeep: [b]\n-->\n```text\nold\n```\nend\n")
+    assert find_outputs(page) == [Output("+experiment=mog", ["b"])]
+    new = fill(page, lambda output: f"{output.run}\nb\n")
+    assert new.endswith("```text\n…\nb\n```\nend\n")
+
+
+@pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
+def test_what_a_page_shows_is_a_command_that_it_prints(page, output):
+    assert output.words in [list(command.words) for command in printed() if command.page == page]
+    text = page.read_text(encoding="utf-8")
+    block = text.partition(output.run)[2].partition("```text\n")[2].partition("```")[0]
+    assert len(block.splitlines()) > 3
+    for figure in output.figures.values():
+        assert (ROOT / figure).is_file()
+        assert f"{figure.removeprefix('docs/')})" in text
+
+
+def test_every_method_page_has_an_output():
+    shown = {page for page, _ in OUTPUTS}
+    assert shown == set(PAGES)
+
+
+def test_the_table_of_readme_is_what_its_scores_give(monkeypatch):
+    monkeypatch.setattr(results, "_compare_column", lambda *_: None)  # bold type takes seconds
+    readme_table.load_tables.cache_clear()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"<!-- results: make results -->\n{readme_table.table()}<!-- end -->\n" in text
+    cell = readme_table.find_cell(readme_table.ENTRIES[0])
+    cell.values = {key: value + 1.0 for key, value in cell.values.items()}
+    assert readme_table.table() not in text
+
+
+def test_every_panel_of_the_picture_has_numbers(monkeypatch):
+    monkeypatch.setattr(results, "_compare_column", lambda *_: None)
+    readme_table.load_tables.cache_clear()
+    for entry in readme_table.ENTRIES:
+        labels = [label for label, _ in readme_table.panel_cells(entry)]
+        assert len(labels) == len(set(labels)) >= 6, entry.study
+    readme_table.load_tables.cache_clear()
+    assert readme_table.PICTURE.is_file()
+
+
+def test_readme_names_the_goals_and_their_tutorials():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    goals = re.findall(r"^\| .* \| \[.*\]\((docs/tutorials/\w+\.md)\) \| .* \|$", text, re.M)
+    assert len(goals) == len(set(goals)) == 6
+
+
+@pytest.mark.slow  # minutes, most of them of the four filters
+@pytest.mark.parametrize(("page", "output"), OUTPUTS, ids=lambda value: getattr(value, "stem", ""))
+def test_a_run_prints_what_its_page_shows(page, output, tmp_path):
+    text = page.read_text(encoding="utf-8")
+    block = text.partition(output.run)[2].partition("```text\n")[2].partition("```")[0]
+    printed_text = run(output, tmp_path)
+    if simulated := re.search(r"^(?:data|target) (\S+-sim)\b", printed_text, re.M):
+        pytest.skip(f"the data are simulated here: {simulated[1]}")
+    assert is_same_output(block, select_lines(printed_text, output.keep), output.timed)
