@@ -24,7 +24,7 @@ GLUE = "\0"  # in place of a space at which no line ends
 
 
 @dataclass
-class Part:
+class YamlValue:
     """A value: its text, or its parts."""
 
     start: int  # index of its first letter, in the text
@@ -32,15 +32,15 @@ class Part:
     text: str = ""  # of a scalar or an alias, as the file has it
     mark: str = ""  # its anchor, ``&name``
     style: str = ""  # mapping, sequence, or the sign of a block scalar
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[YamlEntry] = field(default_factory=list)
 
 
 @dataclass
-class Entry:
+class YamlEntry:
     """A key with its value, or an item of a sequence."""
 
     key: str | None
-    value: Part
+    value: YamlValue
     start: int
     line: int
     above: list[str] = field(default_factory=list)
@@ -62,9 +62,9 @@ def to_block_style(text: str, width: int) -> str:
     first = next((event for event in events if isinstance(event, yaml.DocumentStartEvent)), None)
     if first is None:
         return text
-    root = _Builder(text, events).build(next(events))
+    root = _BlockReader(text, events).build(next(events))
     left = _attach(read_comments(text), list(_entries(root)))
-    lines = [*_Writer(width).value_lines(root, 0), *(f"# {comment}" for comment in left)]
+    lines = [*_BlockWriter(width).value_lines(root, 0), *(f"# {comment}" for comment in left)]
     block = "\n".join(lines) + "\n"
     return block if _is_equal(block, text) else text
 
@@ -79,16 +79,16 @@ def _is_equal(block: str, text: str) -> bool:
 
 # ---- reading
 # --------------------------------------------------------------------------------------------------
-class _Builder:
+class _BlockReader:
     def __init__(self, text: str, events: Iterator[yaml.Event]):
         self.text = text
         self.events = events
 
-    def build(self, event: yaml.Event) -> Part:
+    def build(self, event: yaml.Event) -> YamlValue:
         """The value that an event begins."""
         mark = event.start_mark
         assert mark is not None
-        part = Part(mark.index, mark.line)
+        part = YamlValue(mark.index, mark.line)
         if isinstance(event, yaml.AliasEvent):
             part.text = f"*{event.anchor}"
             return part
@@ -100,16 +100,16 @@ class _Builder:
             part.style = "sequence"
             while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
                 value = self.build(event)
-                part.entries.append(Entry(None, value, value.start, value.line))
+                part.entries.append(YamlEntry(None, value, value.start, value.line))
         else:
             part.style = "mapping"
             while not isinstance(event := next(self.events), yaml.MappingEndEvent):
                 key = self.build(event)
                 value = self.build(next(self.events))
-                part.entries.append(Entry(key.text, value, key.start, key.line))
+                part.entries.append(YamlEntry(key.text, value, key.start, key.line))
         return part
 
-    def _read_scalar(self, event: yaml.ScalarEvent, part: Part) -> None:
+    def _read_scalar(self, event: yaml.ScalarEvent, part: YamlValue) -> None:
         assert event.end_mark is not None
         source = self.text[part.start : event.end_mark.index]
         if event.style in BLOCK_STYLES:
@@ -122,14 +122,14 @@ class _Builder:
             part.text = event.value if is_plain else json.dumps(event.value, ensure_ascii=False)
 
 
-def _entries(part: Part) -> Iterator[Entry]:
+def _entries(part: YamlValue) -> Iterator[YamlEntry]:
     """All entries in the order of the file."""
     for entry in part.entries:
         yield entry
         yield from _entries(entry.value)
 
 
-def _attach(comments: list[Comment], entries: list[Entry]) -> list[str]:
+def _attach(comments: list[Comment], entries: list[YamlEntry]) -> list[str]:
     """Give each comment to the entry that it explains; those behind the last entry.
 
     A comment that follows something explains the first entry of its line, another one the entry
@@ -150,24 +150,24 @@ def _attach(comments: list[Comment], entries: list[Entry]) -> list[str]:
     return left
 
 
-def _add_inline(entry: Entry, text: str) -> None:
+def _add_inline(entry: YamlEntry, text: str) -> None:
     entry.inline = f"{entry.inline}; {text}" if entry.inline else text
 
 
 # ---- writing
 # --------------------------------------------------------------------------------------------------
-class _Writer:
+class _BlockWriter:
     def __init__(self, width: int):
         self.width = width
 
-    def value_lines(self, part: Part, indent: int) -> list[str]:
+    def value_lines(self, part: YamlValue, indent: int) -> list[str]:
         """Lines of a mapping or a sequence in block style."""
         lines: list[str] = []
         for entry in part.entries:
             lines += self._entry_lines(entry, indent)
         return lines
 
-    def _entry_lines(self, entry: Entry, indent: int) -> list[str]:
+    def _entry_lines(self, entry: YamlEntry, indent: int) -> list[str]:
         space = " " * indent
         head = f"{space}-" if entry.key is None else f"{space}{entry.key}:"
         head += f" {entry.value.mark}" if entry.value.mark else ""
@@ -184,7 +184,7 @@ class _Writer:
     def _comment_lines(self, text: str, space: str) -> list[str]:
         return self._wrap(text, f"{space}# ", f"{space}# ") or [f"{space}#"]
 
-    def _body(self, entry: Entry, head: str, indent: int) -> list[str]:
+    def _body(self, entry: YamlEntry, head: str, indent: int) -> list[str]:
         """A key or the sign of an item, followed by the value."""
         value = entry.value
         deeper = indent + INDENT
@@ -199,7 +199,7 @@ class _Writer:
             return [f"{head} {lines[0].lstrip()}", *lines[1:]]
         return [head, *lines]
 
-    def _flow(self, value: Part, head: str, deeper: int) -> list[str]:
+    def _flow(self, value: YamlValue, head: str, deeper: int) -> list[str]:
         """A scalar, or a sequence of scalars in brackets; [] if it must be in block style."""
         if not value.style:
             return self._wrap(value.text, f"{head} ", " " * deeper) or [head]
@@ -211,7 +211,7 @@ class _Writer:
             return self._wrap(f"[{', '.join(items)}]", f"{head} ", " " * (deeper + 1))
         return []
 
-    def _block_scalar_lines(self, value: Part, space: str) -> list[str]:
+    def _block_scalar_lines(self, value: YamlValue, space: str) -> list[str]:
         paragraphs = value.text.rstrip("\n").split("\n")
         if value.style.startswith("|"):
             return [f"{space}{line}".rstrip() for line in paragraphs]
