@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts results outputs lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts study-keys results outputs lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ lint: setup ## ruff (lint and format), type hints, plainness
 
 contracts: setup ## write docs/contracts.md from the protocols
 	$(BIN)/python -m scripts.contracts_page
+
+study-keys: setup ## write docs/study_keys.md from the models of a study
+	$(BIN)/python -m scripts.study_keys_page
 
 results: setup ## write the pages of docs/results from the scores kept there (--check: python -m scripts.results --check)
 	$(BIN)/python -m scripts.results

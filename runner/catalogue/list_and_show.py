@@ -1,12 +1,10 @@
-"""``runner list`` and ``runner show``: what there is, read from YAML and docstrings without
-importing torch."""
+"""What there is, read from YAML and docstrings without importing torch; ``runner show``."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import os
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from runner.catalogue.declarations import (
     read_declaration,
 )
 from runner.catalogue.partners import as_set, partners
+from runner.catalogue.study_text import print_study
 from runner.disk import conf_folders
 from runner.disk.read_yaml import YAML_READ_ERRORS, describe_read_error, reading
 from runner.disk.yaml_comments import YamlKey, read_file
@@ -42,7 +41,7 @@ def options(group: str) -> list[str]:
     return conf_folders.names(group)
 
 
-def _file(group: str, name: str) -> Path:
+def find_file(group: str, name: str) -> Path:
     """The YAML of one of a group's ``options``."""
     return conf_folders.find(group, name) or CONF / group / f"{name}.yaml"
 
@@ -95,7 +94,7 @@ def rows(group: str) -> list[Row]:
     """(name, one line, paper or choice) of everything in a group."""
     if group in registry.ROLES:
         return [(entry.name, entry.sentence, entry.source) for entry in registry.catalogue(group)]
-    return [_describe(_file(group, name)) for name in options(group)]
+    return [_describe(find_file(group, name)) for name in options(group)]
 
 
 def describe(role: str, name: str) -> tuple[registry.Entry, ClassDeclaration]:
@@ -162,7 +161,7 @@ def _as_objects(keys: list[Row], values: Any = None) -> list[dict[str, Any]]:
 
 def _show_component(role: str, name: str, as_json: bool) -> None:
     entry, declaration = describe(role, name)
-    path = _file(role, name)
+    path = find_file(role, name)
     if as_json:
         keys, content = read_keys(path) if path.exists() else ([], {})
         own_keys = _key_rows(explain_keys(keys, declaration), declaration.fields)
@@ -211,7 +210,7 @@ def _show_component(role: str, name: str, as_json: bool) -> None:
 def _show_file(group: str, name: str, as_json: bool) -> None:
     if name not in options(group):
         raise ConfigError(f"{group}/{name}: no such {group}{nearest(name, options(group))}")
-    path = _file(group, name)
+    path = find_file(group, name)
     keys, content = read_keys(path)
     _, line, third = _describe(path)
     if as_json:
@@ -228,10 +227,11 @@ def _show_file(group: str, name: str, as_json: bool) -> None:
             ]
         )
         return
+    if group == "study":
+        print_study(name, path)
+        return
     print(f"{group}/{name}  {line}")
-    use = {"experiment": f"runner +experiment={name}", "study": f"runner study {name}"}.get(
-        group, ""
-    )
+    use = f"runner +experiment={name}" if group == "experiment" else ""
     _print_facts([("use", use), ("file", os.path.relpath(path))])
     if group == "experiment":
         _print_facts(selected_components(content).items())
@@ -256,15 +256,10 @@ def _show_config(as_json: bool) -> None:
     print_table("", ("key", "default", "type", "meaning"), key_rows)
 
 
-def _parse_with_extensions(parser: Parser, argv: list[str]) -> argparse.Namespace:
-    """Parsed arguments of a command; the user's YAML folder and components are added."""
-    add_json(parser)
-    conf_folders.add_option(parser)
-    plugins.add_option(parser, "a module of yours, whose components are among the others")
-    args = parser.parse_args(argv)
+def use_extensions(args: argparse.Namespace) -> None:
+    """Add the YAML folder and the components of the user that a command line names."""
     conf_folders.use(args.config_dir)
     plugins.import_plugins(args.plugin, "--plugin")
-    return args
 
 
 def show(argv: list[str]) -> int:
@@ -273,10 +268,15 @@ def show(argv: list[str]) -> int:
         prog="runner show",
         description="Shows every key of a component, an experiment, a study or a published table, with its default, "
         "type and meaning; `runner show config` shows the run-level keys.",
-        epilog="Exit code 0, or 2 for a name that does not exist. Not on a terminal, keys are tab-separated lines.",
+        epilog="Exit code 0, or 2 for a name that does not exist. A study is YAML in block style; of everything "
+        "else, keys are tab-separated lines where the output is no terminal.",
     )
     parser.add_argument("what", help="<role>/<name>, for instance inference/level_k; or config")
-    args = _parse_with_extensions(parser, argv)
+    add_json(parser)
+    conf_folders.add_option(parser)
+    plugins.add_option(parser, "a module of yours, whose components are among the others")
+    args = parser.parse_args(argv)
+    use_extensions(args)
     target = args.what.strip("/").removesuffix(".yaml")
     group, _, name = target.replace("=", "/").rpartition("/")
     group = group.lstrip("+")
@@ -303,33 +303,6 @@ def show(argv: list[str]) -> int:
     return 0
 
 
-def list_(argv: list[str]) -> int:
-    """``runner list``."""
-    parser = Parser(
-        prog="runner list",
-        description="Lists what is registered, a line each: name, what it is, paper (experiments: what they choose).",
-        epilog="Exit code 0, or 2 for a role that does not exist. Not on a terminal, lines are tab-separated.",
-    )
-    parser.add_argument("role", nargs="?", help=f"one of {', '.join(GROUPS)} (default: all)")
-    args = _parse_with_extensions(parser, argv)
-    if args.role is not None and args.role not in GROUPS:
-        raise ConfigError(f"{args.role}: no such role{nearest(args.role, GROUPS)}")
-    for group in [args.role] if args.role else GROUPS:
-        third = "paper" if group in (*registry.ROLES, "published") else "of"
-        entries = rows(group)
-        if args.json:
-            print_json(
-                {"group": group, "name": name, "sentence": line, third: last}
-                for name, line, last in entries
-            )
-            continue
-        if args.role is None and not sys.stdout.isatty():
-            entries = [(group, *row) for row in entries]
-        if entries or args.role:
-            print_table(group, (group, "what it is", third), entries)
-    return 0
-
-
 def main(argv: list[str]) -> int:
-    """``list`` or ``show``, the first word of ``argv``."""
-    return {"list": list_, "show": show}[argv[0]](argv[1:])
+    """``show``, the first word of ``argv``."""
+    return show(argv[1:])

@@ -15,8 +15,8 @@ from typing import TextIO
 
 COMMANDS = {
     "list": (
-        "runner.catalogue.list_and_show",
-        "list [role]            components, experiments and studies, a line each",
+        "runner.catalogue.listing",
+        "list [role]            families of components, experiments and studies; of a role, its names",
     ),
     "show": (
         "runner.catalogue.list_and_show",

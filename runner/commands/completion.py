@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 
 from components import registry
+from runner.catalogue.families import families
 from runner.catalogue.list_and_show import GROUPS, options
 from runner.catalogue.override_candidates import (
     Candidate,
@@ -111,7 +112,7 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
     """Values of an argument that is no option."""
     is_first = all(w.startswith("-") for w in words)
     if command == "list":
-        return without_meaning(GROUPS)
+        return _families(word)
     if command == "show":
         return _entries(word)
     if command in ("resume", "compare", "sync"):
@@ -135,6 +136,14 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
         return without_meaning(map(str, yaml.safe_load(path.read_text(encoding="utf-8"))))
     return []
+
+
+def _families(word: str) -> list[Candidate]:
+    """Groups of the catalogue, or families of one of them."""
+    group = word.split("/")[0]
+    if "/" not in word or group not in GROUPS:
+        return without_meaning(GROUPS)
+    return [(f"{group}/{family}", ", ".join(names)) for family, names in families(group).items()]
 
 
 def _entries(word: str) -> list[Candidate]:

@@ -68,7 +68,7 @@ class Row(StrictModel):
     # for a run with several posteriors, the row's posterior: its scores are metric/part
     part: str | None = None
     experiment: str | None = None  # None: composed by hand from overrides
-    overrides: list[str] = []
+    overrides: list[str] = []  # as on the command line: model.width=64
     grid: dict[str, list[Any]] | None = None  # in place of the study's
     # grid key -> value -> overrides of these cells only
     cells: dict[str, dict[Any, list[str]]] = {}
@@ -97,17 +97,16 @@ class TableSpec(StrictModel):
     better: ScoreDirection | None = None
     columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
     metric: str | None = None  # with a grid key: the metric of every cell
-    published: str | None = None
-    published_column: str | None = (
-        None  # with a grid key: the one column of the published table that all are compared with
-    )
+    published: str | None = None  # name of the printed table to compare with: conf/published
+    # with a grid key: the one column of the published table that all are compared with
+    published_column: str | None = None
     rows: list[str] | None = None  # names of the rows shown; None: all
     # the row to divide all scores by, replicate by replicate: ratios are shown
     over: str | None = None
     # statistic over replicates; it decides the number in parentheses
     centre: Literal["mean", "median"] = "mean"
     not_comparable: str | None = None  # why nothing here is comparable with the printed numbers
-    digits: NonNegativeInt = 2
+    digits: NonNegativeInt = 2  # after the point
 
     @model_validator(mode="after")
     def _check_consistency(self) -> TableSpec:
@@ -159,10 +158,10 @@ class StudyDefinition(StrictModel):
     """The whole of ``conf/study/<name>.yaml``."""
 
     name: FileName
-    description: str
+    description: str  # what it is: sources, data, settings; heads the report
     replicates: PositiveInt | None = None  # of every run; None: each experiment's own
     overrides: list[str] = []  # of every run
-    grid: dict[str, list[Any]] = {}
+    grid: dict[str, list[Any]] = {}  # key -> values; every row runs with each combination
     rows: Annotated[list[Row], Field(min_length=1)]
     tables: list[TableSpec]
     figures: list[DrawnFigure] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -11,11 +12,13 @@ import yaml
 from components import registry
 from components.contracts.requirements import Requirements
 from runner import CONF
+from runner.catalogue import list_and_show, listing
 from runner.catalogue.declarations import read_declaration
+from runner.catalogue.families import families, find_citation
 from runner.catalogue.list_and_show import (
+    GROUPS,
     describe,
     explain_keys,
-    main,
     options,
     selected_components,
 )
@@ -26,6 +29,16 @@ from runner.errors import ConfigError
 
 FILES = sorted(CONF.rglob("*.yaml"))
 COMPONENTS = [(role, name) for role in registry.ROLES for name in registry.names(role)]
+
+
+def _within(group: str, text: str) -> set[str]:
+    found = families(group).items()
+    return {name for family, names in found if family.split("/")[0] == text for name in names}
+
+
+def main(argv: list[str]) -> int:
+    module = listing if argv[0] == "list" else list_and_show
+    return module.main(argv)
 
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -213,10 +226,74 @@ def test_what_is_read_from_the_text_is_what_the_class_says(role, name):
 # ---- the commands
 # -----------------------------------------------------------------------------------------------------
 def test_list_names_everything(capsys):
-    assert main(["list"]) == 0
+    assert main(["list", "--all"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert {(line[0], line[1]) for line in lines} >= {*COMPONENTS, ("experiment", "friend_or_foe")}
     assert all(len(line) == 4 for line in lines)
+
+
+def test_list_begins_with_families_and_counts(capsys):
+    assert main(["list"]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    members = {(group, family): names.split(", ") for group, family, _, names in lines}
+    assert all(int(count) == len(names.split(", ")) for _, _, count, names in lines)
+    assert members["inference", "mcmc"] == sorted(members["inference", "mcmc"])
+    assert {"mala", "gibbs"} & set(members["inference", "mcmc"])
+    for group in GROUPS:
+        listed = [name for (role, _), names in members.items() if role == group for name in names]
+        assert sorted(listed) == options(group), group
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (120, 40), (200, 50)])
+def test_families_fit_on_a_screen_and_name_the_next_command(width, height):
+    found = {group: families(group) for group in GROUPS}
+    lines = ["".join(line) for line in listing.overview_lines(found, width, height)]
+    assert len(lines) < height  # a line is the prompt's
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert all(f" {len(options(group))}  " in text for group in GROUPS)
+    assert "runner list inference/sgmcmc" in text
+    assert ("gallego 45 (ch. 1: " in text) == (height > 24)
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("study/gallego/4", families("study")["gallego/4"]),
+        ("study/boustati", [n for n in options("study") if n in _within("study", "boustati")]),
+        ("experiments", options("experiment")),
+        ("studies", options("study")),
+        ("attackers/words", families("attacker")["words"]),
+    ],
+)
+def test_a_family_is_listed_as_a_role_is(word, names, capsys):
+    assert main(["list", word]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == names
+    assert main(["list", word, "--json"]) == 0
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["name"] for one in objects] == names
+
+
+def test_json_of_everything_has_its_form_of_before(capsys):
+    assert main(["list", "--json"]) == 0
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    keys = {(one["group"], *one) for one in objects}
+    papers = (*registry.ROLES, "published")
+    assert keys == {
+        (group, "group", "name", "sentence", "paper" if group in papers else "of")
+        for group in GROUPS
+    }
+
+
+def test_chapters_are_read_from_citations():
+    assert find_citation("Boustati (2021), Tables 3.1 and A.2") == "boustati/3"
+    assert find_citation("with the settings of Boustati A.1.2") == "boustati/3"
+    assert find_citation("a filter (Boustati D.3.3), after Gallego Fig 3.8") == "boustati/6"
+    assert find_citation("Table 2.6 of Gallego (2021): a model") == "gallego/2"
+    assert find_citation("All equilibria (Gallego 4.B, 4.C)") == "gallego/4"
+    assert find_citation("the partition sampled (Bardenet chapter 7)") == "bardenet/7"
+    assert find_citation("Rodríguez Santana and Hernández-Lobato (2020), 6.3") == "rodriguez"
+    assert find_citation("Bishop 10.2, at a rate of 1.5") == "other"
 
 
 @pytest.mark.parametrize("role", registry.ROLES)
@@ -354,7 +431,9 @@ def accepted(dataset=None, model=None, inference=None) -> bool:
         (["show", "zzzzzz"], "zzzzzz: nothing has that name (see runner list)"),
         (["show", "friend_or_foe"], "friend_or_foe: there are dataset/friend_or_foe and experiment/friend_or_foe; say which"),
         (["show", "experiment/friend_of_foe"], "experiment/friend_of_foe: no such experiment, did you mean friend_or_foe?"),
-        (["list", "models"], "models: no such role, did you mean model?"),
+        (["list", "modles"], "modles: no such role, did you mean model?"),
+        (["list", "models/nn"], "model/nn: no such family; there are: "),
+        (["list", "inference/sgmcm"], "inference/sgmcm: no such family, did you mean sgmcmc?"),
         (["list", "--plugin", "no_such"], "--plugin: no module 'no_such' (No module named 'no_such'); is its folder on "
          "PYTHONPATH?"),
     ],
@@ -389,7 +468,16 @@ def test_a_plugin_is_listed_too(tmp_path, monkeypatch, capsys):
     assert "my_method\tA method of mine\tMe (2024), eq. (1)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("argv", [["list"], ["show", "inference/level_k"], ["show", "config"]])
-def test_it_answers_without_torch(argv):
-    code = f"import sys; from runner.catalogue.list_and_show import main; main({argv!r}); sys.exit('torch' in sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "argv"),
+    [
+        ("listing", ["list"]),
+        ("listing", ["list", "--all"]),
+        ("list_and_show", ["show", "inference/level_k"]),
+        ("list_and_show", ["show", "study/sarcos_table"]),
+        ("list_and_show", ["show", "config"]),
+    ],
+)
+def test_it_answers_without_torch(module, argv):
+    code = f"import sys; from runner.catalogue.{module} import main; main({argv!r}); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

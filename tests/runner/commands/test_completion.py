@@ -113,6 +113,7 @@ def test_arguments_of_the_commands(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "run.json").write_text("{}")
     assert words("runner list ") == [*registry.ROLES, "experiment", "study", "published"]
+    assert words("runner list study/gallego/") == [f"study/gallego/{n}" for n in (1, 2, 3, 4)]
     assert words("runner show inference/level") == ["inference/level_k"]
     assert "inference/" in words("runner show ")
     assert words("runner resume ") == ["aaaa1111"]

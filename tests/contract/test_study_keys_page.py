@@ -1,0 +1,25 @@
+"""docs/study_keys.md says what the models of a study say."""
+
+from __future__ import annotations
+
+import yaml
+
+from runner.study.definition import StudyDefinition
+from scripts.study_keys_page import PAGE, page, parts
+
+
+def test_the_page_is_that_of_the_models():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run make study-keys"
+
+
+def test_every_key_has_a_type_a_default_and_a_meaning():
+    rows = [line.split(" | ") for line in page().splitlines() if line.startswith("| `")]
+    models = [StudyDefinition, *(model for _, model, _ in parts())]
+    assert [row[0].strip("| `") for row in rows] == [k for m in models for k in m.model_fields]
+    for row in rows:
+        assert all(cell.strip() for cell in row[1:4]), row[0]
+
+
+def test_the_first_study_of_the_page_is_valid():
+    text = page().split("```yaml\n")[1].split("```")[0]
+    assert StudyDefinition(**yaml.safe_load(text)).reference == "SGLD"
