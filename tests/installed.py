@@ -53,16 +53,17 @@ def build_wheel(folder: Path) -> Path:
 def install(wheel: Path, folder: Path) -> tuple[Path, str]:
     """A new environment with the wheel: its folder of programs, and its site-packages.
 
-    The packages that the wheel needs are those of this interpreter. A path file does not follow
-    the path files in their folder, so it does not lead to the checkout.
+    The packages that the wheel needs are links to those of this interpreter, without the one that
+    leads to the checkout. A path file would not do: Hydra's plug-ins must be installed.
     """
     venv.create(folder)
     python = folder / "bin" / "python"
     site = call(
         python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
     ).strip()
-    path_file = Path(site) / "needed.pth"
-    path_file.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if "bayes_runner" not in package.name and package.name not in (*PACKAGES, "__pycache__"):
+            (Path(site) / package.name).symlink_to(package)
     options = ("--quiet", "--no-deps", "--no-index")
     call(sys.executable, "-m", "pip", "--python", python, "install", *options, wheel, cwd=folder)
     return folder / "bin", site
