@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts study-keys results outputs lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts study-keys results outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ results: setup ## write the pages of docs/results from the scores kept there (--
 
 outputs: setup ## run what README and docs/methods print again, and write its output and figures there
 	$(BIN)/python -m scripts.page_outputs
+
+tutorials: setup ## run the commands of docs/tutorials and write their outputs and pictures there
+	$(BIN)/python -m scripts.tutorial_outputs
 
 lock: setup ## write requirements.lock: the versions of this environment, once its tests have passed
 	$(BIN)/python -m scripts.lock
