@@ -32,6 +32,7 @@ import yaml
 from PIL import Image
 
 from runner.disk.atomic import write_text
+from scripts.page_outputs import select_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -103,19 +104,6 @@ def read_minutes(text: str) -> int:
     if match is None:
         raise ValueError("no line begins with **Time:** N minutes")
     return int(match[1])
-
-
-def select_lines(text: str, keep: list[str]) -> str:
-    """Lines that match one of some regular expressions; others become one line "…"."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        if keep and not line.strip():
-            continue
-        if not keep or any(re.search(pattern, line) for pattern in keep):
-            lines.append(line.rstrip())
-        elif not lines or lines[-1] != "…":
-            lines.append("…")
-    return "\n".join(lines).strip("\n") + "\n"
 
 
 def run_command(
