@@ -130,6 +130,17 @@ class Sequence:
             else fresh
         )
 
+    @property
+    def value_label(self) -> str:
+        """Name of the first observed number with its unit where it is known, for axes."""
+        name, unit = self.state_names[0], self.about.get("unit", "").removeprefix("1 ")
+        if not unit:
+            return name
+        size, _, of = unit.partition(" ")
+        if size[0].isdigit():
+            return f"{name}, in units of {float(size):.3g} {of}"
+        return f"{name}, {unit}"
+
     def check_single(self, model: str) -> None:
         """Raises ConfigMismatchError for a model of one series of one number where there are
         several."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.style import new_figure, series_style
+from components.figures.style import legend_above, new_figure, series_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,5 +33,5 @@ def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
             " warm", (fresh, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color="#666666"
         )
     ax.set(xlabel="passes over the documents", ylabel="ELBO (nats)")
-    ax.legend(fontsize=8)
+    legend_above(ax)
     return {"elbo_by_start": figure}

@@ -10,7 +10,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, label_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +45,8 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     n = draws.n_draws
     if not panels or chains < 2 or n < 2 * FEWEST_EXPECTED or draws.log_weights is not None:
         return {}
+    from matplotlib.patches import Patch
+
     bins = min(20, n // FEWEST_EXPECTED)
     expected = n / bins
     sd = math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
@@ -93,7 +95,18 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
         axis.grid(False)
     for axis in axes[::columns]:
         axis.set_ylabel("chain")
-    figure.supxlabel("rank among the draws of all chains, as a fraction", fontsize=10)
+    figure.legend(
+        handles=[
+            Patch(color="0.86", label="95 % of counts of independent draws"),
+            Patch(color=PALETTE[0], alpha=0.75, label="inside"),
+            Patch(color=PALETTE[1], alpha=0.75, label="outside"),
+        ],
+        loc="outside lower center",
+        ncols=3 if columns > 1 else 1,
+        fontsize=8,
+        frameon=False,
+    )
+    label_below(axes[: len(panels)], columns, "rank among all draws, as a fraction")
     title = "" if len(chain_ids) == chains else f"{len(chain_ids)} of {chains} chains"
     titles = (part(problem, draws, len(panels)), title)
     figure.suptitle(", ".join(filter(None, titles)), fontsize=10)

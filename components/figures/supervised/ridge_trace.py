@@ -89,13 +89,12 @@ def ridge_trace(
     for rule, text in RULES.items():
         handles += left.plot([], [], color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule])
         labels.append(f"λ by {text}")
-    names, texts = left.get_legend_handles_labels()
     figure.legend(
-        names + handles,
-        texts + labels,
-        loc="outside lower center",
-        ncols=6,
+        *left.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=4,
         frameon=False,
         fontsize=8,
     )
+    figure.legend(handles, labels, loc="outside lower right", ncols=3, frameon=False, fontsize=8)
     return figure

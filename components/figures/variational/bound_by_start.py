@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from components.figures.style import PALETTE, new_figure
@@ -22,7 +23,8 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     best = int(by_cycle[-1].argmax())
     figure, (left, right) = new_figure(1, 2)
     cycles = range(1, len(by_cycle) + 1)
-    gap = (by_cycle[-1, best] - by_cycle).clamp_min(1e-10)
+    gap = by_cycle[-1, best] - by_cycle
+    gap = torch.where(gap > 0, gap, torch.nan)  # no logarithm: not drawn
     for s in sorted(range(by_cycle.shape[1]), key=lambda s: s == best):
         look: dict[str, Any] = {
             "color": PALETTE[0] if s == best else PALETTE[7],
@@ -39,5 +41,5 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
         float(tail.min()) - 1,
         float(by_cycle.max()) + 0.05 * float(by_cycle.max() - tail.min()) + 1,
     )
-    figure.suptitle(f"{title} of {by_cycle.shape[1]} starts", fontsize=10)
+    figure.suptitle(f"{title} of {by_cycle.shape[1]} starts (coloured: the best)", fontsize=10)
     return {"bound_by_start": figure}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.games.game_scores import moving_average
 
 if TYPE_CHECKING:
@@ -32,7 +32,11 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
         axes.plot(episode.numpy(), smooth.mean(0).numpy(), color=colour, label=label)
     axes.set_xlabel("episode")
     axes.set_ylabel(f"reward, mean of {min(window, rewards.shape[1])} episodes")
-    axes.legend()
+    n = max(len(rewards) for rewards in curves.values())
+    axes.set_title(
+        f"mean of {n} replicates, bands: 90 % of them" if n > 1 else "1 replicate", fontsize=10
+    )
+    legend_above(axes)
     return figure
 
 
