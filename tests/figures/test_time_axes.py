@@ -57,3 +57,12 @@ def test_hours_of_the_air_network_have_dates():
     axis.plot(dates, problem.observations[0, :, 0])
     label_times(axis, problem.dates)
     assert isinstance(axis.xaxis.get_major_formatter(), ConciseDateFormatter)
+
+
+def test_states_of_a_flight_have_units():
+    problem, _ = load("tan", n_steps=3)
+    assert problem.state_labels[0] == "position x, m"
+    assert problem.state_labels[-1] == "vertical velocity, m/s"
+    assert [label.partition(", ")[0] for label in problem.state_labels] == problem.state_names
+    plain, _ = load("wiener_velocity", n_steps=3)
+    assert plain.state_labels == plain.state_names

@@ -29,8 +29,9 @@ def budget_figure(
         [plan.sd for plan in along],
         [plan.mean for plan in along],
         "o-",
-        ms=3,
+        ms=4,
         color=PALETTE[0],
+        zorder=3,  # a choice may be the best at its risk
         label="best at its risk",
     )
     for k, choice in enumerate(choices):

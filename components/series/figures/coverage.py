@@ -55,6 +55,8 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     )
     # Room for the legend above the axis: coverage may lie anywhere on it.
     legend_above(left)
+    units = list(dict.fromkeys(label.partition(", ")[2] for label in problem.state_labels))
+    units = [unit for unit in units if unit]
     labels = [f"{name}\n{float(nmse[:, j].median()):.1e}" for j, name in enumerate(names)]
     if len(rmse) < FEWEST_IN_BOX:
         for j in range(len(names)):
@@ -71,7 +73,7 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     right.set(
         title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}",
         xlabel="under each name: its median NMSE",
-        ylabel="RMSE",
+        ylabel=f"RMSE, {' and '.join(units)}" if units else "RMSE",
     )
     right.set_ylim(bottom=0)
     return {"coverage": figure}

@@ -31,7 +31,7 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     missing = y.isnan().any(-1)
     dx = mean.shape[1]
     figure, axes = new_figure(dx + 1, 1, width=9.0, height=2.4, sharex=True)
-    for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
+    for j, (name, axis) in enumerate(zip(problem.state_labels, axes, strict=False)):
         axis.fill_between(
             t, lower[:, j], upper[:, j], color=PALETTE[5], alpha=0.5, lw=0, label="90 % band"
         )

@@ -32,10 +32,11 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
     hit = problem.is_corrupted[REPLICATE, :times].cpu()
 
-    n_states = len(problem.state_names)
+    labels = problem.state_labels
+    n_states = len(labels)
     rows = (n_states + 1) // 2
     figure, axes = new_figure(rows, 2, width=5.2, height=2.5, sharex=True)
-    for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
+    for j, (name, axis) in enumerate(zip(labels, axes, strict=False)):
         error = mean[:, j] - truth[:, j]
         low = lower[:, j] - truth[:, j]
         high = upper[:, j] - truth[:, j]
