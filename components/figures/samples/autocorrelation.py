@@ -33,11 +33,12 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
         return {}
     # imported here: it takes a second, and only the end of a run needs it
     from arviz_stats.base import array_stats
+    from matplotlib.ticker import MaxNLocator
 
     lags = min(n // 2, MOST_LAGS)
     columns = min(len(panels), 4)
     figure, axes = new_figure(
-        math.ceil(len(panels) / columns), columns, width=2.8, height=2.2, sharex=True, sharey=True
+        math.ceil(len(panels) / columns), columns, width=2.8, height=2.5, sharex=True, sharey=True
     )
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
@@ -59,6 +60,7 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
             lines[0].set_label("single chains")
             axis.plot(correlation.mean(0), color=PALETTE[1], linewidth=1.8, label="their mean")
         axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))
+        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axis.tick_params(labelsize=8)
     label_below(axes[: len(panels)], columns, "lag, in kept draws")
     figure.supylabel("autocorrelation", fontsize=10)

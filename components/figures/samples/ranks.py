@@ -52,7 +52,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     sd = math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
     chain_ids = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
     columns = min(len(panels), 4)
-    height = max(2.2, 0.24 * len(chain_ids) + 0.7)
+    height = max(2.4, 0.24 * len(chain_ids) + 1.0)
     figure, axes = new_figure(
         math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True
     )

@@ -82,7 +82,7 @@ def _coverage(
         at90 = 100 * float((task_levels <= 0.9).double().mean())
         _line(ax, levels, coverage_curve(task_levels, levels), t, f"{name} ({at90:.0f} %)")
     ax.set(xlabel="level of the central interval", ylabel="fraction of test labels inside")
-    ax.set_title(f"{title} (labels inside the 90 % interval)", fontsize=9.5)
+    ax.set_title(f"{title} (share inside 90 %)", fontsize=9.5)
     legend_above(ax)
     return _diagonal(figure, ax)
 

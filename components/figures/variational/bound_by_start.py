@@ -20,6 +20,8 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     """
     if len(by_cycle) < 2:
         return {}
+    from matplotlib.ticker import MaxNLocator
+
     best = int(by_cycle[-1].argmax())
     figure, (left, right) = new_figure(1, 2)
     cycles = range(1, len(by_cycle) + 1)
@@ -32,9 +34,10 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
         }
         left.plot(cycles, by_cycle[:, s].numpy(), **look)
         right.semilogy(cycles, gap[:, s].numpy(), **look)
-    left.set_xlabel("cycle")
+    for axis in (left, right):
+        axis.set_xlabel("cycle")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     left.set_ylabel(f"{title} (nats)")
-    right.set_xlabel("cycle")
     right.set_ylabel("below the best start's last (nats)")
     tail = by_cycle[min(1, len(by_cycle) - 1) :]
     left.set_ylim(

@@ -29,7 +29,9 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
             axes.fill_between(
                 episode.numpy(), low.numpy(), high.numpy(), color=colour, alpha=0.2, linewidth=0
             )
-        axes.plot(episode.numpy(), smooth.mean(0).numpy(), color=colour, label=label)
+        mean = smooth.mean(0).numpy()
+        # a line through one point does not show
+        axes.plot(episode.numpy(), mean, "o" if len(mean) == 1 else "-", color=colour, label=label)
     axes.set_xlabel("episode")
     axes.set_ylabel(f"reward, mean of {min(window, rewards.shape[1])} episodes")
     n = max(len(rewards) for rewards in curves.values())
