@@ -99,7 +99,9 @@ def legend_above(axis: Axes, fontsize: float = 8) -> None:
     entries = drawn_entries([axis])
     if not entries:
         return
-    width = axis.figure.get_figwidth() * axis.get_position(original=True).width  # type: ignore[union-attr]
+    place = axis.get_subplotspec()
+    panels = place.get_gridspec().ncols if place is not None else 1
+    width = 0.9 * axis.figure.get_figwidth() / panels  # type: ignore[union-attr]
     columns = _legend_columns(width, entries, fontsize)
     axis.legend(
         entries.values(),

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from components.figures.style import drawn_entries, legend_above, legend_below, new_figure
+from components.figures.style import (
+    drawn_entries,
+    label_below,
+    legend_above,
+    legend_below,
+    new_figure,
+)
 
 
 def overlaps(axis, legend) -> bool:
     figure = axis.figure
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     return axis.get_window_extent().overlaps(legend.get_window_extent().padded(-1))
 
 
@@ -48,3 +54,9 @@ def test_nothing_without_labels():
     legend_below(figure, [axis])
     assert axis.get_legend() is None
     assert not figure.legends
+
+
+def test_names_of_axes_are_below_the_lowest_panel_of_each_column():
+    _, axes = new_figure(3, 3)
+    label_below(axes[:7], 3, "lag")  # the third row has one panel
+    assert [k for k, axis in enumerate(axes) if axis.get_xlabel() == "lag"] == [4, 5, 6]

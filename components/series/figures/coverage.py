@@ -69,7 +69,7 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             patch.set(facecolor=PALETTE[j], alpha=0.5)
         for line in boxes["medians"]:
             line.set(color="black", lw=1.2)
-    right.tick_params(axis="x", labelsize=8)
+    right.tick_params(axis="x", labelsize=8 if len(names) <= 4 else 6.5)
     right.set(
         title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}",
         xlabel="under each name: its median NMSE",
