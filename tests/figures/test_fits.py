@@ -144,6 +144,12 @@ def test_predictions_are_drawn_in_the_unit_of_the_labels():
         assert np.ptp(bars.get_segments()[0][:, 1]) == pytest.approx(scale * 2 * 1.6448536 * 0.3)
 
 
+@pytest.mark.parametrize(("sd", "kinds"), [(100.0, 1), (0.3, 2), (1e-9, 1)])
+def test_the_legend_of_predictions_lists_what_is_drawn(sd, kinds):
+    figure = predictions(real(n=30), Constant([0.0, 0.0], sd), Streams(0))["predictions"]
+    assert len(figure.legends[0].texts) == kinds
+
+
 def test_calibration_says_how_many_rows_it_is_of():
     problem = real(n=50)
     n = len(problem.test.x)

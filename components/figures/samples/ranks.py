@@ -57,6 +57,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
         math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True
     )
     edges = np.linspace(0, 1, bins + 1)
+    shown: set[str] = set()  # colours of bars
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
     for axis, (name, _, values) in zip(axes, panels, strict=False):
@@ -76,6 +77,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
             tall = np.minimum(scale * counts[c], 0.95)
             out = np.abs(counts[c] - expected) > 1.96 * sd
             colours = np.where(out, PALETTE[1], PALETTE[0]).tolist()
+            shown.update(colours)
             axis.bar(
                 edges[:-1],
                 tall,
@@ -98,8 +100,11 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     figure.legend(
         handles=[
             Patch(color="0.86", label="95 % of counts of independent draws"),
-            Patch(color=PALETTE[0], alpha=0.75, label="inside"),
-            Patch(color=PALETTE[1], alpha=0.75, label="outside"),
+            *(
+                Patch(color=colour, alpha=0.75, label=label)
+                for colour, label in ((PALETTE[0], "inside"), (PALETTE[1], "outside"))
+                if colour in shown
+            ),
         ],
         loc="outside lower center",
         ncols=3 if columns > 1 else 1,

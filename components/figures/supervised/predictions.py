@@ -62,6 +62,7 @@ def predictions(
     figure, axes = new_figure(
         math.ceil(n_tasks / columns), columns, width=width, height=width + 0.05
     )
+    colours: set[str] = set()  # of what is drawn
     for t, ax in enumerate(axes):
         if t >= n_tasks:
             ax.set_axis_off()
@@ -83,6 +84,8 @@ def predictions(
         high = float(everything.max()) + reach
         ax.plot([low, high], [low, high], color="0.35", linewidth=0.8, zorder=1)
         for subset, colour in ((covered, PALETTE[0]), (~covered, PALETTE[1])):
+            if bool(subset.any()):
+                colours.add(colour)
             ax.vlines(
                 truth[subset],
                 below[subset],
@@ -99,11 +102,15 @@ def predictions(
         ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.tick_params(labelsize=8)
     kinds = [
-        Line2D([], [], color=PALETTE[i], marker="o", markersize=3.5, alpha=0.8) for i in (0, 1)
+        Line2D([], [], color=colour, marker="o", markersize=3.5, alpha=0.8, label=label)
+        for colour, label in (
+            (PALETTE[0], "label inside the interval"),
+            (PALETTE[1], "label outside"),
+        )
+        if colour in colours
     ]
     figure.legend(
-        kinds,
-        ["label inside the interval", "label outside"],
+        handles=kinds,
         loc="outside lower center",
         ncols=2,
         frameon=False,

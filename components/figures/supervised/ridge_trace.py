@@ -86,9 +86,9 @@ def ridge_trace(
         for rule, penalty in selected.items():
             ax.axvline(penalty, color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule], alpha=0.7)
     handles, labels = right.get_legend_handles_labels()
-    for rule, text in RULES.items():
+    for rule in selected:
         handles += left.plot([], [], color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule])
-        labels.append(f"λ by {text}")
+        labels.append(f"λ by {RULES[rule]}")
     figure.legend(
         *left.get_legend_handles_labels(),
         loc="outside lower left",
