@@ -35,9 +35,9 @@ def forecast(
     if isinstance(found, Categorical):
         probs = found.probs[:, 0].cpu()  # [H, C]
         for c in range(probs.shape[1]):
-            label = "probability, by area" if c == 0 else None
+            name = "probability, by area" if c == 0 else None
             axis.scatter(
-                t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=label
+                t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=name
             )
         axis.set(ylabel="class", yticks=range(probs.shape[1]))
     else:
