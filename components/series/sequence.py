@@ -147,9 +147,9 @@ class Sequence:
         name, unit = self.state_names[0], self.about.get("unit", "").removeprefix("1 ")
         if not unit:
             return name
-        size, _, of = unit.partition(" ")
-        if size[0].isdigit():
-            return f"{name}, in units of {float(size):.3g} {of}"
+        scale, _, name_of_unit = unit.partition(" ")
+        if scale[0].isdigit():
+            return f"{name}, in units of {float(scale):.3g} {name_of_unit}"
         return f"{name}, {unit}"
 
     def check_single(self, model: str) -> None:

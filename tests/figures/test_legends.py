@@ -1,4 +1,4 @@
-"""Legends stand outside the panels and list what is drawn."""
+"""Legends are outside the panels and list what is drawn."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def attacked_examples_figure(
 ) -> Figure:
     """Three rows of images: clean, perturbation (red: more, blue: less), attacked.
 
-    Above each image stand its true and its predicted class, wrong predictions in the second
-    colour.
+    The title of each image has its true and its predicted class, in the second colour if the
+    prediction is wrong.
     """
     n = len(x)
     figure, axes = new_figure(3, n, width=1.2, height=1.4)
