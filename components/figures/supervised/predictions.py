@@ -15,7 +15,10 @@ from components.contracts.streams import Rng
 from components.figures.style import PALETTE, label_below, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+KINDS = {PALETTE[0]: "label inside the interval", PALETTE[1]: "label outside"}  # by colour
 
 
 def predictions(
@@ -70,47 +73,20 @@ def predictions(
         is_labelled = mask[:, t]
         name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
         if not bool(is_labelled.any()):
-            ax.set_title(f"{name}\nno test labels", fontsize=9)
+            ax.set_title(f"{name}\nno labels among the rows drawn", fontsize=9)
             ax.set_axis_off()
             continue
-        truth = y[is_labelled, t]
-        centre = mean[is_labelled, t]
-        below = lower[is_labelled, t]
-        above = upper[is_labelled, t]
-        covered = (truth >= below) & (truth <= above)
-        everything = torch.cat([truth, centre])
-        reach = float(everything.max() - everything.min()) * 0.05 or 1.0
-        low = float(everything.min()) - reach
-        high = float(everything.max()) + reach
-        ax.plot([low, high], [low, high], color="0.35", linewidth=0.8, zorder=1)
-        for subset, colour in ((covered, PALETTE[0]), (~covered, PALETTE[1])):
-            if bool(subset.any()):
-                colours.add(colour)
-            ax.vlines(
-                truth[subset],
-                below[subset],
-                above[subset],
-                color=colour,
-                alpha=0.35,
-                linewidth=1.1,
-                zorder=2,
-            )
-            ax.scatter(truth[subset], centre[subset], s=9, color=colour, linewidth=0, zorder=3)
+        colours |= _draw_task(ax, *(values[is_labelled, t] for values in (y, mean, lower, upper)))
         ax.set_title(
             f"{name}\nRMSE {rmse[t]:.2f}, {100 * covered_share[t]:.0f} % covered", fontsize=9
         )
-        ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.tick_params(labelsize=8)
-    kinds = [
-        Line2D([], [], color=colour, marker="o", markersize=3.5, alpha=0.8, label=label)
-        for colour, label in (
-            (PALETTE[0], "label inside the interval"),
-            (PALETTE[1], "label outside"),
-        )
-        if colour in colours
-    ]
     figure.legend(
-        handles=kinds,
+        handles=[
+            Line2D([], [], color=colour, marker="o", markersize=3.5, alpha=0.8, label=label)
+            for colour, label in KINDS.items()
+            if colour in colours
+        ],
         loc="outside lower center",
         ncols=2,
         frameon=False,
@@ -123,6 +99,25 @@ def predictions(
     kind = "standardised RMSE" if problem.y_std is not None else "RMSE"
     figure.suptitle(f"{kind} and coverage of all {n:,} test rows, {few}", fontsize=10)
     return {"predictions": figure}
+
+
+def _draw_task(ax: Axes, truth: Tensor, centre: Tensor, low: Tensor, high: Tensor) -> set[str]:
+    """Means and intervals against the labels of one task; the colours that are used."""
+    is_inside = (truth >= low) & (truth <= high)
+    everything = torch.cat([truth, centre])
+    reach = float(everything.max() - everything.min()) * 0.05 or 1.0
+    ends = float(everything.min()) - reach, float(everything.max()) + reach
+    ax.plot(ends, ends, color="0.35", linewidth=0.8, zorder=1)
+    for subset, colour in zip((is_inside, ~is_inside), KINDS, strict=True):
+        x = truth[subset]
+        ax.vlines(x, low[subset], high[subset], color=colour, alpha=0.35, linewidth=1.1, zorder=2)
+        ax.scatter(x, centre[subset], s=9, color=colour, linewidth=0, zorder=3)
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
+    return {
+        colour
+        for colour, some in zip(KINDS, (is_inside.any(), not is_inside.all()), strict=True)
+        if some
+    }
 
 
 def _score_tasks(
