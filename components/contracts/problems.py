@@ -192,6 +192,7 @@ class LabelledProblem(Protocol):
     task_names: list[str]  # empty: they have none
     y_mean: Tensor | None  # [T]; with y_std it leads back to the units of the labels
     y_std: Tensor | None  # [T]
+    label_unit: str  # of the labels in their units; empty: not known
     bounds: tuple[float, float] | None  # smallest and largest value of an input
     image_shape: tuple[int, ...] | None  # of a row of x, where it is an image
 

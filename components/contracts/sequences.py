@@ -97,6 +97,9 @@ class Trajectories(Protocol):
     def state_names(self) -> list[str]: ...
 
     @property
+    def state_labels(self) -> list[str]: ...  # with their units where these are known
+
+    @property
     # of the T times and those to be forecast, ISO 8601; none: they are counted
     def dates(self) -> tuple[str, ...]: ...
 

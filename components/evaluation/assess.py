@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from components.evaluation.assessment import Drawing, Tabulating
 
 EXAMPLES = 6  # images shown under attack
+CANDIDATES = 60  # test images that are attacked for the figure, from which these are chosen
 
 
 def assess(
@@ -155,12 +156,17 @@ def assess_security(
 def _drawings(
     problem: Supervised, posterior: Predicts, attacker: Evasion, curve: SecurityCurve, rng: Rng
 ) -> dict[str, Drawing]:
-    """The curve; of images the first few under attack too."""
+    """The curve; of images a few under attack too."""
 
     def draw_curve() -> dict[str, Figure]:
         from components.figures.attacked.security_curve import security_curve_figure
 
-        return {"security_curve": security_curve_figure(curve.rows, attacker.name, curve.verdict)}
+        n_labels = len(curve.right[0.0])
+        return {
+            "security_curve": security_curve_figure(
+                curve.rows, attacker.name, curve.verdict, n_labels
+            )
+        }
 
     def draw_examples() -> dict[str, Figure]:
         return {
@@ -178,28 +184,37 @@ def _drawings(
 def _examples(
     problem: Supervised, posterior: Predicts, attacker: Evasion, rng: Rng, eps: float
 ) -> Figure:
-    """The first test images, their perturbations of size ε and what they are taken for."""
-    from components.figures.attacked.attacked_examples import attacked_examples_figure
+    """A few test images, their perturbations of size ε and their predicted classes.
 
-    x = problem.test.x[:EXAMPLES]
-    y = torch.where(problem.test.mask, problem.test.y, -1)[:EXAMPLES]
-    before = rng.attack.get_state()
+    They are chosen among the first ``CANDIDATES``, half of them with a class that the attack
+    changes.
+    """
+    from components.figures.attacked.attacked_examples import (
+        attacked_examples_figure,
+        choose_examples,
+    )
+
+    x = problem.test.x[:CANDIDATES]
+    y = torch.where(problem.test.mask, problem.test.y, -1)[:CANDIDATES]
+    state = rng.attack.get_state()
     rng.attack.set_state(rng.at("attack", 0).get_state())
     try:
         with torch.no_grad():
             attacked = attacker.perturb(build_victim(problem, posterior, attacker), x, y, rng, eps)
             guesses = [problem.predictive_at(posterior, z, rng) for z in (x, attacked)]
     finally:
-        rng.attack.set_state(before)
-    labels = [g.guess[:, 0] for g in guesses if isinstance(g, Categorical)]
+        rng.attack.set_state(state)
+    before, after = (g.guess[:, 0] for g in guesses if isinstance(g, Categorical))
     assert problem.image_shape is not None
+    rows = choose_examples(before, after, y[:, 0], EXAMPLES)
+    changed = int((before != after).sum())
     return attacked_examples_figure(
-        x=x,
-        attacked=attacked,
-        before=labels[0],
-        after=labels[1],
-        y=y[:, 0],
+        x=x[rows],
+        attacked=attacked[rows],
+        before=before[rows],
+        after=after[rows],
+        y=y[rows, 0],
         shape=problem.image_shape,
-        eps=eps,
-        attacker=attacker.name,
+        title=f"{attacker.name}, ε = {eps:g}: {changed} of the first {len(x)} test images change their class",
+        class_names=problem.class_names,
     )

@@ -5,6 +5,8 @@ Drawing therefore needs no display and no state.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # a quarter of a second to import, and datasets name their figures
@@ -44,3 +46,81 @@ def new_figure(
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, **subplots)
     return figure, list(axes.flat)
+
+
+def label_below(axes: Sequence[Axes], columns: int, label: str, fontsize: float = 9) -> None:
+    """Name of the horizontal axis below the lowest panel of each column.
+
+    A legend below the figure would cover a common name.
+    """
+    for axis in axes[-columns:]:
+        axis.set_xlabel(label, fontsize=fontsize)
+
+
+def drawn_entries(axes: Iterable[Axes]) -> dict[str, Any]:
+    """Handles by label of what the axes show, each label once.
+
+    An artist without data has no entry.
+    """
+    entries: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            if _has_data(handle):
+                entries.setdefault(label, handle)
+    return entries
+
+
+def _has_data(handle: Any) -> bool:
+    """False for a line or a scatter of no points."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.lines import Line2D
+
+    if isinstance(handle, Line2D):
+        return len(handle.get_xdata()) > 0  # type: ignore[arg-type]
+    return not isinstance(handle, PathCollection) or len(handle.get_offsets()) > 0  # type: ignore[arg-type]
+
+
+def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> None:
+    """One legend below all panels; none where nothing has a label."""
+    entries = drawn_entries(axes)
+    if entries:
+        figure.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=_legend_columns(figure.get_figwidth(), entries, fontsize),
+            fontsize=fontsize,
+            frameon=False,
+        )
+
+
+def legend_above(axis: Axes, fontsize: float = 8) -> None:
+    """The legend of one panel between the panel and its title, which moves up."""
+    entries = drawn_entries([axis])
+    if not entries:
+        return
+    place = axis.get_subplotspec()
+    panels = place.get_gridspec().ncols if place is not None else 1
+    width = 0.9 * axis.figure.get_figwidth() / panels  # type: ignore[union-attr]
+    columns = _legend_columns(width, entries, fontsize)
+    axis.legend(
+        entries.values(),
+        entries.keys(),
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=columns,
+        fontsize=fontsize,
+        frameon=False,
+        columnspacing=1.2,
+    )
+    if axis.get_title():
+        rows = math.ceil(len(entries) / columns)
+        axis.set_title(axis.get_title(), pad=8 + 1.75 * fontsize * rows)
+
+
+def _legend_columns(inches: float, labels: Iterable[str], fontsize: float) -> int:
+    """Columns of entries that fit side by side."""
+    names = list(labels)
+    # a letter is about half as wide as high, handle and gaps take nine of them
+    entry = 0.5 * (max(map(len, names)) + 9) * fontsize / 72
+    return max(1, min(len(names), int(inches / entry)))

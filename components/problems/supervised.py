@@ -71,6 +71,7 @@ class Supervised:
     task_names: list[str] = field(default_factory=list)
     y_mean: Tensor | None = None  # [T]
     y_std: Tensor | None = None  # [T]
+    label_unit: str = ""  # of the labels before they are standardised; empty: not known
     # smallest and largest value an input can take (attacks stay inside)
     bounds: tuple[float, float] | None = None
     domain: Domain = "continuous"  # kind of values of an input: attacks keep to it

@@ -217,12 +217,13 @@ class Forecasting(Sequence):
     def _draw_effect(self, posterior: StructuralPosterior, rng: Rng) -> dict[str, Figure]:
         future = self.future[0, :, 0]
         paths = posterior.paths(self.series, len(future), rng.at("evaluation", 0))
-        return effect(self.observations[0, :, 0], future, paths, self.dates)
+        return effect(self.observations[0, :, 0], future, paths, self.dates, self.value_label)
 
     def _draw_forecast(self, posterior: Forecasts, rng: Rng) -> dict[str, Figure]:
         history = self.observations[0, :, 0]
         future = self.future[0, :, 0]
-        return forecast(history, future, self.forecast(posterior, rng), self.dates)
+        predictive = self.forecast(posterior, rng)
+        return forecast(history, future, predictive, self.dates, self.value_label)
 
     def _draw_coefficients(self, posterior: Selects) -> dict[str, Figure]:
         if not isinstance(posterior, HoldsDraws) or not posterior.n_draws:

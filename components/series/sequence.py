@@ -75,6 +75,8 @@ class Sequence:
     system: object | None
     # of the first coordinates of the model's state: the ones that are scored and drawn
     state_names: list[str]
+    # of these coordinates; empty: not known, or dimensionless
+    state_units: list[str] = field(default_factory=list, kw_only=True)
     # E[y_t | x_t] at the true states [R or 1, T, dy]: the observations less their noise
     means: Tensor | None = None
     clean: Tensor | None = None  # the observations before an attacker corrupted them [R, T, dy]
@@ -129,6 +131,26 @@ class Sequence:
             if isinstance(self.attacker, Contamination)
             else fresh
         )
+
+    @property
+    def state_labels(self) -> list[str]:
+        """Names of the states with their units where these are known, for axes."""
+        units = self.state_units or [""] * len(self.state_names)
+        return [
+            f"{name}, {unit}" if unit else name
+            for name, unit in zip(self.state_names, units, strict=True)
+        ]
+
+    @property
+    def value_label(self) -> str:
+        """Name of the first observed number with its unit where it is known, for axes."""
+        name, unit = self.state_names[0], self.about.get("unit", "").removeprefix("1 ")
+        if not unit:
+            return name
+        scale, _, name_of_unit = unit.partition(" ")
+        if scale[0].isdigit():
+            return f"{name}, in units of {float(scale):.3g} {name_of_unit}"
+        return f"{name}, {unit}"
 
     def check_single(self, model: str) -> None:
         """Raises ConfigMismatchError for a model of one series of one number where there are

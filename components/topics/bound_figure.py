@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.style import new_figure, series_style
+from components.figures.style import legend_above, new_figure, series_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +21,8 @@ def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
     Nothing is drawn of fewer than four passes."""
     if len(bounds) <= LEFT_OUT + 1:
         return {}
+    from matplotlib.ticker import MaxNLocator
+
     figure, (ax,) = new_figure()
     best = int(bounds[-1].argmax())
     passes = range(LEFT_OUT + 1, len(bounds) + 1)
@@ -33,5 +35,6 @@ def bounds_figure(bounds: Tensor, fresh: int) -> dict[str, Figure]:
             " warm", (fresh, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color="#666666"
         )
     ax.set(xlabel="passes over the documents", ylabel="ELBO (nats)")
-    ax.legend(fontsize=8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_above(ax)
     return {"elbo_by_start": figure}

@@ -63,12 +63,12 @@ def topic_words(problem: Corpus, posterior: HoldsTopics, rng: Rng) -> dict[str, 
     score = coherence(topics, problem.train)
     order = score.argsort(descending=True, stable=True)[:SHOWN]
     rows = math.ceil(len(order) / COLUMNS)
-    figure, axes = new_figure(rows, COLUMNS, width=2.1, height=1.7)
+    figure, axes = new_figure(rows, COLUMNS, width=2.3, height=1.8)
     for ax in axes[len(order) :]:
         ax.set_visible(False)
     for ax, k in zip(axes, order.tolist(), strict=False):
         _bars(ax, topics[k], problem.vocabulary)
-        ax.set_title(f"topic {k + 1}   NPMI {float(score[k]):.2f}", fontsize=7)
+        ax.set_title(f"topic {k + 1}   NPMI {float(score[k]):.2f}", fontsize=8)
     figure.supxlabel("probability of the word", fontsize=8)
     return {"topics": figure}
 
@@ -77,8 +77,8 @@ def _bars(ax: Axes, topic: Tensor, vocabulary: Sequence[str]) -> None:
     word_ids = top_words(topic[None], WORDS)[0]
     names = [vocabulary[j] for j in word_ids.tolist()]
     ax.barh(range(len(names)), topic[word_ids].cpu(), color=PALETTE[0])
-    ax.set_yticks(range(len(names)), names, fontsize=6)
+    ax.set_yticks(range(len(names)), names, fontsize=7)
     ax.invert_yaxis()
-    ax.locator_params(axis="x", nbins=3)
-    ax.tick_params(axis="x", labelsize=6)
+    ax.locator_params(axis="x", nbins=2)  # three numbers such as 0.0015 would touch
+    ax.tick_params(axis="x", labelsize=7)
     ax.grid(axis="y", visible=False)

@@ -93,6 +93,21 @@ def test_what_the_runner_is_given(victim):
     assert set(tables) == {"security_curve", "attack_checks"}
 
 
+def test_half_of_the_images_shown_change_their_class(victim, monkeypatch):
+    problem, posterior, rng = victim
+    monkeypatch.setattr(problem, "image_shape", (2, 5))
+    state = rng.attack.get_state()
+    figures = assess_security(problem, posterior, FGSM, THREAT, rng).figures
+    assert torch.equal(rng.attack.get_state(), state)
+    titles = [axis.get_title().split(" → ") for axis in figures["attacked_examples"].axes]
+    clean, attacked = titles[:6], titles[12:]
+    assert [truth for truth, _ in clean] == [truth for truth, _ in attacked]
+    changed = [before != after for before, after in zip(clean, attacked, strict=True)]
+    assert changed == [True] * 3 + [False] * 3
+    assert "of the first 60 test images" in figures["attacked_examples"].get_suptitle()
+    assert "200 test labels" in figures["security_curve"].axes[0].get_title()
+
+
 class Broken(Evasion):
     """Attacks that break a promise each."""
 

@@ -115,6 +115,51 @@ def test_predictions_thin_out_many_rows_and_skip_classes():
     assert predictions(classes(), None, Streams(0)) == {}
 
 
+def test_scores_in_titles_of_predictions_are_those_of_the_run():
+    problem = real(n=90)
+    posterior = Constant([0.1, -0.2], 0.7)
+    scores = problem.score(posterior, Streams(0))
+    figure = predictions(problem, posterior, Streams(0), n_points=20)["predictions"]
+    n = len(problem.test.x)
+    assert f"all {n} test rows, 20 of them drawn" in figure.get_suptitle()
+    for axis, name in zip(figure.axes, problem.task_names, strict=True):
+        assert axis.get_title() == (
+            f"{name}\nRMSE {scores[f'rmse/{name}']:.2f}, "
+            f"{100 * scores[f'coverage90/{name}']:.0f} % covered"
+        )
+    figure = predictions(problem, posterior, Streams(0))["predictions"]
+    assert "all drawn" in figure.get_suptitle()
+
+
+def test_predictions_are_drawn_in_the_unit_of_the_labels():
+    problem = real(n=30)
+    problem.y_mean = torch.tensor([5.0, 6.0], dtype=torch.float64)
+    problem.y_std = torch.tensor([2.0, 3.0], dtype=torch.float64)
+    posterior = Constant([0.0, 0.0], 0.3)
+    for unit, label, scale in (("N m", "true label (N m)", 3.0), ("", "(standardised)", 1.0)):
+        problem.label_unit = unit
+        figure = predictions(problem, posterior, Streams(0))["predictions"]
+        assert label in figure.axes[-1].get_xlabel()
+        bars = next(c for c in figure.axes[1].collections if isinstance(c, LineCollection))
+        assert np.ptp(bars.get_segments()[0][:, 1]) == pytest.approx(scale * 2 * 1.6448536 * 0.3)
+
+
+@pytest.mark.parametrize(("sd", "kinds"), [(100.0, 1), (0.3, 2), (1e-9, 1)])
+def test_the_legend_of_predictions_lists_what_is_drawn(sd, kinds):
+    figure = predictions(real(n=30), Constant([0.0, 0.0], sd), Streams(0))["predictions"]
+    assert len(figure.legends[0].texts) == kinds
+
+
+def test_calibration_says_how_many_rows_it_is_of():
+    problem = real(n=50)
+    n = len(problem.test.x)
+    posterior = Constant([0.0, 0.0], 0.5)
+    (axis,) = calibration(problem, posterior, Streams(0))["calibration"].axes
+    assert f"all {n} test rows" in axis.get_title()
+    (axis,) = calibration(problem, posterior, Streams(0), n_rows=7)["calibration"].axes
+    assert f"7 of {n} test rows" in axis.get_title()
+
+
 def test_coverage_of_a_calibrated_normal_is_the_diagonal():
     inside = torch.linspace(0.0005, 0.9995, 1000, dtype=torch.float64)
     levels = torch.linspace(0, 1, 11, dtype=torch.float64)

@@ -158,3 +158,36 @@ def test_single_figures_by_name():
     assert first[3].get_ydata().tolist() == pytest.approx(literal, abs=1e-10)
     assert list(pairs(None, draws)) == ["pairs"]
     assert list(ranks(None, draws)) == ["ranks"]
+
+
+@pytest.mark.parametrize("draw", [trace, ranks, autocorrelation, energy])
+@pytest.mark.parametrize("size", [1, 5])
+def test_legends_cover_neither_panels_nor_names_of_axes(draw, size):
+    (figure,) = draw(None, sample(size=size, stats=stats(sample()))).values()
+    figure.draw_without_rendering()
+    legends = figure.legends + [a.get_legend() for a in figure.axes if a.get_legend()]
+    assert legends
+    for legend in legends:
+        box = legend.get_window_extent().padded(-1)
+        assert figure.bbox.padded(1).containsx(box.x0)
+        assert figure.bbox.padded(1).containsx(box.x1)
+        for axis in figure.axes:
+            if axis.axison:
+                assert not axis.get_window_extent().overlaps(box)
+                texts = [text for text in (axis.title, axis.xaxis.label) if text.get_text()]
+                assert not any(text.get_window_extent().overlaps(box) for text in texts)
+
+
+def test_histograms_of_few_draws_have_few_bars():
+    bars = [
+        len(pairs(None, sample(chains=1, n=n))["pairs"].axes[0].patches) for n in (27, 1000, 8000)
+    ]
+    assert bars == [6, 20, 40]
+
+
+@pytest.mark.parametrize(("shift", "names"), [(0, ["inside"]), (100, ["outside"])])
+def test_the_legend_of_ranks_lists_what_is_drawn(shift, names):
+    draws = torch.arange(100, dtype=F64)[torch.randperm(100)]
+    theta = torch.stack([draws[:, None], draws[:, None] + 0.5 + shift])  # all ranks, evenly
+    figure = ranks(None, Draws(theta, theta[:, 0], ["x"], Plain()))["ranks"]
+    assert [text.get_text() for text in figure.legends[0].texts][1:] == names

@@ -122,5 +122,6 @@ class PartlyLabelled(Dataset[Supervised]):
             task_names=[f"joint {t + 1}" for t in range(JOINTS)],
             y_mean=y_mean.to(setting.device, setting.dtype),
             y_std=y_std.to(setting.device, setting.dtype),
+            label_unit="N m",
             figures=[hinton, predictions, calibration],
         )

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from components.figures.style import PALETTE, new_figure
@@ -19,20 +21,45 @@ def _image(row: Tensor, shape: tuple[int, ...]) -> np.ndarray:
     return np.moveaxis(image, 0, -1) if len(shape) == 3 else image
 
 
+def choose_examples(before: Tensor, after: Tensor, y: Tensor, n: int) -> Tensor:
+    """Numbers of up to n images: half of them have another class under attack, and come first.
+
+    Among these, images that were classified correctly come before others.  Where there are
+    too few of one half, more of the other are taken.
+
+    Args:
+        before: predicted classes of the clean images [B].
+        after: predicted classes of the attacked images [B].
+        y: true classes [B].
+        n: number of images.
+    """
+    rows = torch.arange(len(before), device=before.device)
+    changed = before != after
+    correct = before == y
+    broken = torch.cat([rows[changed & correct], rows[changed & ~correct]])
+    standing = rows[~changed]
+    n_broken = max(n - n // 2, n - len(standing))
+    chosen = broken[:n_broken]
+    return torch.cat([chosen, standing[: n - len(chosen)]])
+
+
 def attacked_examples_figure(
     x: Tensor,  # [B, D]
     attacked: Tensor,  # [B, D]
     before: Tensor,  # [B] predicted classes of x
     after: Tensor,  # [B]
-    y: Tensor,  # [B] true classes
+    y: Tensor,  # [B] true classes; −1: not known
     shape: tuple[int, ...],
-    eps: float,
-    attacker: str,
+    title: str,
+    class_names: Sequence[str] = (),
 ) -> Figure:
-    """Three rows of images: clean, perturbation (red: more, blue: less), attacked; wrong
-    predictions in colour."""
+    """Three rows of images: clean, perturbation (red: more, blue: less), attacked.
+
+    The title of each image has its true and its predicted class, in the second colour if the
+    prediction is wrong.
+    """
     n = len(x)
-    figure, axes = new_figure(3, n, width=1.2, height=1.35)
+    figure, axes = new_figure(3, n, width=1.2, height=1.4)
     low = float(x.min())
     high = float(x.max())
     delta = attacked - x
@@ -52,11 +79,20 @@ def attacked_examples_figure(
             axis.set(xticks=[], yticks=[])
             axis.grid(False)
             if guess is not None:
-                axis.set_title(f"{guess}", color=PALETTE[6] if guess == int(y[i]) else PALETTE[1])
+                truth, label = (_class_name(c, class_names) for c in (int(y[i]), guess))
+                axis.set_title(
+                    f"{truth} → {label}",
+                    color=PALETTE[6] if guess == int(y[i]) else PALETTE[1],
+                    fontsize=11 if len(truth + label) <= 4 else 7,
+                )
     for row, name in enumerate(("clean", "added", "attacked")):
         axes[row * n].set_ylabel(name)
-    figure.suptitle(
-        f"{attacker}, ε = {eps:g}; above each image the class it is taken for, wrong ones in red",
-        fontsize=9,
-    )
+    figure.suptitle(f"{title}\ntrue → predicted class, wrong predictions in red", fontsize=9)
     return figure
+
+
+def _class_name(c: int, names: Sequence[str]) -> str:
+    """Name of a class, its number where it has none, or ? if it is not known."""
+    if c < 0:
+        return "?"
+    return names[c] if c < len(names) else str(c)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+WIDE = 30.0  # largest over smallest error from which the axis is logarithmic
 
 
 def error_curve_figure(
@@ -33,13 +35,20 @@ def error_curve_figure(
     axis.set(
         xlabel="budget ε, in standard deviations of the observation noise",
         ylabel=f"{name.upper()} of the states",
-        yscale="log",
     )
-    axis.legend()
+    highest = max(float(errors.max()), float(random.max()))
+    lowest = min(float(errors.min()), float(random.min()))
+    if 0 < WIDE * lowest < highest:
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=0)
+    count = f"{errors.shape[1]} replicate{'s' * (errors.shape[1] > 1)}"
     axis.set_title(
-        "Security evaluation curve"
+        f"Security evaluation curve, {count} (bands: 90 % of them)"
         if trusted
         else "A sanity check failed: see the table attack_checks",
         color="black" if trusted else PALETTE[1],
+        fontsize=11,
     )
+    legend_above(axis)
     return figure

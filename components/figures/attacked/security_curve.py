@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 MEMBERS = [PALETTE[i] for i in (0, 2, 3, 4, 5)]
 
 
-def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> Figure:
+def security_curve_figure(
+    rows: pd.DataFrame, attacker: str, trusted: bool, n_labels: int
+) -> Figure:
     """Left: accuracy under attack, under noise of the same size and the worse of both by row, and
     of the undefended classifier where the attack is aimed at that, and of each member of several
-    attacks; right: NLPP and entropy."""
-    figure, (left, right) = new_figure(1, 2)
+    attacks; right: NLPP and entropy, both under attack.  ``n_labels`` test labels are behind each
+    point."""
+    figure, (left, right) = new_figure(1, 2, height=3.5)
     eps = rows["eps"]
     members = [str(column) for column in rows if str(column).startswith("accuracy/")]
     for i, column in enumerate(members):
@@ -57,18 +60,13 @@ def security_curve_figure(rows: pd.DataFrame, attacker: str, trusted: bool) -> F
         xlabel="attack strength ε",
         ylabel="accuracy",
         ylim=(-0.02, 1.02),
-        title="Security evaluation curve",
+        title=f"Security evaluation curve, {n_labels:,} test labels",
     )
-    if members:  # more lines than fit next to the curves
-        figure.legend(
-            loc="outside lower center", ncol=4, handles=left.get_legend_handles_labels()[0]
-        )
-    else:
-        left.legend()
+    legend_above(left)
     right.plot(eps, -rows["log_likelihood"], "o-", color=PALETTE[0], label="NLPP of the true label")
     right.plot(eps, rows["entropy"], "s-", color=PALETTE[2], label="predictive entropy")
     right.set(xlabel="attack strength ε", ylabel="nats", title="Uncertainty under attack")
-    right.legend()
+    legend_above(right)
     if not trusted:
         figure.suptitle("A sanity check failed: see the table attack_checks", color=PALETTE[1])
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def contraction(
         slope: slope over all N, and its standard error.
         slope_between: the same between neighbouring N.
     """
-    figure, (left, right) = new_figure(1, 2, width=4.8, height=3.8)
+    figure, (left, right) = new_figure(1, 2, width=4.8, height=4.2)
     mean = radii.mean(0)
     error = radii.std(0) if len(radii) > 1 else radii[0] * 0
     left.errorbar(
@@ -70,7 +70,7 @@ def contraction(
         ylabel="distance from the truth",
         title="Contraction",
     )
-    left.legend(fontsize=8)
+    legend_above(left)
 
     places = [(a * b) ** 0.5 for a, b in pairwise(n)]
     slopes = [s for s, _ in slope_between]
@@ -105,7 +105,7 @@ def contraction(
         ylabel="slope of log radius on log N",
         title="Measured and theoretical slope",
     )
-    right.legend(fontsize=8)
+    legend_above(right)
     # at the numbers themselves: labels of a logarithmic axis overlap within a decade
     for axis in (left, right):
         axis.set_xticks(n, [f"{k:,}" for k in n])

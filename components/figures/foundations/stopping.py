@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,7 @@ def stopping(
         ylabel="share of intervals that hold θ",
         title=f"Coverage of {level:.0%} intervals (bars: exact)",
     )
-    left.legend(fontsize=8)
+    legend_above(left)
 
     simulated, exact = error_by_n_max
     n = np.arange(1, len(exact))
@@ -109,7 +109,7 @@ def stopping(
         title="Tossing until p < α",
     )
     middle.set_ylim(bottom=0)
-    middle.legend(fontsize=8)
+    legend_above(middle)
 
     (a, b), theta = tosses.beta, np.linspace(0, 1, 400)
     with np.errstate(divide="ignore"):

@@ -24,6 +24,8 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
         partition: the Bayes action [N].
         loss: name of its loss.
     """
+    from matplotlib.ticker import MaxNLocator
+
     figure, (left, middle, right) = new_figure(1, 3, width=4.3, height=3.8)
     x = rows.cpu().numpy()
     order = np.lexsort((x[:, 0], partition))
@@ -34,7 +36,9 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
         left.axhline(edge, color=PALETTE[1], lw=0.7)
         left.axvline(edge, color=PALETTE[1], lw=0.7)
     left.grid(False)
-    left.set(xlabel="row, by cluster", title="P(i and j in one cluster | x)")
+    left.set(
+        xlabel="row, by cluster", ylabel="row, by cluster", title="P(i and j in one cluster | x)"
+    )
     figure.colorbar(image, ax=left, shrink=0.8)
 
     n_clusters = sizes.numpy()
@@ -45,6 +49,8 @@ def co_clustering(rows: Tensor, sizes: Tensor, together: Any, partition: Any, lo
     middle.set(
         xlabel="clusters", ylabel="posterior probability", title="Number of clusters (grey: chains)"
     )
+
+    middle.xaxis.set_major_locator(MaxNLocator(integer=True))
 
     across = x[:, 1] if x.shape[1] > 1 else np.zeros(len(x))
     for c in range(int(partition.max()) + 1):

@@ -9,7 +9,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, label_below, legend_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,11 +33,12 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
         return {}
     # imported here: it takes a second, and only the end of a run needs it
     from arviz_stats.base import array_stats
+    from matplotlib.ticker import MaxNLocator
 
     lags = min(n // 2, MOST_LAGS)
     columns = min(len(panels), 4)
     figure, axes = new_figure(
-        math.ceil(len(panels) / columns), columns, width=2.8, height=2.2, sharex=True, sharey=True
+        math.ceil(len(panels) / columns), columns, width=2.8, height=2.5, sharex=True, sharey=True
     )
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
@@ -46,16 +47,23 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
         axis.axhline(0, color="0.35", linewidth=0.8)
         for side in (-1, 1):
             axis.axhline(
-                side * 1.96 / math.sqrt(chains * n), color="0.35", linewidth=0.8, linestyle="--"
+                side * 1.96 / math.sqrt(chains * n),
+                color="0.35",
+                linewidth=0.8,
+                linestyle="--",
+                label="95 % of means of independent draws",
             )
         if len(moving):
             # [C, lags + 1]
             correlation = np.asarray(array_stats.autocorr(moving, axis=-1))[:, : lags + 1]
-            axis.plot(correlation.T, color=PALETTE[0], linewidth=0.5, alpha=0.4)
-            axis.plot(correlation.mean(0), color=PALETTE[1], linewidth=1.8)
+            lines = axis.plot(correlation.T, color=PALETTE[0], linewidth=0.5, alpha=0.4)
+            lines[0].set_label("single chains")
+            axis.plot(correlation.mean(0), color=PALETTE[1], linewidth=1.8, label="their mean")
         axis.set(title=name, xlim=(0, lags), ylim=(min(-0.35, axis.get_ylim()[0]), 1.05))
+        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axis.tick_params(labelsize=8)
-    figure.supxlabel("lag, in kept draws", fontsize=10)
+    label_below(axes[: len(panels)], columns, "lag, in kept draws")
     figure.supylabel("autocorrelation", fontsize=10)
+    legend_below(figure, axes[: len(panels)])
     figure.suptitle(part(problem, draws, len(panels)), fontsize=10)
     return {"autocorrelation": figure}

@@ -8,7 +8,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.metrics.diagnostics import FEWEST_DRAWS, e_bfmi
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ def energy(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     ):
         left.hist(sample, bins=bins, density=True, alpha=0.5, color=colour, label=name)
     left.set(xlabel="energy", ylabel="density")
-    left.set_ylim(top=1.25 * left.get_ylim()[1])  # room for the legend
-    left.legend(fontsize=8, loc="upper right")
+    legend_above(left)
     by_chain = e_bfmi(values).numpy()
     right.bar(np.arange(1, len(by_chain) + 1), by_chain, color=PALETTE[0], alpha=0.75)
-    right.axhline(0.3, color="0.35", linewidth=0.8, linestyle="--")
+    right.axhline(0.3, color="0.35", linewidth=0.8, linestyle="--", label="too small below 0.3")
+    legend_above(right)
     right.set(xlabel="chain", ylabel="E-BFMI")
+    right.set_xlim(0.4, len(by_chain) + 0.6)
     right.xaxis.set_major_locator(MaxNLocator(integer=True))
     return {"energy": figure}

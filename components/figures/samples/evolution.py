@@ -82,9 +82,11 @@ def _add_legend(
     wide = len(handles) > BESIDE or max(map(len, looks)) > SHORT
     if single and (band or wide):
         figure.set_size_inches(6.4, 3.6 + 0.2 * math.ceil(len(handles) / 2))
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False
+        )
     else:
-        figure.legend(handles=handles, loc="outside right center")
+        figure.legend(handles=handles, loc="outside right center", frameon=False)
 
 
 def _mark_multiples(
@@ -104,7 +106,7 @@ def _mark_multiples(
             ax.axhline(exact[metric], color=DARK, lw=1.0, zorder=3)
     if exact:
         handles = [Line2D([], [], color=DARK, lw=1.0, label=known)]
-        figure.legend(handles=handles, loc="outside lower right", fontsize=8)
+        figure.legend(handles=handles, loc="outside lower right", fontsize=8, frameon=False)
 
 
 def format_axis_label(metric: str, words: Mapping[str, str]) -> str:

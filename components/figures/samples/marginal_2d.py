@@ -82,7 +82,8 @@ def marginal_2d(
             xlim=problem.box[0],
             ylim=problem.box[1],
         )
-        axis.set_title(f"draws: {summary}", fontsize=9)
+        n = values.shape[0] * values.shape[1]
+        axis.set_title(f"of {n:,} draws: {summary}", fontsize=9)
         return {"marginal": figure}
 
     return marginal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_PAIRED = 5
 MOST_POINTS = 2000
+MOST_BINS = 40
 
 
 def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
@@ -44,6 +46,7 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     figure, axes = new_figure(d, d, width=width, height=height)
     low = values.amin(0)
     high = values.amax(0)
+    bins = min(MOST_BINS, math.ceil(2 * len(values) ** (1 / 3)))  # Rice's rule
     reach = 0.04 * (high - low).clamp_min(1e-12)
     for i in range(d):
         for j in range(d):
@@ -54,7 +57,7 @@ def pairs(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
                 continue
             axis.set_xlim(float(low[j] - reach[j]), float(high[j] + reach[j]))
             if i == j:
-                axis.hist(values[:, i].numpy(), bins=40, color=PALETTE[0], alpha=0.75)
+                axis.hist(values[:, i].numpy(), bins=bins, color=PALETTE[0], alpha=0.75)
                 axis.set_yticks([])
                 axis.set_title(panels[i][0], fontsize=9)
             else:

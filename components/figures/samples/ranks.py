@@ -10,7 +10,7 @@ import numpy as np
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, label_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,16 +45,19 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
     n = draws.n_draws
     if not panels or chains < 2 or n < 2 * FEWEST_EXPECTED or draws.log_weights is not None:
         return {}
+    from matplotlib.patches import Patch
+
     bins = min(20, n // FEWEST_EXPECTED)
     expected = n / bins
     sd = math.sqrt(n / bins * (1 - 1 / bins) * (1 - 1 / chains))
     chain_ids = np.unique(np.linspace(0, chains - 1, min(chains, MOST_CHAINS)).round().astype(int))
     columns = min(len(panels), 4)
-    height = max(2.2, 0.24 * len(chain_ids) + 0.7)
+    height = max(2.4, 0.24 * len(chain_ids) + 1.0)
     figure, axes = new_figure(
         math.ceil(len(panels) / columns), columns, width=2.8, height=height, sharey=True
     )
     edges = np.linspace(0, 1, bins + 1)
+    shown: set[str] = set()  # colours of bars
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
     for axis, (name, _, values) in zip(axes, panels, strict=False):
@@ -74,6 +77,7 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
             tall = np.minimum(scale * counts[c], 0.95)
             out = np.abs(counts[c] - expected) > 1.96 * sd
             colours = np.where(out, PALETTE[1], PALETTE[0]).tolist()
+            shown.update(colours)
             axis.bar(
                 edges[:-1],
                 tall,
@@ -93,7 +97,21 @@ def ranks(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
         axis.grid(False)
     for axis in axes[::columns]:
         axis.set_ylabel("chain")
-    figure.supxlabel("rank among the draws of all chains, as a fraction", fontsize=10)
+    figure.legend(
+        handles=[
+            Patch(color="0.86", label="95 % of counts of independent draws"),
+            *(
+                Patch(color=colour, alpha=0.75, label=label)
+                for colour, label in ((PALETTE[0], "inside"), (PALETTE[1], "outside"))
+                if colour in shown
+            ),
+        ],
+        loc="outside lower center",
+        ncols=3 if columns > 1 else 1,
+        fontsize=8,
+        frameon=False,
+    )
+    label_below(axes[: len(panels)], columns, "rank among all draws, as a fraction")
     title = "" if len(chain_ids) == chains else f"{len(chain_ids)} of {chains} chains"
     titles = (part(problem, draws, len(panels)), title)
     figure.suptitle(", ".join(filter(None, titles)), fontsize=10)

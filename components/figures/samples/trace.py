@@ -8,7 +8,7 @@ import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,13 +38,13 @@ def trace(problem: Target | None, draws: HoldsDraws) -> dict[str, Figure]:
             line.set_color(PALETTE[c % 6])
         for axis, power, truth in ((middle, 1, exact[0]), (right, 2, exact[1])):
             running = (values**power).cumsum(1) / count  # [C, N]
-            axis.plot(count, running.T, lw=0.4, alpha=0.35, color=PALETTE[0])
+            lines = axis.plot(count, running.T, lw=0.4, alpha=0.35, color=PALETTE[0])
+            lines[0].set_label("single chains")
             axis.plot(count, running.mean(0), lw=2, color=PALETTE[1], label="all chains")
             if truth is not None:
                 axis.axhline(float(truth[j]), color="black", lw=1, ls="--", label="exact")
             axis.set_title(f"estimate of E[{name}{'²' if power == 2 else ''}]")
-        if i == 0:
-            middle.legend(loc="best", fontsize=8, framealpha=0.9, edgecolor="none")
+    legend_below(figure, axes[1:2])
     for axis in axes[-3:]:
         axis.set_xlabel("draws kept per chain")
     figure.suptitle(part(problem, draws, len(rows)), fontsize=10)

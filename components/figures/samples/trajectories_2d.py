@@ -8,7 +8,7 @@ import torch
 
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,5 +44,5 @@ def trajectories_2d(problem: Target, draws: HoldsDraws) -> dict[str, Figure]:
         )
     axis.set(title=f"{len(paths)} particles", xlabel=problem.names[0], ylabel=problem.names[1])
     axis.set_aspect("equal")
-    axis.legend(loc="upper left")
+    legend_above(axis)
     return {"trajectories": figure}

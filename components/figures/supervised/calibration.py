@@ -11,7 +11,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.metrics.classification import expected_calibration_error
 
 if TYPE_CHECKING:
@@ -56,30 +56,44 @@ def reliability_curve(p: Tensor, happened: Tensor, n_bins: int) -> tuple[Tensor,
     return mean[full] / count[full], frequency[full] / count[full], count[full]
 
 
-def _coverage(predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[str]) -> Figure:
-    figure, (ax,) = new_figure(width=4.5, height=4.4)
+def _coverage(
+    predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[str], title: str
+) -> Figure:
+    figure, (ax,) = new_figure(width=4.5, height=4.9)
     # the level of the central interval that just reaches y
     inside = (2 * predictive.cdf(y) - 1).abs().cpu()
     levels = torch.linspace(0, 1, 21, dtype=inside.dtype)
     # Where 90 % of the fractions of a calibrated prediction fall, if its labels are independent.
     labelled = mask.sum(0)
     spread = 1.645 * (levels * (1 - levels) / int(labelled[labelled > 0].min())).sqrt()
-    ax.fill_between(levels, levels - spread, levels + spread, color="0.88", linewidth=0, zorder=0)
+    ax.fill_between(
+        levels,
+        (levels - spread).clamp_min(0),
+        (levels + spread).clamp_max(1),
+        color="0.88",
+        linewidth=0,
+        zorder=0,
+        label="90 % if calibrated",
+    )
     for t, name in enumerate(names):
         if not labelled[t]:
             continue
         task_levels = inside[mask[:, t], t]
         at90 = 100 * float((task_levels <= 0.9).double().mean())
-        _line(ax, levels, coverage_curve(task_levels, levels), t, f"{name}: {at90:.0f} %")
+        _line(ax, levels, coverage_curve(task_levels, levels), t, f"{name} ({at90:.0f} %)")
     ax.set(xlabel="level of the central interval", ylabel="fraction of test labels inside")
-    ax.legend(
-        title="inside the 90 % interval", title_fontsize=9, loc="best", fontsize=8.5, frameon=False
-    )
+    ax.set_title(f"{title} (share inside 90 %)", fontsize=9.5)
+    legend_above(ax)
     return _diagonal(figure, ax)
 
 
 def _reliability(
-    predictive: Categorical, y: Tensor, mask: Tensor, names: list[str], n_bins: int
+    predictive: Categorical,
+    y: Tensor,
+    mask: Tensor,
+    names: list[str],
+    n_bins: int,
+    title: str,
 ) -> Figure:
     figure, (ax, below) = new_figure(2, 1, width=4.5, height=2.8, height_ratios=[4, 1], sharex=True)
     probs = predictive.probs.cpu()
@@ -116,7 +130,8 @@ def _reliability(
         xlabel="predicted probability of class 1" if binary else "confidence",
         ylabel="fraction\nof rows",
     )
-    ax.legend(loc="best", fontsize=8.5, frameon=False)
+    ax.set_title(title, fontsize=9.5)
+    legend_above(ax)
     return _diagonal(figure, ax)
 
 
@@ -155,6 +170,7 @@ def calibration(
     mask = test.mask[rows].cpu()
     if not bool(mask.any()):
         return {}
+    title = f"{len(rows):,} of {n:,} test rows" if len(rows) < n else f"all {n:,} test rows"
     if isinstance(predictive, GaussianMixture):
-        return {"calibration": _coverage(predictive, y, mask, names)}
-    return {"calibration": _reliability(predictive, y.cpu(), mask, names, n_bins)}
+        return {"calibration": _coverage(predictive, y, mask, names, title)}
+    return {"calibration": _reliability(predictive, y.cpu(), mask, names, n_bins, title)}

@@ -6,15 +6,19 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, label_below, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+KINDS = {PALETTE[0]: "label inside the interval", PALETTE[1]: "label outside"}  # by colour
 
 
 def predictions(
@@ -23,9 +27,10 @@ def predictions(
     """One panel per task: predictive mean and central 90 % interval against the true label of
     ``n_points`` test rows.
 
-    Intervals that miss the label are drawn in the second colour.  The titles' scores are over these
-    very rows, in standardised units.  Nothing is drawn for class labels, of a task none of these
-    rows has a label of, or without any."""
+    Intervals that miss the label are drawn in the second colour.  The titles' scores are over all
+    test labels, as those of the run: RMSE in standardised units.  Axes are in the labels' unit
+    where the problem knows it, otherwise standardised.  Nothing is drawn for class labels or
+    without test labels; a panel is empty if none of the rows drawn has a label of its task."""
     if problem.target != "real" or not bool(problem.test.mask.any()):
         return {}
     from matplotlib.lines import Line2D
@@ -40,12 +45,18 @@ def predictions(
     )
     rows = rows.to(test.x.device)
     with torch.no_grad():
-        predictive = problem.predictive_at(posterior, test.x[rows], rng)
+        predictive = problem.predictive_at(posterior, test.x, rng)  # that of the scores
     assert isinstance(predictive, GaussianMixture)
-    mean, lower, upper = (
-        a.cpu() for a in (predictive.mean, predictive.quantile(0.05), predictive.quantile(0.95))
-    )
-    y = test.y[rows].cpu()
+    rmse, covered_share = _score_tasks(predictive, test.y, test.mask)
+    shown = GaussianMixture(predictive.mu[:, rows], predictive.v[:, rows])
+    y = test.y[rows]
+    if problem.label_unit:
+        assert problem.y_mean is not None
+        assert problem.y_std is not None
+        shown = shown.rescale(problem.y_mean, problem.y_std)
+        y = problem.y_mean + problem.y_std * y
+    mean, lower, upper = (a.cpu() for a in (shown.mean, shown.quantile(0.05), shown.quantile(0.95)))
+    y = y.cpu()
     mask = test.mask[rows].cpu()
 
     n_tasks = problem.n_tasks
@@ -54,6 +65,7 @@ def predictions(
     figure, axes = new_figure(
         math.ceil(n_tasks / columns), columns, width=width, height=width + 0.05
     )
+    colours: set[str] = set()  # of what is drawn
     for t, ax in enumerate(axes):
         if t >= n_tasks:
             ax.set_axis_off()
@@ -61,48 +73,63 @@ def predictions(
         is_labelled = mask[:, t]
         name = problem.task_names[t] if problem.task_names else f"task {t + 1}"
         if not bool(is_labelled.any()):
-            ax.set_title(f"{name}\nno test labels", fontsize=9)
+            ax.set_title(f"{name}\nno labels among the rows drawn", fontsize=9)
             ax.set_axis_off()
             continue
-        truth = y[is_labelled, t]
-        centre = mean[is_labelled, t]
-        below = lower[is_labelled, t]
-        above = upper[is_labelled, t]
-        covered = (truth >= below) & (truth <= above)
-        everything = torch.cat([truth, centre])
-        reach = float(everything.max() - everything.min()) * 0.05 or 1.0
-        low = float(everything.min()) - reach
-        high = float(everything.max()) + reach
-        ax.plot([low, high], [low, high], color="0.35", linewidth=0.8, zorder=1)
-        for subset, colour in ((covered, PALETTE[0]), (~covered, PALETTE[1])):
-            ax.vlines(
-                truth[subset],
-                below[subset],
-                above[subset],
-                color=colour,
-                alpha=0.35,
-                linewidth=1.1,
-                zorder=2,
-            )
-            ax.scatter(truth[subset], centre[subset], s=9, color=colour, linewidth=0, zorder=3)
-        rmse = float(((truth - centre) ** 2).mean().sqrt())
+        colours |= _draw_task(ax, *(values[is_labelled, t] for values in (y, mean, lower, upper)))
         ax.set_title(
-            f"{name}\nRMSE {rmse:.2f}, {100 * float(covered.double().mean()):.0f} % covered",
-            fontsize=9,
+            f"{name}\nRMSE {rmse[t]:.2f}, {100 * covered_share[t]:.0f} % covered", fontsize=9
         )
-        ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.tick_params(labelsize=8)
-    kinds = [
-        Line2D([], [], color=PALETTE[i], marker="o", markersize=3.5, alpha=0.8) for i in (0, 1)
-    ]
     figure.legend(
-        kinds,
-        ["label inside the interval", "label outside"],
-        loc="outside upper right",
+        handles=[
+            Line2D([], [], color=colour, marker="o", markersize=3.5, alpha=0.8, label=label)
+            for colour, label in KINDS.items()
+            if colour in colours
+        ],
+        loc="outside lower center",
         ncols=2,
         frameon=False,
         fontsize=9,
     )
-    figure.supxlabel("true label (standardised)", fontsize=10)
+    unit = problem.label_unit or ("standardised" if problem.y_std is not None else "")
+    label_below(axes[:n_tasks], columns, f"true label ({unit})" if unit else "true label")
     figure.supylabel("prediction with its central 90 % interval", fontsize=10)
+    few = f"{len(rows):,} of them drawn" if len(rows) < n else "all drawn"
+    kind = "standardised RMSE" if problem.y_std is not None else "RMSE"
+    figure.suptitle(f"{kind} and coverage of all {n:,} test rows, {few}", fontsize=10)
     return {"predictions": figure}
+
+
+def _draw_task(ax: Axes, truth: Tensor, centre: Tensor, low: Tensor, high: Tensor) -> set[str]:
+    """Means and intervals against the labels of one task; the colours that are used."""
+    is_inside = (truth >= low) & (truth <= high)
+    everything = torch.cat([truth, centre])
+    reach = float(everything.max() - everything.min()) * 0.05 or 1.0
+    ends = float(everything.min()) - reach, float(everything.max()) + reach
+    ax.plot(ends, ends, color="0.35", linewidth=0.8, zorder=1)
+    for subset, colour in zip((is_inside, ~is_inside), KINDS, strict=True):
+        x = truth[subset]
+        ax.vlines(x, low[subset], high[subset], color=colour, alpha=0.35, linewidth=1.1, zorder=2)
+        ax.scatter(x, centre[subset], s=9, color=colour, linewidth=0, zorder=3)
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
+    return {
+        colour
+        for colour, some in zip(KINDS, (is_inside.any(), not is_inside.all()), strict=True)
+        if some
+    }
+
+
+def _score_tasks(
+    predictive: GaussianMixture, y: Tensor, mask: Tensor
+) -> tuple[list[float], list[float]]:
+    """RMSE, and share of labels in the central 90 % interval, of each task; y, mask [B, T].
+
+    They are those of ``metrics.regression.scores``.
+    """
+    y = torch.where(mask, y, 0.0)
+    count = mask.sum(0)
+    mse = ((predictive.mean - y).square() * mask).sum(0) / count
+    cdf = predictive.cdf(y)
+    covered = ((cdf >= 0.05) & (cdf <= 0.95) & mask).sum(0) / count
+    return mse.sqrt().tolist(), covered.tolist()

@@ -54,8 +54,12 @@ def predictive_samples(
     figure, axes = new_figure(1, 2, width=4.2, height=3.2, sharex=True, sharey=True)
     is_labelled = train.mask[:, 0]
     panels = [
-        ("training labels", train.x[is_labelled, 0], train.y[is_labelled, 0]),
-        ("draws from p(y|x)", x, y),
+        (
+            f"{int(is_labelled.sum()):,} training labels",
+            train.x[is_labelled, 0],
+            train.y[is_labelled, 0],
+        ),
+        (f"{POINTS:,} draws from p(y|x)", x, y),
     ]
     for ax, (title, inputs, labels), colour in zip(axes, panels, PALETTE, strict=False):
         ax.scatter(

@@ -86,16 +86,15 @@ def ridge_trace(
         for rule, penalty in selected.items():
             ax.axvline(penalty, color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule], alpha=0.7)
     handles, labels = right.get_legend_handles_labels()
-    for rule, text in RULES.items():
+    for rule in selected:
         handles += left.plot([], [], color=PALETTE[6], linewidth=0.9, linestyle=DASHES[rule])
-        labels.append(f"λ by {text}")
-    names, texts = left.get_legend_handles_labels()
+        labels.append(f"λ by {RULES[rule]}")
     figure.legend(
-        names + handles,
-        texts + labels,
-        loc="outside lower center",
-        ncols=6,
+        *left.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=4,
         frameon=False,
         fontsize=8,
     )
+    figure.legend(handles, labels, loc="outside lower right", ncols=3, frameon=False, fontsize=8)
     return figure

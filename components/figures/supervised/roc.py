@@ -10,7 +10,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Fi
         p = predictive.probs[..., 1].cpu()  # [B, T]
     y = problem.test.y.cpu()
     mask = problem.test.mask.cpu()
-    figure, (ax,) = new_figure(width=4.3, height=4.1)
+    figure, (ax,) = new_figure(width=4.3, height=4.6)
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.9, linestyle=(0, (4, 2)))
     dashes = ["-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1))]
     for t in range(problem.n_tasks):
@@ -59,5 +59,6 @@ def roc(problem: LabelledProblem, posterior: Predicts, rng: Rng) -> dict[str, Fi
         xlabel="false positive rate",
         ylabel="true positive rate",
     )
-    ax.legend(loc="lower right", fontsize=9, frameon=False)
+    ax.set_title(f"all {len(y):,} test rows", fontsize=9.5)
+    legend_above(ax)
     return {"roc": figure}

@@ -12,7 +12,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,8 +88,11 @@ def toy_fit(
             zorder=3,
             label="training labels",
         )
-        ax.set(xlabel="$x$", ylabel=f"$f_{{{t + 1}}}(x)$", xlim=(low - margin, high + margin))
+        ax.set(
+            xlabel="$x$",
+            ylabel="$f(x)$" if problem.n_tasks == 1 else f"$f_{{{t + 1}}}(x)$",
+            xlim=(low - margin, high + margin),
+        )
         ax.set_title(problem.task_names[t] if problem.task_names else f"task {t + 1}", loc="left")
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    legend_below(figure, axes[:1], fontsize=9)
     return {"fit": figure}

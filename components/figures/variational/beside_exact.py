@@ -13,7 +13,7 @@ from components.contracts.posteriors import DensityPosterior, HoldsDraws
 from components.contracts.problems import Rows, UnlabelledProblem
 from components.contracts.streams import Rng
 from components.figures.samples.parameters import Target
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.posteriors.draws import Draws
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
             linestyles="solid",
         )
         inside |= value > levels(value)[0]
-        axis.plot([], [], color=colour, label=name)
+        axis.plot(torch.nan, torch.nan, color=colour, label=name)  # contours have no entry
         captions.append(
             f"{name} {', '.join(f'{float(v):.3g}' for v in spread(value, points.cpu()))}"
         )
@@ -103,7 +103,7 @@ def contours(theta: Tensor, exact: Density, own: Density | None, called: str) ->
     axis.set_xlabel("θ1")
     axis.set_ylabel("θ2")
     axis.set_title(f"25, 50, 75 and 95 % of the mass\nsd: {'; '.join(captions)}", fontsize=9)
-    axis.legend(fontsize=8)
+    legend_above(axis)
     return {"beside_exact": figure}
 
 

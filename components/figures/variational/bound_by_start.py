@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from components.figures.style import PALETTE, new_figure
@@ -19,10 +20,13 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
     """
     if len(by_cycle) < 2:
         return {}
+    from matplotlib.ticker import MaxNLocator
+
     best = int(by_cycle[-1].argmax())
     figure, (left, right) = new_figure(1, 2)
     cycles = range(1, len(by_cycle) + 1)
-    gap = (by_cycle[-1, best] - by_cycle).clamp_min(1e-10)
+    gap = by_cycle[-1, best] - by_cycle
+    gap = torch.where(gap > 0, gap, torch.nan)  # no logarithm: not drawn
     for s in sorted(range(by_cycle.shape[1]), key=lambda s: s == best):
         look: dict[str, Any] = {
             "color": PALETTE[0] if s == best else PALETTE[7],
@@ -30,14 +34,15 @@ def bound_by_start(by_cycle: Tensor, title: str) -> dict[str, Figure]:
         }
         left.plot(cycles, by_cycle[:, s].numpy(), **look)
         right.semilogy(cycles, gap[:, s].numpy(), **look)
-    left.set_xlabel("cycle")
+    for axis in (left, right):
+        axis.set_xlabel("cycle")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     left.set_ylabel(f"{title} (nats)")
-    right.set_xlabel("cycle")
     right.set_ylabel("below the best start's last (nats)")
     tail = by_cycle[min(1, len(by_cycle) - 1) :]
     left.set_ylim(
         float(tail.min()) - 1,
         float(by_cycle.max()) + 0.05 * float(by_cycle.max() - tail.min()) + 1,
     )
-    figure.suptitle(f"{title} of {by_cycle.shape[1]} starts", fontsize=10)
+    figure.suptitle(f"{title} of {by_cycle.shape[1]} starts (coloured: the best)", fontsize=10)
     return {"bound_by_start": figure}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GRID = 80
+MARGIN = 0.05  # of the range of the rows, on either side
 
 
 def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
@@ -38,20 +39,21 @@ def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[st
         for k in (classes if classes is not None else torch.full((len(x),), 7))
     ]
     axes[0].scatter(x[:, 0], x[:, 1], s=9, c=colours, linewidth=0)
-    axes[0].set_title("known classes" if classes is not None else "rows")
+    kind = "known classes of" if classes is not None else ""
+    axes[0].set_title(f"{kind} {len(x):,} held-out rows".strip())
     from matplotlib.colors import to_rgba
 
     labels = probabilities.argmax(1).tolist()
     certain = probabilities.amax(1).clamp(0.15, 1).tolist()
     paler = [to_rgba(PALETTE[k % len(PALETTE)], p) for k, p in zip(labels, certain, strict=True)]
     axes[1].scatter(x[:, 0], x[:, 1], s=9, c=paler, linewidth=0)
-    axes[1].set_title("clusters")
+    axes[1].set_title("their most probable clusters")
     if x.shape[1] == 2:
         low = x.amin(0)
         high = x.amax(0)
         sides = [
-            torch.linspace(float(a), float(b), GRID, dtype=x.dtype)
-            for a, b in zip(low, high, strict=True)
+            torch.linspace(float(a - m), float(b + m), GRID, dtype=x.dtype)
+            for a, b, m in zip(low, high, MARGIN * (high - low), strict=True)
         ]
         points = torch.cartesian_prod(*sides).to(rows.x)
         with torch.no_grad():
@@ -64,6 +66,7 @@ def clusters(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[st
             levels=[top - k for k in range(6, -1, -1)],
             colors="k",
             linewidths=0.6,
+            linestyles="solid",
             alpha=0.6,
         )
     for axis in axes:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from components.figures.style import PALETTE, new_figure, series_style
+from components.figures.style import PALETTE, legend_above, new_figure, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FEW = 20.0  # span of an axis within which every tick has a number
+FEW = 6.0  # span of an axis within which every tick has a number
+MANY = 1000.0  # span from which only powers of ten have one
 # of gradients that share a colour, where there are more than colours
 MARKERS = ["o", "s", "^", "D"]
 FLOOR = 1e-6  # smallest ratio that is drawn
@@ -24,11 +25,18 @@ def _look(k: int) -> dict[str, Any]:
 
 def _plain(ax: Axes) -> None:
     """Logarithmic ticks as plain numbers; those between the decades where there are few decades."""
+    from matplotlib.ticker import LogLocator
+
     for axis in (ax.xaxis, ax.yaxis):
         if axis.get_scale() == "log":
             low, high = axis.get_view_interval()
             axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter("{x:g}" if high < FEW * low else "")
+            if high < MANY * low:
+                few = high < FEW * low
+                axis.set_minor_locator(LogLocator(subs=range(2, 10) if few else (2, 5)))
+                axis.set_minor_formatter("{x:g}")
+            else:
+                axis.set_minor_formatter("")
             axis.set_tick_params(which="minor", labelsize=7)
 
 
@@ -109,7 +117,12 @@ def gradient_variance(
     axes[0].set_ylabel("trace of covariance, ratio")
     handles, names = steps.get_legend_handles_labels()
     figure.legend(
-        handles, names, loc="outside lower center", ncols=min(4, math.ceil(len(names))), fontsize=8
+        handles,
+        names,
+        loc="outside lower center",
+        ncols=min(4, math.ceil(len(names))),
+        fontsize=8,
+        frameon=False,
     )
     return {"gradient_variance": figure}
 
@@ -132,5 +145,5 @@ def correction_spread(corrections: dict[str, list[float]]) -> dict[str, Figure]:
             label=f"after {int(t):,} steps",
         )
     ax.set(xscale="log", xlabel="|δ / E a|", ylabel="share of parameters below")
-    ax.legend()
+    legend_above(ax)
     return {"corrections": figure}

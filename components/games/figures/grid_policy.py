@@ -42,7 +42,7 @@ def grid_policy(
         value[row, column] = torch.nan
 
     figure, (axis,) = new_figure(width=0.9 * columns + 1.8, height=0.9 * rows + 0.9)
-    image = axis.imshow(value, cmap="viridis")
+    image = axis.imshow(value, cmap="Blues")
     figure.colorbar(image, ax=axis, label="expected return")
     for row in range(rows):
         for column in range(columns):
@@ -70,4 +70,5 @@ def grid_policy(
         title=f"greedy moves of {game.replicates} replicate{'s' * (game.replicates > 1)}",
     )
     axis.grid(False)
+    axis.spines[:].set_visible(False)
     return {"grid_policy": figure}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import LINES, PALETTE, legend_above, new_figure
 from components.games.game_scores import moving_average
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
     """Moving average of each rewards [R, t], one curve per label: mean and central 90 % of the
     replicates."""
     figure, (axes,) = new_figure(width=6.0)
-    for (label, rewards), colour in zip(curves.items(), PALETTE, strict=False):
+    for k, (label, rewards) in enumerate(curves.items()):
+        colour = PALETTE[k % len(PALETTE)]
         smooth = moving_average(rewards.double().cpu(), window)
         episode = torch.arange(rewards.shape[1] - smooth.shape[1] + 1, rewards.shape[1] + 1)
         if len(smooth) > 1:
@@ -29,10 +30,17 @@ def reward_curves(curves: dict[str, Tensor], window: int) -> Figure:
             axes.fill_between(
                 episode.numpy(), low.numpy(), high.numpy(), color=colour, alpha=0.2, linewidth=0
             )
-        axes.plot(episode.numpy(), smooth.mean(0).numpy(), color=colour, label=label)
+        mean = smooth.mean(0).numpy()
+        # players of a symmetric game may have the same curve
+        line = "o" if len(mean) == 1 else LINES[k % len(LINES)]
+        axes.plot(episode.numpy(), mean, line, color=colour, label=label)
     axes.set_xlabel("episode")
     axes.set_ylabel(f"reward, mean of {min(window, rewards.shape[1])} episodes")
-    axes.legend()
+    n = max(len(rewards) for rewards in curves.values())
+    axes.set_title(
+        f"mean of {n} replicates, bands: 90 % of them" if n > 1 else "1 replicate", fontsize=10
+    )
+    legend_above(axes)
     return figure
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +40,12 @@ def beta_losses(betas: list[float], losses: Tensor, chosen: int, scored_on: str)
     if len(every) and every.min() > 0 and every.max() > WIDE * every.min():
         ax.set_yscale("log")
     ax.set_xticks(places, [f"{beta:g}" for beta in betas], rotation=35 if len(betas) > 6 else 0)
-    ax.set(xlabel="β", ylabel="median standardised error", title=f"on {scored_on}")
-    ax.legend(loc="best", fontsize=9)
+    ax.set(
+        xlabel="β",
+        ylabel="median standardised error",
+        title=f"Prediction error by β, on {scored_on}",
+    )
+    legend_above(ax)
     return figure
 
 

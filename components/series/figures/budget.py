@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.budget.choices import Choice
 from components.series.budget.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+MOST_WEEKS = 16  # weeks that are named below the bars
 
 
 def budget_figure(
@@ -20,13 +24,14 @@ def budget_figure(
     """Left the frontier of expected sales and their standard deviation with each choice by name,
     those that break a constraint hollow; right the first choice, week by week, its channels on each
     other."""
-    figure, (left, right) = new_figure(1, 2, width=5.0, height=3.4)
+    figure, (left, right) = new_figure(1, 2, width=5.0, height=4.0)
     left.plot(
         [plan.sd for plan in along],
         [plan.mean for plan in along],
         "o-",
-        ms=3,
+        ms=4,
         color=PALETTE[0],
+        zorder=3,  # a choice may be the best at its risk
         label="best at its risk",
     )
     for k, choice in enumerate(choices):
@@ -42,7 +47,7 @@ def budget_figure(
             label=f"{choice.name}: {choice.verdict}",
         )
     left.set(xlabel="standard deviation of the sum of sales", ylabel="expected sum of sales")
-    left.legend(fontsize=7)
+    legend_above(left, fontsize=7)
     first_choice = choices[0]
     base = np.zeros(len(weeks))
     spends = first_choice.u.reshape(len(weeks), len(channels))
@@ -55,7 +60,9 @@ def budget_figure(
             label=channel,
         )
         base = base + spends[:, i]
-    right.set(ylabel="spend", title=first_choice.name, xticks=range(len(weeks)))
-    right.set_xticklabels(weeks, rotation=45, ha="right", fontsize=7)
-    right.legend(fontsize=7)
+    right.set(ylabel="spend", title=first_choice.name)
+    every = math.ceil(len(weeks) / MOST_WEEKS)
+    named = range(0, len(weeks), every)
+    right.set_xticks(named, [weeks[k] for k in named], rotation=45, ha="right", fontsize=7)
+    legend_above(right, fontsize=7)
     return figure

@@ -54,4 +54,5 @@ def coefficients(effects: dict[str, Tensor], posterior: Selects) -> dict[str, Fi
     right.grid(False)
     interval = ", central 95 %" if any(len(effects[name]) > 1 for name in names) else ""
     right.set_title(f"right: by a unit of the column{interval}", fontsize=9, loc="right")
+    axis.set_title("Effect of each column", fontsize=9, loc="left")
     return {"coefficients": figure}

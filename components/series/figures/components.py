@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import StructuralPosterior
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_below, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def components(posterior: StructuralPosterior) -> dict[str, Figure]:
     total = torch.stack([part.mean.cpu() for part in parts]).sum(0)
     axes[0].plot(t, y, ".", ms=3, color=PALETTE[7], label="seen")
     axes[0].plot(t, total, color=PALETTE[0], lw=1.2, label="sum of the parts")
-    axes[0].legend(loc="best", fontsize=8, ncols=2)
+    axes[0].set_ylabel("series")
     for axis, part in zip(axes[1:], parts, strict=True):
         axis.fill_between(
             t,
@@ -40,6 +40,6 @@ def components(posterior: StructuralPosterior) -> dict[str, Figure]:
         )
         axis.plot(t, part.mean.cpu(), color=PALETTE[0], lw=1.2)
         axis.set_ylabel(part.name)
-    axes[1].legend(loc="best", fontsize=8)
+    legend_below(figure, axes[:2])
     label_times(axes[-1], dates)
     return {"components": figure}

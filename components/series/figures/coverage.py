@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,19 +10,21 @@ from torch import Tensor
 
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.scores import filtering
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WINDOWS = 25  # stretches of time over which coverage is averaged
+FEWEST_IN_BOX = 5  # replicates from which a box is drawn, below that points
+FEWEST = 20  # states in each of them
 
 
 def _window_coverage(covered: Tensor) -> tuple[Tensor, Tensor]:
-    """Means over about 25 windows of consecutive times; covered [R, T, dx] -> centres [W], coverage
+    """Means over at most about 25 windows of consecutive times; covered [R, T, dx] -> centres [W], coverage
     [W, dx]."""
-    size = max(1, covered.shape[1] // WINDOWS)
+    size = max(1, covered.shape[1] // WINDOWS, math.ceil(FEWEST / len(covered)))
     parts = covered.split(size, 1)
     centres = torch.tensor([i * size + (part.shape[1] + 1) / 2 for i, part in enumerate(parts)])
     return centres, torch.stack([part.mean((0, 1)) for part in parts])
@@ -44,32 +47,33 @@ def coverage(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     figure, (left, right) = new_figure(1, 2, width=5.2, height=3.2)
     for j, name in enumerate(names):
         left.plot(centres, level[:, j], color=PALETTE[j], lw=1.2, label=name)
-    left.axhline(0.9, color="black", ls="--", lw=1)
+    left.axhline(0.9, color="black", ls="--", lw=1, label="nominal")
     left.set(
         ylabel="coverage of the 90 % interval",
         xlabel="t",
         ylim=(min(0.6, float(level.min()) - 0.05), 1.02),
     )
     # Room for the legend above the axis: coverage may lie anywhere on it.
-    left.legend(
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=4,
-        fontsize=8,
-        frameon=False,
-        columnspacing=1,
-    )
+    legend_above(left)
+    units = list(dict.fromkeys(label.partition(", ")[2] for label in problem.state_labels))
+    units = [unit for unit in units if unit]
     labels = [f"{name}\n{float(nmse[:, j].median()):.1e}" for j, name in enumerate(names)]
-    boxes = right.boxplot(rmse, tick_labels=labels, patch_artist=True, widths=0.55)
-    for j, patch in enumerate(boxes["boxes"]):
-        patch.set(facecolor=PALETTE[j], alpha=0.5)
-    for line in boxes["medians"]:
-        line.set(color="black", lw=1.2)
-    right.tick_params(axis="x", labelsize=8)
+    if len(rmse) < FEWEST_IN_BOX:
+        for j in range(len(names)):
+            right.plot([j + 1] * len(rmse), rmse[:, j], "o", color=PALETTE[j], alpha=0.8)
+        right.set_xticks(range(1, len(names) + 1), labels)
+        right.set_xlim(0.5, len(names) + 0.5)
+    else:
+        boxes = right.boxplot(rmse, tick_labels=labels, patch_artist=True, widths=0.55)
+        for j, patch in enumerate(boxes["boxes"]):
+            patch.set(facecolor=PALETTE[j], alpha=0.5)
+        for line in boxes["medians"]:
+            line.set(color="black", lw=1.2)
+    right.tick_params(axis="x", labelsize=8 if len(names) <= 4 else 6.5)
     right.set(
         title=f"{len(nmse)} replicate{'s' * (len(nmse) > 1)}",
         xlabel="under each name: its median NMSE",
-        ylabel="RMSE",
+        ylabel=f"RMSE, {' and '.join(units)}" if units else "RMSE",
     )
     right.set_ylim(bottom=0)
     return {"coverage": figure}

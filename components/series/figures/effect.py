@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
 if TYPE_CHECKING:
@@ -16,10 +16,14 @@ TAIL = 3  # length of the seen part drawn, in lengths of the part that follows
 
 
 def effect(
-    seen: Tensor, future: Tensor, paths: Tensor, dates: tuple[str, ...] = ()
+    seen: Tensor,
+    future: Tensor,
+    paths: Tensor,
+    dates: tuple[str, ...] = (),
+    label: str = "y",
 ) -> dict[str, Figure]:
     """Observations [T] and [H] with forecast paths [S, H]: the counterfactual, the effect at each
-    time, and its sum so far, means and central 95 % bands."""
+    time, and its sum so far, means and central 95 % bands.  ``label`` is the name of y."""
     n = len(seen)
     h = len(future)
     begin = max(0, n - TAIL * h)
@@ -32,7 +36,7 @@ def effect(
     for axis, value, title in zip(
         axes,
         (paths.cpu(), pointwise, cumulative),
-        ("y", "pointwise effect", "cumulative effect"),
+        (label, "pointwise effect", "cumulative effect"),
         strict=True,
     ):
         low = value.nanquantile(0.025, dim=0)
@@ -45,7 +49,7 @@ def effect(
         axis_times(dates, begin, n), seen[begin:].cpu(), color=PALETTE[6], lw=1.0, label="observed"
     )
     axes[0].plot(t, future.cpu(), color=PALETTE[6], lw=1.0)
-    axes[0].legend(loc="best", fontsize=8, ncols=3)
+    legend_above(axes[0])
     for axis in axes[1:]:
         axis.axhline(0, color="0.35", lw=0.8)
     label_times(axes[-1], dates)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from components.contracts.posteriors import SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 from components.series.posteriors.filtered import Filtered
@@ -49,5 +49,5 @@ def effective_size(problem: Trajectories, found: SmoothedStates) -> dict[str, Fi
     ax.set(ylabel="effective sample size")
     label_times(ax, problem.dates)
     ax.set_ylim(bottom=0)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
+    legend_above(ax)
     return {"effective_size": figure}

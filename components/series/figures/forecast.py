@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, Predictive
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
 if TYPE_CHECKING:
@@ -18,10 +18,15 @@ TAIL = 3  # length of the seen part drawn, in lengths of the forecast
 
 
 def forecast(
-    seen: Tensor, future: Tensor, found: Predictive, dates: tuple[str, ...] = ()
+    seen: Tensor,
+    future: Tensor,
+    found: Predictive,
+    dates: tuple[str, ...] = (),
+    label: str = "",
 ) -> dict[str, Figure]:
     """The end of a series [T], what followed [H], and of numbers the mean and central 95 % band of
-    the forecast; of classes their probabilities, as areas."""
+    the forecast; of classes their probabilities, as areas.  ``label`` names the vertical axis of
+    numbers."""
     n = len(seen)
     h = len(future)
     begin = max(0, n - TAIL * h)
@@ -30,19 +35,20 @@ def forecast(
     if isinstance(found, Categorical):
         probs = found.probs[:, 0].cpu()  # [H, C]
         for c in range(probs.shape[1]):
-            label = "probability, by area" if c == 0 else None
+            name = "probability, by area" if c == 0 else None
             axis.scatter(
-                t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=label
+                t, torch.full((h,), float(c)), s=200 * probs[:, c], color=PALETTE[5], label=name
             )
         axis.set(ylabel="class", yticks=range(probs.shape[1]))
     else:
         lower, upper = (found.quantile(level)[:, 0].cpu() for level in (0.025, 0.975))
         axis.fill_between(t, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="95 % band")
         axis.plot(t, found.mean[:, 0].cpu(), color=PALETTE[0], lw=1.3, label="forecast")
+        axis.set_ylabel(label)
     axis.plot(
         axis_times(dates, begin, n), seen[begin:].cpu(), ".", ms=4, color=PALETTE[7], label="seen"
     )
     axis.plot(t, future.cpu(), ".", ms=5, color=PALETTE[6], label="what followed")
     label_times(axis, dates)
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
+    legend_above(axis)
     return {"forecast": figure}

@@ -27,15 +27,15 @@ def residuals(posterior: StructuralPosterior) -> dict[str, Figure]:
     if n < FEWEST:
         return {}
     z = every[is_observed]
-    figure, (time, quantiles, lagged) = new_figure(1, 3, width=3.8, height=2.8)
+    figure, (time, quantiles, lagged) = new_figure(1, 3, width=4.0, height=2.8)
     dates = posterior.series.dates
     time.plot(axis_times(dates, 0, len(every)), every, ".", ms=4, color=PALETTE[0])
-    time.set(title="standardised residuals")
-    label_times(time, dates)
+    time.set(title=f"{n:,} one-step residuals", ylabel="standard deviations")
+    label_times(time, dates, most=5)
     normal = torch.special.ndtri((torch.arange(n, dtype=torch.float64) + 0.5) / n)
     quantiles.plot(normal, z.sort().values, ".", ms=4, color=PALETTE[0])
     quantiles.axline((0, 0), slope=1, color="0.35", lw=0.8, ls="--")
-    quantiles.set(xlabel="normal quantile", title="quantiles")
+    quantiles.set(xlabel="normal quantile", ylabel="residual", title="quantiles")
     filled = torch.where(is_observed, every - z.mean(), 0.0)
     lags = min(MOST_LAGS, n // 2)
     sum_squares = (filled * filled).sum()
@@ -45,5 +45,5 @@ def residuals(posterior: StructuralPosterior) -> dict[str, Figure]:
     lagged.bar(range(1, lags + 1), correlation, width=0.5, color=PALETTE[0])
     for side in (-1, 0, 1):
         lagged.axhline(side * 1.96 / math.sqrt(n), color="0.35", lw=0.8, ls="--" if side else "-")
-    lagged.set(xlabel="lag", title="autocorrelation")
+    lagged.set(xlabel="lag", title="autocorrelation (dashed: 95 % of noise)")
     return {"residuals": figure}

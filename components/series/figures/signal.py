@@ -9,7 +9,7 @@ import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedSignal, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.figures.time_axis import axis_times, label_times
 
 if TYPE_CHECKING:
@@ -54,13 +54,14 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     half = ROOM * float(near.max() - near.min()) / 2
     bottom = middle - half
     top = middle + half
+    beyond_axis = bool((is_outlier & ((y > top) | (y < bottom))).any())
     axis.plot(
         t[is_outlier.numpy()],
         y[is_outlier].clamp(bottom, top),
         ".",
         ms=5,
         color=PALETTE[1],
-        label="outliers" if is_outlier.any() else None,
+        label="outliers (triangle: beyond the axis)" if beyond_axis else "outliers",
     )
     for edge, beyond, mark in (
         (top, is_outlier & (y > top), "^"),
@@ -76,5 +77,5 @@ def signal(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
         )
     axis.set(ylabel=problem.state_names[0], ylim=(bottom, top))
     label_times(axis, problem.dates)
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, fontsize=8)
+    legend_above(axis)
     return {"signal": figure}

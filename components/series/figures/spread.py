@@ -169,5 +169,9 @@ def _legend(figure: Figure, methods: list[str], marked: bool) -> None:
         handles.append(Line2D([], [], color=GOLD, ls="--", lw=1.8, label="β chosen"))
     if handles:
         figure.legend(
-            handles=handles, loc="outside upper center", ncols=min(len(handles), 7), fontsize=8
+            handles=handles,
+            loc="outside upper center",
+            ncols=min(len(handles), 7),
+            fontsize=8,
+            frameon=False,
         )

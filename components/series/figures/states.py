@@ -9,7 +9,7 @@ import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_above, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -31,7 +31,7 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
     missing = y.isnan().any(-1)
     dx = mean.shape[1]
     figure, axes = new_figure(dx + 1, 1, width=9.0, height=2.4, sharex=True)
-    for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
+    for j, (name, axis) in enumerate(zip(problem.state_labels, axes, strict=False)):
         axis.fill_between(
             t, lower[:, j], upper[:, j], color=PALETTE[5], alpha=0.5, lw=0, label="90 % band"
         )
@@ -41,11 +41,18 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             axis.plot(t, truth, color="black", lw=0.9, ls="--", label="true state")
         axis.set_ylabel(name)
     mark(axes[:dx], problem, times)
-    axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize=8)
+    legend_above(axes[0])
     below = axes[dx]
     for j in range(y.shape[1]):
         below.plot(t, y[:, j], ".", ms=3, color=PALETTE[(3 * j) % len(PALETTE)])
-        below.plot(t[hit.numpy()], y[hit, j], ".", ms=5, color=PALETTE[1])
+        below.plot(
+            t[hit.numpy()],
+            y[hit, j],
+            ".",
+            ms=5,
+            color=PALETTE[1],
+            label="corrupted" if j == 0 else None,
+        )
     if missing.any():
         below.plot(
             t[missing.numpy()],
@@ -56,6 +63,8 @@ def states(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure]:
             transform=below.get_xaxis_transform(),
         )
         below.set_title(f"{int(missing.sum())} observations are missing (ticks)", fontsize=9)
+    if hit.any():
+        legend_above(below)
     below.set(ylabel="observed")
     label_times(below, problem.dates)
     return {"states": figure}

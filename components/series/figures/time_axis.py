@@ -21,8 +21,8 @@ def axis_times(dates: tuple[str, ...], start: int, stop: int) -> NDArray[Any]:
     return to_axis(dates)[start:stop] if dates else np.arange(start + 1, stop + 1)
 
 
-def label_times(axis: Axes, dates: tuple[str, ...]) -> None:
-    """Ticks at dates, or at whole numbers with the name t."""
+def label_times(axis: Axes, dates: tuple[str, ...], most: int = 9) -> None:
+    """At most so many ticks at dates, or ticks at whole numbers with the name t."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.ticker import MaxNLocator
 
@@ -31,7 +31,7 @@ def label_times(axis: Axes, dates: tuple[str, ...]) -> None:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.set_xlabel("t")
         return
-    locator = AutoDateLocator(minticks=3, maxticks=9)
+    locator = AutoDateLocator(minticks=3, maxticks=most)
     axis.xaxis.set_major_locator(locator)
     axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     if has_offset(dates[0]):

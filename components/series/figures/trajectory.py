@@ -8,7 +8,7 @@ import torch
 
 from components.contracts.posteriors import FilteredStates, SmoothedStates
 from components.contracts.sequences import Trajectories
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_below, new_figure
 from components.series.figures.outliers import REPLICATE, mark
 from components.series.figures.time_axis import axis_times, label_times
 
@@ -32,9 +32,11 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
     mean, lower, upper = (v[REPLICATE].cpu() for v in (found.mean, found.lower, found.upper))
     hit = problem.is_corrupted[REPLICATE, :times].cpu()
 
-    rows = (len(problem.state_names) + 1) // 2
+    labels = problem.state_labels
+    n_states = len(labels)
+    rows = (n_states + 1) // 2
     figure, axes = new_figure(rows, 2, width=5.2, height=2.5, sharex=True)
-    for j, (name, axis) in enumerate(zip(problem.state_names, axes, strict=False)):
+    for j, (name, axis) in enumerate(zip(labels, axes, strict=False)):
         error = mean[:, j] - truth[:, j]
         low = lower[:, j] - truth[:, j]
         high = upper[:, j] - truth[:, j]
@@ -47,16 +49,18 @@ def trajectory(problem: Trajectories, found: SmoothedStates) -> dict[str, Figure
                 t[hit.numpy()],
                 torch.full((int(hit.sum()),), 0.02),
                 "|",
-                ms=6,
+                ms=8,
+                mew=1.5,
                 color=PALETTE[1],
                 alpha=0.7,
                 transform=axis.get_xaxis_transform(),
                 label="corrupted observation",
             )
         axis.set(title=name, ylabel="estimate − truth")
-    mark(axes[: len(problem.state_names)], problem, times)
+    for axis in axes[n_states:]:
+        axis.set_axis_off()
+    mark(axes[:n_states], problem, times)
     for axis in axes[-2:]:
         label_times(axis, problem.dates)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
+    legend_below(figure, axes[:1], fontsize=9)
     return {"trajectory": figure}

@@ -15,12 +15,13 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.registry import register
-from components.series.forecast_data.monthly_record import first_months
+from components.series.forecast_data.monthly_record import first_months, month_dates
 from components.series.forecasting import Forecasting, Origin, split
 from components.series.sequence import Sequence
 
 FILE = "timeseries/co2_mauna_loa.csv"
-MONTHS = 637  # of the record: January 1965 to January 2018
+FIRST = (1965, 1)  # year and month
+MONTHS = 637  # of the record, to January 2018
 
 
 def simulate_record() -> Tensor:
@@ -77,6 +78,7 @@ class CO2(FileOrSimulationDataset[Forecasting]):
             observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
             system=None,
             state_names=["CO2"],
+            dates=month_dates(FIRST, len(y)),
             about={"unit": f"{scale:g} ppm"},
         )
         return split(sequence, self.n_ahead, self.origin)

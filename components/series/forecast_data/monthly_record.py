@@ -32,6 +32,12 @@ def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
     return record[:n]
 
 
+def month_dates(first: tuple[int, int], n: int) -> tuple[str, ...]:
+    """n months in ISO 8601 from a year and month."""
+    start = 12 * first[0] + first[1] - 1
+    return tuple(f"{month // 12}-{month % 12 + 1:02}" for month in range(start, start + n))
+
+
 class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
     """y [1, n_train, 1], or its logarithm, and the ``n_ahead`` months that follow; a subclass adds
     its file and reads it."""
@@ -65,9 +71,6 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
         record = self.simulate() if path is None else self.read(path)
         y = first_months(record, self.n_train, self.n_ahead)
         y = y.log() if self.log else y
-        months = (
-            range(0) if self.first is None else range(12 * self.first[0] + self.first[1] - 1, 10**6)
-        )
         sequence = Sequence(
             name=name,
             states=None,
@@ -76,7 +79,7 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
             .to(device=setting.device, dtype=setting.dtype),
             system=None,
             state_names=[self.state_name],
-            dates=tuple(f"{month // 12}-{month % 12 + 1:02}" for month in months[: len(y)]),
+            dates=() if self.first is None else month_dates(self.first, len(y)),
             about={"unit": f"log {self.unit}" if self.log else self.unit},
         )
         return split(sequence, self.n_ahead, self.origin)

@@ -87,6 +87,10 @@ class SensorNetwork:
                 f"dataset.start={start}: neither the number of an hour nor a date as 2024-06-09T00"
             ) from None
 
+    def dates(self, rows: slice) -> tuple[str, ...]:
+        """Hours of a range of rows, in ISO 8601."""
+        return tuple(str(self.first + row) for row in range(rows.start, rows.stop))
+
     def contaminated_windows(
         self, hours: int, threshold: float, max_level: float, max_missing: float
     ) -> list[Window]:

@@ -104,6 +104,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
             means=to_device(truth, 1),
             system=None,
             state_names=[f"{self.species}, {'mg' if self.species == 'CO' else 'µg'}/m³"],
+            dates=network.dates(rows),
             figures=[signal],
             suspect=torch.from_numpy(network.deviations[rows, window.sensor] > self.threshold),
             about={

@@ -123,6 +123,7 @@ class TerrainAidedNavigation(RealisedDataset):
                 "velocity y",
                 "vertical velocity",
             ],
+            state_units=["m"] * 3 + ["m/s"] * 3,
             figures=[trajectory, effective_size, coverage],
         )
         return self.apply_observation_keys(sequence, fixed)
