@@ -21,6 +21,7 @@ SHARED = {
     "conf_folders.add_option": "disk/conf_folders.py",
     "plugins.add_option": "catalogue/plugins.py",
     "add_json": "terminal/arguments.py",
+    "add_output_dir": "terminal/arguments.py",
 }
 Option = tuple[str, str]  # --name, and its help
 
@@ -40,17 +41,21 @@ def _text(node: ast.expr | None) -> str:
     return "…" if node is not None else ""
 
 
-def _read(path: Path) -> Iterator[Option]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _read(path: Path, function: str | None = None) -> Iterator[Option]:
+    """Options that a file, or one function of it, gives a parser."""
+    tree: ast.AST = ast.parse(path.read_text(encoding="utf-8"))
+    if function is not None:
+        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+        tree = next(node for node in functions if node.name == function)
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
         if called in SHARED:
             # the help, if the function gets one
             description = _text(node.args[1]) if len(node.args) > 1 else ""
-            yield from (
-                (name, description or meaning) for name, meaning in _read(ROOT / SHARED[called])
-            )
+            shared = _read(ROOT / SHARED[called], called.rpartition(".")[2])
+            yield from ((name, description or meaning) for name, meaning in shared)
         elif called.endswith(".add_argument") and node.args:
             name = _text(node.args[0])
             help_text = next(

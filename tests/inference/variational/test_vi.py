@@ -14,7 +14,8 @@ from unlabelled_problems import log_evidence, real_rows
 from components.contracts.problems import Kind, Values
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Dataset, Model
-from runner.catalogue.list_and_show import main as catalogue
+from runner.catalogue.list_and_show import main as show
+from runner.catalogue.listing import main as list_names
 from runner.compose.build import build_component, nested_components
 from runner.compose.config import prepare
 from runner.compose.fit.pairs import check_pairs
@@ -140,13 +141,13 @@ def test_pairs_that_do_not_fit_are_refused_with_the_names_that_do():
 
 
 def test_the_catalogue_knows_the_role(capsys):
-    assert catalogue(["list", "gradient"]) == 0
+    assert list_names(["list", "gradient"]) == 0
     assert "reparam" in capsys.readouterr().out
-    assert catalogue(["show", "gradient/reparam"]) == 0
+    assert show(["show", "gradient/reparam"]) == 0
     shown = capsys.readouterr().out
     assert "needs pathwise" in shown
     assert "gradient.n_samples" in shown
-    assert catalogue(["show", "inference/vi"]) == 0
+    assert show(["show", "inference/vi"]) == 0
     shown = capsys.readouterr().out
     assert "name of a gradient" in shown
     assert "vae" in shown
