@@ -37,6 +37,7 @@ BY_HAND = {
     ("model", "multinomial_naive_bayes"): "text_nets model=multinomial_naive_bayes inference=fit",
     ("model", "ridge"): "four_statisticians model=ridge inference=fit",
     ("model", "tfidf_logistic"): "text_nets model=tfidf_logistic inference=fit",
+    ("inference", "adversarial_training"): "digits_security inference=adversarial_training",
     ("inference", "auxiliary_filter"): (
         "stochastic_volatility inference=auxiliary_filter inference.stabiliser=0"
     ),
