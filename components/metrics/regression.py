@@ -17,6 +17,24 @@ def mean_over_labelled(by_task: Tensor, mask: Tensor) -> Tensor:
     return by_task[mask.any(0).to(by_task.device)].mean()
 
 
+def mean_over_rows(values: Tensor, mask: Tensor) -> Tensor:
+    """The mean [T] of values [B, T] over the rows of each task that have a label in mask [B, T]."""
+    observed = mask.to(values.dtype)
+    return (values * observed).sum(0) / observed.sum(0)
+
+
+def rmse_by_task(predictive: GaussianMixture, y: Tensor, mask: Tensor) -> Tensor:
+    """RMSE [T] of the predictive mean; y, mask [B, T]."""
+    y = torch.where(mask, y, 0.0)
+    return mean_over_rows((predictive.mean - y) ** 2, mask).sqrt()
+
+
+def coverage90_by_task(predictive: GaussianMixture, y: Tensor, mask: Tensor) -> Tensor:
+    """Share [T] of the labels in the central 90 % interval; y, mask [B, T]."""
+    cdf = predictive.cdf(torch.where(mask, y, 0.0))
+    return mean_over_rows(((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype), mask)
+
+
 def scores(
     predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]
 ) -> dict[str, float]:
@@ -26,25 +44,19 @@ def scores(
     A task's score is over its own observed labels, NaN where it has none; the score without a
     task's name is the mean over the tasks that have some."""
     check_shape("the predicted labels", predictive.mu, None, *y.shape)
-    # A missing label may be anything, NaN included, and 0 · NaN is no mask.
-    y, observed = torch.where(mask, y, 0.0), mask.to(y.dtype)
-    count = observed.sum(0)  # [T]
+    y = torch.where(mask, y, 0.0)  # a missing label may be NaN, and 0 · NaN is no mask
 
     def nlpp() -> Tensor:
-        log_prob = (predictive.log_prob(y) * observed).sum(0) / count
-        return -log_prob
+        return -mean_over_rows(predictive.log_prob(y), mask)
 
     def rmse() -> Tensor:
-        mse = ((predictive.mean - y) ** 2 * observed).sum(0) / count
-        return mse.sqrt()
+        return rmse_by_task(predictive, y, mask)
 
     def coverage90() -> Tensor:
-        cdf = predictive.cdf(y)
-        covered = ((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype)
-        return (covered * observed).sum(0) / count
+        return coverage90_by_task(predictive, y, mask)
 
     def mean_crps() -> Tensor:
-        return (crps(predictive, y) * observed).sum(0) / count
+        return mean_over_rows(crps(predictive, y), mask)
 
     measures = {"nlpp": nlpp, "rmse": rmse, "coverage90": coverage90, "crps": mean_crps}
     by_task = {name: measures[name]() for name in report_each(measures, "score {}".format)}

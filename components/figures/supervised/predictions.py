@@ -13,6 +13,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, label_below, new_figure
+from components.metrics.regression import coverage90_by_task, rmse_by_task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +48,8 @@ def predictions(
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, test.x, rng)  # that of the scores
     assert isinstance(predictive, GaussianMixture)
-    rmse, covered_share = _score_tasks(predictive, test.y, test.mask)
+    rmse = rmse_by_task(predictive, test.y, test.mask).tolist()
+    covered_share = coverage90_by_task(predictive, test.y, test.mask).tolist()
     shown = GaussianMixture(predictive.mu[:, rows], predictive.v[:, rows])
     y = test.y[rows]
     if problem.label_unit:
@@ -118,18 +120,3 @@ def _draw_task(ax: Axes, truth: Tensor, centre: Tensor, low: Tensor, high: Tenso
         for colour, some in zip(KINDS, (is_inside.any(), not is_inside.all()), strict=True)
         if some
     }
-
-
-def _score_tasks(
-    predictive: GaussianMixture, y: Tensor, mask: Tensor
-) -> tuple[list[float], list[float]]:
-    """RMSE, and share of labels in the central 90 % interval, of each task; y, mask [B, T].
-
-    They are those of ``metrics.regression.scores``.
-    """
-    y = torch.where(mask, y, 0.0)
-    count = mask.sum(0)
-    mse = ((predictive.mean - y).square() * mask).sum(0) / count
-    cdf = predictive.cdf(y)
-    covered = ((cdf >= 0.05) & (cdf <= 0.95) & mask).sum(0) / count
-    return mse.sqrt().tolist(), covered.tolist()
