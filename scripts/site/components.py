@@ -11,7 +11,7 @@ from runner.catalogue.list_and_show import describe, explain_keys, read_keys
 from runner.catalogue.partners import as_set
 from scripts.results_figures import of_component
 from scripts.site.docstrings import description, inline
-from scripts.site.examples import example_command, fitting
+from scripts.site.examples import example_command, fitting, option_of
 from scripts.site.families import families, family_of, family_sentence, family_title
 from scripts.site.links import ROOT
 
@@ -39,13 +39,6 @@ def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     columns = list(header)
     rows = [columns, ["---"] * len(columns), *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def option_of(role: str, name: str) -> str:
-    """What a user types to choose a component."""
-    if role in registry.CHOSEN:
-        return f"{role}={name}"
-    return registry.ROLES[role].given.format(name)
 
 
 def _linked_names(role: str, names: Iterable[str]) -> str:

@@ -92,7 +92,8 @@ def fitting(role: str, name: str) -> dict[str, tuple[str, ...]]:
     return {other: tuple(names.split(", ")) for other, names in pairs}
 
 
-def _option(role: str, name: str) -> str:
+def option_of(role: str, name: str) -> str:
+    """The override that chooses a component."""
     given = registry.ROLES[role].given
     return given.format(name) if given else f"{role}={name}"
 
@@ -136,4 +137,4 @@ def example_command(role: str, name: str) -> str | None:
     if (role, name) in NEEDS_FILES:
         return None
     hosts = _hosts(role, name)
-    return f"runner +experiment={hosts[0]} {_option(role, name)}" if hosts else None
+    return f"runner +experiment={hosts[0]} {option_of(role, name)}" if hosts else None

@@ -163,7 +163,7 @@ def _gradients_per_step(keys: dict[str, Any]) -> int | str | None:
 
     if keys.get("name") not in names("inference") or keys.get("gradient", "plain") != "plain":
         return None
-    per_step: int | str | None = getattr(get("inference", keys["name"]), "gradients_per_step", None)
+    per_step: int | str | None = get("inference", keys["name"]).gradients_per_step
     return per_step
 
 
