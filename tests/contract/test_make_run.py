@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 def test_setup_first_says_how_long_it_takes_and_shows_the_download_of_torch(tmp_path):
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
-    command = ["make", "--dry-run", "run"]
+    command = ["make", "--dry-run", "--no-print-directory", "run"]  # it may run inside `make test`
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert lines[0].startswith("echo 'Setting up .venv: ")
