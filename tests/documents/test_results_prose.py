@@ -21,8 +21,6 @@ UNCONVERTED = {
     "boustati_5.md",
     "gallego_1.md",
     "gallego_2.md",
-    "gallego_3.md",
-    "gallego_4.md",
     "rodriguez_santana.md",
 }
 
