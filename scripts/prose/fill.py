@@ -11,7 +11,7 @@
     {wins K; L}            replicates in which K is better than L: 17 of 20
     {range …}              least and largest of what follows, over all cells that K matches
     {table K}              rows by columns of all cells that K matches, as a Markdown table, printed
-                           numbers below; {table diff K; L} and {table ratio K; L} likewise
+                           numbers below; {table diff K; L}, {table ratio K; L} likewise
     {best K}               the best cell that K matches; {best_row K} its row
     {… | 3} {… | %} {… | x1000}    three decimals; as a percentage; times 1,000
     [print: 0.89] [setting: 100 runs]    a number of print, a setting: shown as it is
@@ -202,6 +202,8 @@ def _table(found: list[Found], estimates: list[Estimate], options: Options, sign
     cells = {}
     for each, estimate in zip(found, estimates, strict=True):
         text = options.apply(estimate).format(options.decimals, signed, options.unit)
+        if signed and estimate.value == 0.0 and estimate.se == 0.0:
+            text = "–"  # a row less itself
         if each.cell.number is not None and not signed:
             text += f"<br><sub>{each.cell.number.text}</sub>"
         cells[each.cell.row.name, each.cell.column] = text

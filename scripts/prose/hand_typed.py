@@ -28,6 +28,7 @@ ALLOWED = (
     # settings: N = 1,000; β = 0.1, 0.2 and 0.5; p < 0.05 is not one
     re.compile(rf"\b{SYMBOL} ?(?:=|∈) ?{LIST}(?:(?:, | and | or | to |, and ){LIST})*"),
     re.compile(r"[A-Za-zα-ωΑ-Ωℓ](?:\w|-(?=\w))*\d(?:\w|-(?=\w))*"),  # names: VIS-5-10, kin8nm, ℓ1
+    re.compile(r"\b[A-D]\.\d+(?:\.\d+)*"),  # sections of appendices: A.1.2
     re.compile(r"\blevels? \d\b|\b\d+ × \d+\b"),  # level 2; 8 × 8 pixels
     re.compile(r"\b\d+(?:-\d+)+\b"),  # layers: 784-200-200
 )
