@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy.stats import norm, wilcoxon
 from scipy.stats import t as student_t
-from scipy.stats import wilcoxon
-from scipy.stats.mstats import mjci
+from scipy.stats.mstats import median_cihs
 
 from components.metrics.names import ScoreDirection
 from runner.statistics.published import PublishedNumber
@@ -67,15 +67,17 @@ def summarise(values: Iterable[float]) -> Summary:
 
 
 def median_se(values: Iterable[float]) -> float | None:
-    """Standard error of the median of the finite values; None: fewer than two.
+    """Standard error of the median of the finite values; None: fewer than three.
 
-    Source: Maritz and Jarrett (1978), the bootstrap's in closed form."""
+    Half of the distribution-free interval that holds the median as often as one SE to either
+    side of a normal mean does; single outliers do not move it.
+
+    Source: Hettmansperger and Sheather (1986)."""
     finite = [float(v) for v in values if math.isfinite(v)]
-    if len(finite) < 2:
+    if len(finite) < 3:
         return None
-    with np.errstate(invalid="ignore"):  # equal values: the root of a rounded zero
-        se = float(mjci(finite, prob=[0.5])[0])
-    return 0.0 if math.isnan(se) else se
+    low, high = median_cihs(finite, alpha=2 * norm.sf(1.0))
+    return float(high - low) / 2
 
 
 def inflate(se: float | None, n: int, overlap: float) -> float | None:
