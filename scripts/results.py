@@ -36,7 +36,7 @@ from runner.study.definition import StudyDefinition, load_study
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
-from scripts.prose.scores import FOLDER
+from scripts.prose.scores import FOLDER, load_scores
 
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)
 # of 255: mean difference of the points of two drawings of one figure, by other versions of the
@@ -125,10 +125,13 @@ def note_rerun(page: str, why: str) -> str:
 
 def make_prose(check: bool) -> list[str]:
     """README.md, the chapters and missing.md: errors, and with ``check`` pages that differ."""
-    pages = [make_page(template) for template in list_templates()]
+    templates = list_templates(FOLDER)
+    if not templates:
+        return []
+    pages = [make_page(template, FOLDER) for template in templates]
     errors = [error for page in pages for error in page.errors]
     texts = {page.path: page.text for page in pages}
-    texts[FOLDER / "missing.md"] = make_missing(pages)
+    texts[FOLDER / "missing.md"] = make_missing(pages, FOLDER)
     for path, text in texts.items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
@@ -137,7 +140,7 @@ def make_prose(check: bool) -> list[str]:
         else:
             write_bytes(path, text.encode())
             print(f"written: {path.relative_to(FOLDER)}")
-    for page in list_untemplated():
+    for page in list_untemplated(FOLDER):
         count = len(find_hand_typed(page.read_text(encoding="utf-8")))
         if count:
             errors.append(f"{page.name}: {count} numbers typed by hand, and no {page.name}.in")
@@ -173,6 +176,8 @@ def main(argv: list[str]) -> int:
         help="the name that the one study was launched under",
     )
     arguments = parser.parse_args(argv)
+    find_reruns.cache_clear()
+    load_scores.cache_clear()
     if arguments.launched and not (arguments.keep and len(arguments.study) == 1):
         parser.error("--as: with --keep, and the name of one study")
     if arguments.keep and not arguments.study:
@@ -219,7 +224,7 @@ def main(argv: list[str]) -> int:
     for error in errors:
         print(error)
     print(f"{len(names) - len(wrong)} of {len(names)} pages are what their scores give")
-    if names and not arguments.study:
+    if not arguments.study and not arguments.prose:
         for message, items in (
             ("figures drawn from records that were not kept, left as they are", kept_figures),
             (
