@@ -221,8 +221,8 @@ def main(argv: list[str]) -> int:
             for file in [] if arguments.check else result.changed:
                 write_bytes(FOLDER / file, result.files[file])
     errors = [] if arguments.study else make_prose(arguments.check)
-    for error in errors:
-        print(error)
+    for line in errors:
+        print(line)
     print(f"{len(names) - len(wrong)} of {len(names)} pages are what their scores give")
     if not arguments.study and not arguments.prose:
         for message, items in (

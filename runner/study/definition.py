@@ -168,7 +168,7 @@ class TableSpec(StrictModel):
 class Splits(StrictModel):
     """Splits of one set of rows: replicates share rows, and their SE is corrected."""
 
-    overlapping: Literal[True] = True
+    overlapping: Literal[True] = True  # replicates share rows
     # share of the rows that are tested: 0.1 for nine to one
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     # or rows tested, where a grid key (the columns) has the number of training rows
