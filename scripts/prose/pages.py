@@ -73,7 +73,9 @@ def _replace(match: re.Match[str], lookup: Lookup, page: Page, source: str, temp
     content, kind, marked = match.groups()
     if kind == "missing":
         what, _, study = " ".join(marked.split()).partition(" | ")
-        page.missing.append((what, study))
+        page.missing.append((what.replace("|", "\\|"), study))
+        if not study:
+            page.errors.append(f"{template.name}: [missing: {what}] names no study or command")
         return ""
     if kind:
         return str(marked)

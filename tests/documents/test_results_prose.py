@@ -124,6 +124,11 @@ def test_marks_are_shown_and_what_is_missing_is_listed(folder):
     assert "| the RMSE of c | spoofed |" in make_missing([page], folder)
 
 
+def test_what_is_missing_names_a_study(folder):
+    page = make_page(write_template(folder, "[missing: the RMSE of c]"), folder)
+    assert page.errors == ["README.md.in: [missing: the RMSE of c] names no study or command"]
+
+
 def test_scores_of_uncommitted_code_are_named(folder):
     from scripts.prose.origin_notes import find_reruns
 
