@@ -140,6 +140,10 @@ def make_prose(check: bool) -> list[str]:
         else:
             write_bytes(path, text.encode())
             print(f"written: {path.relative_to(FOLDER)}")
+    for path in sorted(FOLDER.glob("*.md")):
+        for piece in BY_HAND.findall(path.read_text(encoding="utf-8")):
+            for _, number in find_hand_typed(piece):
+                errors.append(f"{path.name}: {number} is typed by hand")
     for page in list_untemplated(FOLDER):
         count = len(find_hand_typed(page.read_text(encoding="utf-8")))
         if count:

@@ -176,3 +176,11 @@ def test_split_studies_correct_their_standard_errors():
     assert load_study("sarcos_table").overlap("500", "sarcos-sim") == 0.0
     assert load_study("aadm_uci").overlap("boston", "uci") == pytest.approx(1 / 9)
     assert load_study("spoofed").overlap("8", "wiener_velocity") == 0.0
+
+
+def test_prose_written_by_hand_on_pages_of_studies_has_no_numbers():
+    from scripts.results import BY_HAND
+
+    for page in FOLDER.glob("*.md"):
+        for piece in BY_HAND.findall(page.read_text(encoding="utf-8")):
+            assert find_hand_typed(piece) == [], page.name
