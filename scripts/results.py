@@ -3,12 +3,16 @@ them.
 
     python -m scripts.results                    every page whose scores are kept; says which have changed
     python -m scripts.results --check            writes nothing, fails when a page differs from its scores
+    python -m scripts.results --prose            README.md, the chapters and missing.md alone
     python -m scripts.results hmm_vis spoofed    these alone, and their first page where there is none yet
     python -m scripts.results hmm_vis --keep outputs    with the records there: scores, provenance and figures are kept anew
 
 A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv``.
 ``STUDY_origin.json`` beside the scores holds what only records know.  What stands in a page between
-the marks of ``BY_HAND`` stays where it is, under its heading. Pages of scripts, those written by
+the marks of ``BY_HAND`` stays where it is, under its heading.
+
+``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
+(``scripts.prose.fill``); what has no kept scores is listed in ``missing.md``. Pages of scripts, those written by
 hand, and figures drawn from records that were not kept are named, and left alone."""
 
 from __future__ import annotations
@@ -29,8 +33,11 @@ from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_o
 from runner.report.report import write
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
+from scripts.prose.hand_typed import find_hand_typed
+from scripts.prose.origin_notes import find_reruns
+from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
+from scripts.prose.scores import FOLDER, load_scores
 
-FOLDER = Path(__file__).parent.parent / "docs" / "results"
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)
 # of 255: mean difference of the points of two drawings of one figure, by other versions of the
 # library
@@ -89,6 +96,8 @@ def make(
             result.files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
             page = page.replace(f"]({stem}.png)", f"]({name}_{stem}.png)")
         old = FOLDER / f"{name}.md"
+        if name in (reruns := find_reruns(FOLDER)):
+            page = note_rerun(page, reruns[name])
         page = with_prose(page, old.read_text(encoding="utf-8") if old.exists() else "")
         result.files[f"{name}.md"] = page.encode()
         if snapshot is not None:
@@ -108,6 +117,40 @@ def make(
     return result
 
 
+def note_rerun(page: str, why: str) -> str:
+    """The page with a note, under its title, that its scores are to be made again."""
+    title, _, rest = page.partition("\n")
+    return f"{title}\n\n> These scores are to be made again: {why}.\n{rest}"
+
+
+def make_prose(check: bool) -> list[str]:
+    """README.md, the chapters and missing.md: errors, and with ``check`` pages that differ."""
+    templates = list_templates(FOLDER)
+    if not templates:
+        return []
+    pages = [make_page(template, FOLDER) for template in templates]
+    errors = [error for page in pages for error in page.errors]
+    texts = {page.path: page.text for page in pages}
+    texts[FOLDER / "missing.md"] = make_missing(pages, FOLDER)
+    for path, text in texts.items():
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        if check:
+            errors.append(f"{path.name}: differs from its template and scores")
+        else:
+            write_bytes(path, text.encode())
+            print(f"written: {path.relative_to(FOLDER)}")
+    for path in sorted(FOLDER.glob("*.md")):
+        for piece in BY_HAND.findall(path.read_text(encoding="utf-8")):
+            for _, number in find_hand_typed(piece):
+                errors.append(f"{path.name}: {number} is typed by hand")
+    for page in list_untemplated(FOLDER):
+        count = len(find_hand_typed(page.read_text(encoding="utf-8")))
+        if count:
+            errors.append(f"{page.name}: {count} numbers typed by hand, and no {page.name}.in")
+    return errors
+
+
 def main(argv: list[str]) -> int:
     """Makes pages again; exit code 1 with --check when one differs."""
     parser = argparse.ArgumentParser(
@@ -122,6 +165,9 @@ def main(argv: list[str]) -> int:
         help="write nothing; fail when a page differs from its scores",
     )
     parser.add_argument(
+        "--prose", action="store_true", help="README.md, the chapters and missing.md alone"
+    )
+    parser.add_argument(
         "--keep",
         type=Path,
         metavar="DIR",
@@ -134,6 +180,8 @@ def main(argv: list[str]) -> int:
         help="the name that the one study was launched under",
     )
     arguments = parser.parse_args(argv)
+    find_reruns.cache_clear()
+    load_scores.cache_clear()
     if arguments.launched and not (arguments.keep and len(arguments.study) == 1):
         parser.error("--as: with --keep, and the name of one study")
     if arguments.keep and not arguments.study:
@@ -142,8 +190,10 @@ def main(argv: list[str]) -> int:
         path.name.removesuffix("_replicates.csv"): path
         for path in sorted(FOLDER.glob("*_replicates.csv"))
     }
-    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README"}
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing"}
     names = arguments.study or [name for name in scores if name in pages]
+    if arguments.prose:
+        names = []
     wrong, kept_figures = [], []
     for name in names:
         if name not in scores and not arguments.keep:
@@ -174,8 +224,11 @@ def main(argv: list[str]) -> int:
             )
             for file in [] if arguments.check else result.changed:
                 write_bytes(FOLDER / file, result.files[file])
+    errors = [] if arguments.study else make_prose(arguments.check)
+    for line in errors:
+        print(line)
     print(f"{len(names) - len(wrong)} of {len(names)} pages are what their scores give")
-    if not arguments.study:
+    if not arguments.study and not arguments.prose:
         for message, items in (
             ("figures drawn from records that were not kept, left as they are", kept_figures),
             (
@@ -188,7 +241,7 @@ def main(argv: list[str]) -> int:
             ),
         ):
             print(f"{message}: {', '.join(sorted(items)) or 'none'}")
-    return 1 if wrong and arguments.check else 0
+    return 1 if (wrong and arguments.check) or errors else 0
 
 
 if __name__ == "__main__":

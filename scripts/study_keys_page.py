@@ -101,10 +101,15 @@ def _sections() -> Iterator[str]:
         inner = [
             (name, entry)
             for name, content in entries
-            for entry in content.get(key) or []
+            for entry in _listed(content.get(key))
             if _is_of(model, entry)
         ]
         yield from _section(heading, model, inner)
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    """Entries of a key: a list, or one mapping."""
+    return [value] if isinstance(value, dict) else value or []
 
 
 def _is_of(model: type[BaseModel], entry: dict[str, Any]) -> bool:

@@ -31,7 +31,13 @@ SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 # "Table D.3 and Table D.3" of earlier reports
 REPEATED_PATTERN = re.compile(r"\b(\w+(?: [\w.]+)?) and \1(?= on )")
-COLOURS = {"agrees": "agrees", "better": "better", "worse": "worse", "differs": "worse"}
+COLOURS = {
+    "agrees": "agrees",
+    "agrees by construction": "agrees",
+    "better": "better",
+    "worse": "worse",
+    "differs": "worse",
+}
 
 
 def _format_signed(value: float, digits: int) -> str:

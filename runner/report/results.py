@@ -5,6 +5,7 @@ They are scores by replicate for every cell of its tables, and why a cell is emp
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,10 @@ from runner.statistics.paired_tests import (
     best,
     compare,
     holm,
+    inflate,
     judge,
     median_iqr,
+    median_se,
     summarise,
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
@@ -51,6 +54,7 @@ class Cell:
     earlier: int = 0  # values that a file of earlier scores gave
     doubted: bool = False  # a run behind it failed checks
     smoke: bool = False  # a run behind it is a smoke run
+    overlap: float = 0.0  # test rows over training rows, where splits overlap
     number: PublishedNumber | None = None
     bold: bool = False
     verdict: Verdict = field(default_factory=lambda: Verdict("not run"))
@@ -73,10 +77,27 @@ class Cell:
         estimate = self.centre(spec)
         return "" if estimate is None else format_mean(*estimate, spec.digits + more)
 
+    def estimate(self, spec: TableSpec) -> tuple[float, float | None]:
+        """The centre that the table shows, with its standard error."""
+        summary = self.judged(spec)
+        return (summary.mean, summary.se) if summary is not None else (math.nan, None)
+
+    def judged(self, spec: TableSpec) -> Summary | None:
+        """Summary whose ``mean`` and ``se`` are of the centre that the table shows."""
+        summary = self.summary
+        if summary is None or spec.centre == "mean":
+            return summary
+        median, _ = median_iqr(self.values.values())
+        se = inflate(median_se(self.values.values()), summary.n, self.overlap)
+        return replace(summary, mean=median, se=se)
+
     @property
     def summary(self) -> Summary | None:
-        """Mean and SE; None: not run."""
-        return summarise(self.values.values()) if self.values else None
+        """Mean and SE, corrected where splits overlap; None: not run."""
+        if not self.values:
+            return None
+        summary = summarise(self.values.values())
+        return replace(summary, se=inflate(summary.se, summary.n, self.overlap))
 
 
 @dataclass
@@ -255,6 +276,7 @@ def _cell(
     earlier_cell = earlier.get((table.name, row.name, column))
     if earlier_cell is not None:
         _add_earlier_scores(cell, earlier_cell)
+    cell.overlap = study.overlap(column, cell.data)
     if earlier_cell is not None and not contributing and not any(reasons):
         cell.reason = earlier_cell.why  # no run here has a result
     else:
@@ -310,8 +332,14 @@ def _set_verdict(cell: Cell, published: Published | None, table: TableSpec) -> N
     if cell.values and published:
         if not published.is_comparable_on(cell.data):
             reason = f"other data: {cell.data}"
-        reason = table.not_comparable or published.not_comparable or reason
-    cell.verdict = judge(cell.number, cell.summary, table.column_direction(cell.column), reason)
+        reason = table.find_obstacle(cell.row) or published.not_comparable or reason
+    cell.verdict = judge(
+        cell.number,
+        cell.judged(table),
+        table.column_direction(cell.column) if table.contest else None,
+        reason,
+        table.is_by_construction(cell.row.name, cell.column),
+    )
 
 
 def _test_by_label(cell: Cell, reference: Cell, metric: str) -> McNemar | None:
@@ -333,16 +361,29 @@ def _compare_column(
     better = table.column_direction(column)
     scored = {name: cell for name, cell in cells.items() if cell.values}
     if len({cell.data for cell in scored.values()}) == 1:
-        for name in best({name: cell.values for name, cell in scored.items()}, better):
+        overlap = max(cell.overlap for cell in scored.values())
+        rows = {name: cell.values for name, cell in scored.items()}
+        for name in best(rows, better, overlap=overlap):
             cells[name].bold = True
     reference = scored.pop(reference_row or "", None)
     if reference is None:
         return
     metric = table.column_metric(column)
-    pairs = {name: compare(cell.values, reference.values) for name, cell in scored.items()}
+    pairs = {
+        name: compare(cell.values, reference.values, cell.overlap) for name, cell in scored.items()
+    }
     for name, pair in holm(pairs).items():
         cells[name].against = pair
         cells[name].by_label = _test_by_label(cells[name], reference, metric)
+
+
+def layout_cell(
+    study: StudyDefinition, table: TableSpec, row: Row, column: str, earlier: EarlierScores
+) -> Cell:
+    """One cell of earlier scores with its verdict."""
+    cell = _cell(None, study, table, row, column, earlier)
+    _set_verdict(cell, load_published(table.published) if table.published else None, table)
+    return cell
 
 
 def layout_table(

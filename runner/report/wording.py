@@ -6,15 +6,24 @@ from collections.abc import Sequence
 
 from runner.report.results import TableLayout
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS_TO_DIFFER
-from runner.study.definition import CENTRES
+from runner.study.definition import CENTRES, StudyDefinition
 
 TEST = "two-sided Wilcoxon signed-rank test, paired by replicate"
+OVERLAP_TEST = (
+    "two-sided t test, paired by replicate, with standard errors corrected for overlapping splits "
+    "(Nadeau and Bengio, 2003)"
+)
 CORRECTION = "Holm's correction for the rows of a column"
 BOLD = (
     "the best row of a column and all that do not differ significantly from it "
     f"({TEST}; {100 * LEVEL:.0f} % after {CORRECTION}; rows of fewer than "
     f"{MIN_PAIRS_TO_DIFFER} replicates are left out)"
 )
+
+
+def describe_test(study: StudyDefinition) -> str:
+    """The paired test of a study's rows."""
+    return OVERLAP_TEST if study.splits is not None else TEST
 
 
 def format_count(n: int, noun: str) -> str:

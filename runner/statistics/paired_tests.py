@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.stats import wilcoxon
+from scipy.stats import norm, wilcoxon
+from scipy.stats import t as student_t
+from scipy.stats.mstats import median_cihs
 
 from components.metrics.names import ScoreDirection
 from runner.statistics.published import PublishedNumber
@@ -24,6 +26,7 @@ from runner.statistics.standard_error import mean_se
 Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
 MIN_PAIRS = 5  # fewer pairs have no p
+MIN_REPLICATES = 5  # of fewer a verdict is "indicative"
 MIN_PAIRS_TO_DIFFER = 6  # with 5 pairs the smallest two-sided p is 1/16: nothing is significant
 
 
@@ -61,6 +64,29 @@ def summarise(values: Iterable[float]) -> Summary:
         min(finite),
         max(finite),
     )
+
+
+def median_se(values: Iterable[float]) -> float | None:
+    """Standard error of the median of the finite values; None: fewer than three.
+
+    Half of the distribution-free interval that holds the median as often as one SE to either
+    side of a normal mean does; single outliers do not move it.
+
+    Source: Hettmansperger and Sheather (1986)."""
+    finite = [float(v) for v in values if math.isfinite(v)]
+    if len(finite) < 3:
+        return None
+    low, high = median_cihs(finite, alpha=2 * norm.sf(1.0))
+    return float(high - low) / 2
+
+
+def inflate(se: float | None, n: int, overlap: float) -> float | None:
+    """SE over n overlapping splits whose test rows are ``overlap`` times their training rows.
+
+    SE √(1 + n · overlap) replaces σ²/n by σ² (1/n + test rows/training rows).
+
+    Source: Nadeau and Bengio (2003)."""
+    return None if se is None else se * math.sqrt(1.0 + n * overlap)
 
 
 def median_iqr(values: Iterable[float]) -> tuple[float, float | None]:
@@ -102,11 +128,12 @@ def scores_by_replicate(values: Iterable[float]) -> dict[tuple[int, int], float]
     return {(0, r): value for r, value in enumerate(values)}
 
 
-def compare(a: Values, b: Values) -> PairedDifference:
+def compare(a: Values, b: Values, overlap: float = 0.0) -> PairedDifference:
     """Differences a − b over the replicates that both have, and their two-sided p.
 
     The signed-rank statistic is Wilcoxon's (1945), exact for samples as small as ours;
-    pairs that are equal carry no sign and are left out.
+    pairs that are equal carry no sign and are left out.  Of splits that overlap the SE is
+    corrected (``inflate``), and p is of the t test with this SE, as Nadeau and Bengio have it.
     """
     keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
     d = np.array([a[k] - b[k] for k in keys])
@@ -114,7 +141,10 @@ def compare(a: Values, b: Values) -> PairedDifference:
     p = math.nan
     if d.size >= MIN_PAIRS:
         p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0]).pvalue)
-    return PairedDifference(summary.mean, summary.se, summary.n, p)
+    pair = PairedDifference(summary.mean, inflate(summary.se, summary.n, overlap), summary.n, p)
+    if overlap and not math.isnan(p) and d.any():
+        pair = replace(pair, p=float(2 * student_t.sf(abs(pair.in_se), pair.n - 1)))
+    return pair
 
 
 def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
@@ -132,7 +162,10 @@ def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
 
 
 def best(
-    rows: Mapping[str, Values], better: ScoreDirection | None, level: float = LEVEL
+    rows: Mapping[str, Values],
+    better: ScoreDirection | None,
+    level: float = LEVEL,
+    overlap: float = 0.0,
 ) -> set[str]:
     """The row with the best mean and every row that does not differ significantly from it.
 
@@ -148,10 +181,10 @@ def best(
     if len(means) < 2 or better is None:
         return set()
     top = (min if better == "lower" else max)(means, key=lambda name: means[name])
-    against = holm({name: compare(rows[name], rows[top]) for name in means if name != top})
+    against = holm({name: compare(rows[name], rows[top], overlap) for name in means if name != top})
     if any(math.isnan(pair.p) for pair in against.values()):
         return set()
-    if all(len(against) * 2 * 0.5**pair.n > level for pair in against.values()):
+    if not overlap and all(len(against) * 2 * 0.5**pair.n > level for pair in against.values()):
         return set()
     return {top} | {name for name, pair in against.items() if pair.p_holm > level}
 
@@ -162,7 +195,15 @@ class Verdict:
     it."""
 
     word: Literal[
-        "agrees", "better", "worse", "differs", "not comparable", "not run", "not published"
+        "agrees",
+        "agrees by construction",
+        "better",
+        "worse",
+        "differs",
+        "indicative",
+        "not comparable",
+        "not run",
+        "not published",
     ]
     # (ours − published)/√(SE² + SE²); None: the two cannot be compared
     in_se: float | None = None
@@ -177,6 +218,7 @@ def judge(
     ours: Summary | None,
     better: ScoreDirection | None,
     reason: str = "",
+    by_construction: bool = False,
 ) -> Verdict:
     """Agrees: within 2 combined SE; where neither side is better it differs otherwise.  ``reason``
     is why the two cannot be compared (or why ours is missing).
@@ -184,7 +226,8 @@ def judge(
     A published SE that rounds to nothing counts as half a unit of the last digit of its mean.  A
     number of a single run agrees where it lies among ours, however they are spread: of n + 1 alike
     it is the least or the largest with probability 2/(n + 1).  Where the table says ``within``, it
-    also agrees if our mean is as near as that."""
+    also agrees if our mean is as near as that.  Fewer than five replicates are indicative.
+    ``by_construction``: settings were chosen in view of the printed number."""
     if ours is None:
         return Verdict("not run", why=reason)
     if published is None:
@@ -202,8 +245,10 @@ def judge(
     among = ours.low - published.rounding <= published.mean <= ours.high + published.rounding
     if published.within is not None:
         among = among or abs(ours.mean - published.mean) <= published.within
+    if ours.n < MIN_REPLICATES:
+        return Verdict("indicative", in_se, f"{ours.n} replicates")
     if among if published.one_run else abs(in_se) <= 2.0:
-        return Verdict("agrees", in_se, ours.note)
+        return Verdict("agrees by construction" if by_construction else "agrees", in_se, ours.note)
     if better is None:
         return Verdict("differs", in_se, ours.note)
     return Verdict("better" if (in_se < 0) == (better == "lower") else "worse", in_se, ours.note)

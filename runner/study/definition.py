@@ -105,7 +105,12 @@ class TableSpec(StrictModel):
     over: str | None = None
     # statistic over replicates; it decides the number in parentheses
     centre: Literal["mean", "median"] = "mean"
-    not_comparable: str | None = None  # why nothing here is comparable with the printed numbers
+    # why nothing here is comparable with the printed numbers; or by preset of the rows
+    not_comparable: str | dict[str, str] | None = None
+    # False: print states a value, which ours agrees with or differs from, but cannot beat
+    contest: bool = True
+    # row -> columns with settings chosen in view of the printed number; [] for all columns
+    by_construction: dict[str, list[str]] = {}
     digits: NonNegativeInt = 2  # after the point
 
     @model_validator(mode="after")
@@ -131,6 +136,17 @@ class TableSpec(StrictModel):
         """All metrics that it shows."""
         return list(self.columns.values()) if isinstance(self.columns, dict) else [str(self.metric)]
 
+    def find_obstacle(self, row: Row) -> str | None:
+        """Why a row is not comparable with the printed numbers; None: it is."""
+        if isinstance(self.not_comparable, dict):
+            return self.not_comparable.get(row.preset)
+        return self.not_comparable
+
+    def is_by_construction(self, row: str, column: str) -> bool:
+        """True if settings of this cell were chosen in view of the printed number."""
+        columns = self.by_construction.get(row)
+        return columns is not None and (not columns or column in columns)
+
     def column_direction(self, column: str) -> ScoreDirection | None:
         """Direction of a column's score; None if neither side is better.
 
@@ -147,6 +163,31 @@ class TableSpec(StrictModel):
     def column_metric(self, column: str) -> str:
         """The metric of a column."""
         return self.columns[column] if isinstance(self.columns, dict) else str(self.metric)
+
+
+class Splits(StrictModel):
+    """Splits of one set of rows: replicates share rows, and their SE is corrected."""
+
+    overlapping: Literal[True] = True  # replicates share rows
+    # share of the rows that are tested: 0.1 for nine to one
+    test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    # or rows tested, where a grid key (the columns) has the number of training rows
+    test_rows: PositiveInt | None = None
+    data: list[str] = []  # names of the data that are split; []: all
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Splits:
+        if (self.test_share is None) == (self.test_rows is None):
+            raise ValueError(
+                "splits: give test_share, or test_rows where columns are training rows"
+            )
+        return self
+
+    def overlap(self, column: str) -> float:
+        """Test rows over training rows."""
+        if self.test_share is not None:
+            return self.test_share / (1.0 - self.test_share)
+        return float(self.test_rows or 0) / float(column)
 
 
 def _check_row(where: str, name: str, names: list[str]) -> None:
@@ -171,6 +212,10 @@ class StudyDefinition(StrictModel):
     reference: str | None = None  # row with which the others are compared, replicate by replicate
     # reference row for the metrics distance, distance_mean and distance_sd
     gold: str | None = None
+    # data that are split anew in each replicate; null: replicates share no rows
+    splits: Splits | None = None
+    # what a replicate draws anew, in words: heads the page
+    draws_anew: str | None = None
 
     @model_validator(mode="after")
     def _cells_exist(self) -> StudyDefinition:
@@ -264,6 +309,12 @@ class StudyDefinition(StrictModel):
                 raise ValueError(
                     f"figure {figure}: cell has {key}={value}, which is not in the grid"
                 )
+
+    def overlap(self, column: str, data: str) -> float:
+        """Test rows over training rows of overlapping splits; 0: replicates do not overlap."""
+        if self.splits is None or (self.splits.data and data not in self.splits.data):
+            return 0.0
+        return self.splits.overlap(column)
 
     def rows_of_figure(self, figure: Figure) -> list[Row]:
         """The rows that a figure shows."""

@@ -12,7 +12,13 @@ INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"
 LABEL_WIDTH_INCHES = 2.2
 COLUMN_WIDTH_INCHES = 1.15
 LINE_HEIGHT_INCHES = 0.42  # inches: width of the labels, of a column; height of a line
-VERDICTS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b", "differs": "#b2182b"}
+VERDICTS = {
+    "agrees": "#1b7837",
+    "agrees by construction": "#1b7837",
+    "better": "#2166ac",
+    "worse": "#b2182b",
+    "differs": "#b2182b",
+}
 
 
 def table_figure(laid: TableLayout) -> Figure:

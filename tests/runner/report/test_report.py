@@ -200,7 +200,7 @@ def test_reasons_of_cells_without_a_verdict(study):
     record(study, "b", 100, [1.0], state="interrupted", error="interrupted at step 7", replicates=6,
            finished={"0": {"nlpp": 1.2}, "1": {"nlpp": 1.3}})  # fmt: skip
     record(study, "b", 1000, [0.1], replicates=1)
-    record(study, "c", 100, [1.0, 1.1, float("nan"), 1.2])
+    record(study, "c", 100, [1.0, 1.1, float("nan"), 1.2, 1.0, 1.1])
     found = cells(study)
     assert (
         str(found["sMDGP, as published", "100"].verdict)
@@ -213,7 +213,7 @@ def test_reasons_of_cells_without_a_verdict(study):
         str(found["sMDGP, tuned", "1000"].verdict)
         == "not comparable (one replicate has no standard error)"
     )
-    assert found["iGP, tuned", "100"].verdict.why == "1 of 4 replicates not finite, left out"
+    assert found["iGP, tuned", "100"].verdict.why == "1 of 6 replicates not finite, left out"
 
 
 def test_a_published_table_that_can_never_be_compared_says_so(study):

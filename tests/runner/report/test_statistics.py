@@ -13,7 +13,7 @@ from scipy import stats
 
 from runner import CONF
 from runner.errors import ConfigError
-from runner.report.results import scores
+from runner.report.results import Cell, scores
 from runner.statistics.paired_tests import (
     PairedDifference,
     Summary,
@@ -21,10 +21,11 @@ from runner.statistics.paired_tests import (
     compare,
     holm,
     judge,
+    median_se,
     summarise,
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
-from runner.study.definition import TableSpec
+from runner.study.definition import Row, TableSpec
 
 
 def keyed(values):
@@ -169,8 +170,8 @@ def test_verdict_says_why_it_cannot_compare():
     assert judge(number, Summary(math.nan, None, 0, 3), "lower").word == "not comparable"
     assert judge(None, Summary(0.3, 0.1, 3), "lower").word == "not published"
     assert (
-        judge(number, Summary(0.3, 0.01, 4, 1), "lower").why
-        == "1 of 5 replicates not finite, left out"
+        judge(number, Summary(0.3, 0.01, 5, 1), "lower").why
+        == "1 of 6 replicates not finite, left out"
     )
 
 
@@ -206,26 +207,27 @@ def test_a_spread_is_read_as_what_the_table_says(spread, runs, se):
 def test_a_single_run_is_one_of_ours():
     """It agrees where it lies among them, to its rounding, be their mean where it may."""
     number = table("1.01", spread=None, runs=1).number("a", "x")
-    ours = [0.6, 0.7, 0.8, 1.0049]
+    ours = [0.6, 0.65, 0.7, 0.8, 1.0049]
     assert judge(number, summarise([*ours, 1e9]), "lower").word == "agrees"
     assert judge(number, summarise([*ours, 1.006]), "lower").word == "agrees"
     assert judge(number, summarise(ours), "lower").word == "better"
     assert judge(number, summarise(ours), "lower").in_se == pytest.approx(
-        (summarise(ours).mean - 1.01) / math.hypot(2 * summarise(ours).se, summarise(ours).se)
+        (summarise(ours).mean - 1.01)
+        / math.hypot(math.sqrt(5) * summarise(ours).se, summarise(ours).se)
     )
     of_many = table("1.01", spread=None, runs=10).number("a", "x")
-    assert judge(of_many, summarise([0.99, 1.0, 1.0, 1.02]), "lower").word == "agrees"
-    assert judge(of_many, summarise([0.69, 0.7, 0.71, 1.02]), "lower").word == "better"
+    assert judge(of_many, summarise([0.99, 1.0, 1.0, 1.0, 1.02]), "lower").word == "agrees"
+    assert judge(of_many, summarise([0.69, 0.7, 0.7, 0.71, 1.02]), "lower").word == "better"
 
 
 def test_a_single_run_agrees_within_what_its_table_says():
     """Of the mean; without it, or further away, by where it lies among ours alone."""
     printed = PublishedNumber.parse("0.933", one_run=True, within=0.01)
-    ours = summarise([0.940, 0.942, 0.944])
+    ours = summarise([0.940, 0.941, 0.942, 0.943, 0.944])
     assert judge(printed, ours, "higher").word == "agrees"
     assert judge(PublishedNumber.parse("0.933", one_run=True), ours, "higher").word == "better"
-    assert judge(printed, summarise([0.941, 0.946, 0.951]), "higher").word == "better"
-    assert judge(printed, summarise([0.918, 0.92, 0.922]), "higher").word == "worse"
+    assert judge(printed, summarise([0.941, 0.943, 0.946, 0.948, 0.951]), "higher").word == "better"
+    assert judge(printed, summarise([0.918, 0.919, 0.92, 0.921, 0.922]), "higher").word == "worse"
     table = load_published("gallego_table_1_4")
     assert table.number("vgg", "Test acc.") == PublishedNumber.parse(
         "0.9329", one_run=True, within=0.01
@@ -352,3 +354,46 @@ def test_a_column_is_judged_by_the_direction_of_its_own_score():
         ValueError, match="better: lower, but accuracy is better the higher it is; leave it out"
     ):
         TableSpec(name="t", title="t", better="lower", columns={"a": "accuracy", "b": "auc"})
+
+
+def test_overlapping_splits_after_nadeau_and_bengio():
+    a, b = keyed([1.0, 2.0, 4.0, 3.0, 5.5]), keyed([0.5, 1.0, 2.0, 2.5, 4.0])
+    plain, corrected = compare(a, b), compare(a, b, overlap=1 / 9)
+    # σ² (1/n + test rows/training rows) for σ²/n
+    assert corrected.se == pytest.approx(plain.se * math.sqrt((1 / 5 + 1 / 9) / (1 / 5)))
+    t = corrected.difference / corrected.se
+    assert corrected.p == pytest.approx(2 * stats.t.sf(abs(t), 4))
+    assert (plain.difference, plain.n) == (corrected.difference, corrected.n)
+
+
+def test_the_standard_error_of_a_median_is_near_the_bootstraps():
+    x = np.random.default_rng(5).normal(size=101)
+    draws = np.median(np.random.default_rng(6).choice(x, (5000, 101)), axis=1)
+    assert median_se(x) == pytest.approx(draws.std(), rel=0.15)
+    assert median_se([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e9]) < 2.0  # an outlier does not move it
+    assert median_se([3.0, 3.0, 3.0]) == 0.0
+    assert median_se([3.0, 4.0]) is None
+
+
+def test_a_table_of_medians_is_judged_by_its_median():
+    spec = TableSpec(name="t", title="t", columns={"m": "nmse"}, centre="median")
+    cell = Cell(Row(label="a", model="a", preset=""), "m", keyed([1.0, 1.1, 0.9, 1.0, 1.05, 1e9]))
+    assert cell.estimate(spec)[0] == pytest.approx(1.025)
+    verdict = judge(PublishedNumber.parse("1.02"), cell.judged(spec), "lower")
+    assert verdict.word == "agrees"
+
+
+def test_few_replicates_are_indicative_and_settings_in_view_of_print_agree_by_construction():
+    number = PublishedNumber.parse("0.5(0.01)")
+    assert judge(number, Summary(0.3, 0.01, 4), "lower").word == "indicative"
+    assert judge(number, Summary(0.3, 0.01, 5), "lower").word == "better"
+    assert judge(number, Summary(0.3, 0.01, 5), None).word == "differs"
+    agrees = judge(number, Summary(0.5, 0.01, 5), "lower", by_construction=True)
+    assert agrees.word == "agrees by construction"
+    assert judge(number, Summary(0.3, 0.01, 5), "lower", by_construction=True).word == "better"
+
+
+def test_rows_are_not_comparable_by_their_preset():
+    spec = TableSpec(name="t", title="t", columns={"m": "nmse"}, not_comparable={"own": "other"})
+    assert spec.find_obstacle(Row(label="a", model="a", preset="own")) == "other"
+    assert spec.find_obstacle(Row(label="a", model="a", preset="printed")) is None

@@ -1,0 +1,1 @@
+"""Prose of docs/results with every number filled in from kept scores."""

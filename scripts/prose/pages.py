@@ -1,0 +1,129 @@
+"""Chapters and README.md of docs/results, made from their templates (``NAME.md.in``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scripts.prose.fill import FIELD, MARKER, fill_field
+from scripts.prose.hand_typed import find_hand_typed
+from scripts.prose.origin_notes import find_reruns
+from scripts.prose.scores import FOLDER, Lookup, ProseError
+
+DAGGER = "† a run behind this number failed one of its checks"
+FEW = "‡ fewer than five replicates: indicative"
+NOTICE = "<!-- made by make results from {name}: edit that file -->\n"
+CODE = re.compile(r"^```.*?^```|^(?:    [^\n]*\n)+|`[^`\n]*`|\$[^$]+\$", re.M | re.S)
+
+
+@dataclass
+class Page:
+    """A page made from its template."""
+
+    path: Path
+    text: str
+    missing: list[tuple[str, str]] = field(default_factory=list)  # (what, study)
+    errors: list[str] = field(default_factory=list)
+
+
+def list_templates(folder: Path = FOLDER) -> list[Path]:
+    """All templates."""
+    return sorted([*folder.glob("*.md.in"), *folder.glob("chapters/*.md.in")])
+
+
+def list_untemplated(folder: Path = FOLDER) -> list[Path]:
+    """Pages of prose without a template: their numbers are typed by hand."""
+    pages = [folder / "README.md", *sorted(folder.glob("chapters/*.md"))]
+    return [page for page in pages if not page.with_name(page.name + ".in").is_file()]
+
+
+def _code_spans(template: str) -> list[tuple[int, int]]:
+    return [match.span() for match in CODE.finditer(template)]
+
+
+def _outside(spans: list[tuple[int, int]], matches: Iterator[re.Match[str]]) -> list[re.Match[str]]:
+    return [m for m in matches if not any(low <= m.start() < high for low, high in spans)]
+
+
+def make_page(template: Path, folder: Path = FOLDER) -> Page:
+    """The page of a template; its errors say what could not be filled in."""
+    source = template.read_text(encoding="utf-8")
+    page = Page(template.with_suffix(""), "")
+    for number, text in find_hand_typed(source):
+        page.errors.append(f"{template.name}, line {number}: {text} is typed by hand")
+    lookup = Lookup(folder)
+    spans = _code_spans(source)
+    pieces = []
+    end = 0
+    both = re.compile(f"{FIELD.pattern}|{MARKER.pattern}")
+    for match in _outside(spans, both.finditer(source)):
+        pieces.append(source[end : match.start()])
+        end = match.end()
+        pieces.append(_replace(match, lookup, page, source, template))
+    body = "".join([*pieces, source[end:]])
+    body = re.sub(r"[ \t]+$", "", body, flags=re.M)
+    body = re.sub(r"\n{3,}", "\n\n", body)
+    page.text = NOTICE.format(name=template.name) + _insert_legend(body, lookup, folder)
+    return page
+
+
+def _replace(match: re.Match[str], lookup: Lookup, page: Page, source: str, template: Path) -> str:
+    content, kind, marked = match.groups()
+    if kind == "missing":
+        what, _, study = " ".join(marked.split()).partition(" | ")
+        page.missing.append((what.replace("|", "\\|"), study))
+        if not study:
+            page.errors.append(f"{template.name}: [missing: {what}] names no study or command")
+        return ""
+    if kind:
+        return str(marked)
+    try:
+        return fill_field(content, lookup)
+    except ProseError as error:
+        line = source.count("\n", 0, match.start()) + 1
+        page.errors.append(f"{template.name}, line {line}: {error}")
+        return "**no kept score**"
+
+
+def _insert_legend(body: str, lookup: Lookup, folder: Path) -> str:
+    """The page with the meaning of its marks, and the scores that are to be made again."""
+    lines = []
+    marks = [words for words in (DAGGER, FEW) if words[0] in body]
+    if marks:
+        lines.append(f"Numbers: mean ± standard error over replicates. {'; '.join(marks)}.")
+    reruns = [name for name in sorted(lookup.used) if name in find_reruns(folder)]
+    if reruns:
+        lines.append(
+            "To be run again, as their code had uncommitted changes or its commit is not kept: "
+            f"{', '.join(f'`{name}`' for name in reruns)}."
+        )
+    if not lines:
+        return body
+    head, _, rest = body.partition("\n## ")
+    legend = "\n\n".join(f"> {line}" for line in lines)
+    return f"{head.rstrip()}\n\n{legend}\n\n## {rest}" if rest else f"{head}\n{legend}\n"
+
+
+def make_missing(pages: list[Page], folder: Path = FOLDER) -> str:
+    """``missing.md``: what has no kept scores, and what is to be run again."""
+    lines = [
+        NOTICE.format(name="the marks [missing: …] of all pages"),
+        "# Numbers without kept scores\n",
+        "`runner study <name>` and `make results` put them on their pages.\n",
+        "| chapter | what | study or command |",
+        "|---|---|---|",
+    ]
+    for page in pages:
+        for what, study in page.missing:
+            place = page.path.relative_to(folder).as_posix()
+            lines.append(f"| [{page.path.stem}]({place}) | {what} | {study or '–'} |")
+    lines += [
+        "\n## Scores to be made again\n",
+        "Their code had uncommitted changes, or its commit is not kept.\n",
+        "| study | why |",
+        "|---|---|",
+        *(f"| `{name}` | {why} |" for name, why in find_reruns(folder).items()),
+    ]
+    return "\n".join(lines) + "\n"

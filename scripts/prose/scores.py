@@ -1,0 +1,123 @@
+"""Cells of kept scores by key: ``study:row:column:table``.
+
+A part that is left empty repeats that of the key before it on the page.  ``*`` and ``?`` in a part
+match as in file names, so that one key may name several cells.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from runner.errors import nearest
+from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_origin
+from runner.report.results import Cell, layout_cell
+from runner.study.definition import StudyDefinition, TableSpec, load_study
+
+FOLDER = Path(__file__).parent.parent.parent / "docs" / "results"
+PARTS = ("study", "row", "column", "table")
+
+
+class ProseError(ValueError):
+    """A mistake in prose: an unknown key, a missing score, a number typed by hand."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A cell with its table."""
+
+    cell: Cell
+    spec: TableSpec
+    parts: tuple[str, str, str, str]
+
+
+@cache
+def load_scores(folder: Path, name: str) -> tuple[StudyDefinition, Kept]:
+    """Definition and kept scores of a study.
+
+    Raises:
+        ProseError: no scores are kept.
+    """
+    scores = folder / f"{name}_replicates.csv"
+    if not scores.is_file():
+        names = [
+            path.name.removesuffix("_replicates.csv") for path in folder.glob("*_replicates.csv")
+        ]
+        raise ProseError(f"{name}: no kept scores{nearest(name, names)}")
+    path = path_of(scores)
+    origin = read_origin(path) if path.is_file() else Origin()
+    study = load_study(origin.study or name)
+    return study, read_kept_scores([scores], study)
+
+
+def _matching(pattern: str, names: list[str], what: str) -> list[str]:
+    """Names that a part of a key matches."""
+    wild = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    names_found = [pattern] if pattern in names else [n for n in names if re.fullmatch(wild, n)]
+    if not names_found:
+        raise ProseError(f"{what} {pattern!r} does not exist{nearest(pattern, names)}")
+    return names_found
+
+
+@dataclass
+class Lookup:
+    """Cells by key; remembers the last key."""
+
+    folder: Path = FOLDER
+    last: list[str] = field(default_factory=lambda: [""] * len(PARTS))
+    used: set[str] = field(default_factory=set)  # studies
+
+    def read_key(self, key: str) -> tuple[str, str, str, str]:
+        """The four parts of a key."""
+        parts = [part.strip() for part in key.split(":")]
+        if len(parts) != len(PARTS):
+            raise ProseError(f"{key!r}: a key is {':'.join(PARTS)}")
+        self.last = [part or before for part, before in zip(parts, self.last, strict=True)]
+        study, row, column, table = self.last
+        return study, row, column, table
+
+    def find(self, key: str) -> list[Found]:
+        """All cells with kept scores that a key matches.
+
+        Raises:
+            ProseError: no such study, table, row or column, or no kept score.
+        """
+        return self.find_parts(self.read_key(key))
+
+    def find_parts(self, parts: tuple[str, str, str, str]) -> list[Found]:
+        """As ``find``, for a key that is read."""
+        name, row, column, table = parts
+        study, kept = load_scores(self.folder, name)
+        self.used.add(name)
+        specs = {spec.name: spec for spec in study.tables}
+        rows = {each.name: each for each in study.rows}
+        found = []
+        for spec in map(specs.__getitem__, _matching(table, list(specs), f"{name}: table")):
+            columns = _matching(column, study.columns(spec), f"{name}: column")
+            for row_name in _matching(row, list(rows), f"{name}: row"):
+                for each in columns:
+                    if kept.scores.get((spec.name, row_name, each)) is None:
+                        continue
+                    cell = layout_cell(study, spec, rows[row_name], each, kept.scores)
+                    if cell.values:
+                        found.append(Found(cell, spec, (name, row_name, each, spec.name)))
+        if not found:
+            raise ProseError(f"{':'.join(parts)}: no kept score")
+        return found
+
+    def find_one(self, key: str) -> Found:
+        """The one cell of a key."""
+        found = self.find(key)
+        if len(found) > 1:
+            raise ProseError(f"{key!r} matches {len(found)} cells; use range, or name one")
+        return found[0]
+
+    def find_partner(self, key: str, first: Found) -> Found:
+        """The cell of a second key; its ``*`` repeats the part of the first cell."""
+        parts = [
+            own if part == "*" else part
+            for part, own in zip(self.read_key(key), first.parts, strict=True)
+        ]
+        return self.find_parts((parts[0], parts[1], parts[2], parts[3]))[0]

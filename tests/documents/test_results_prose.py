@@ -1,0 +1,186 @@
+"""Numbers in the prose of docs/results come from kept scores."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.study.definition import load_study
+from scripts.prose.fill import fill_field
+from scripts.prose.hand_typed import find_hand_typed
+from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
+from scripts.prose.scores import FOLDER, Lookup, ProseError, load_scores
+
+KEY = "spoofed:Kalman, all:8:rmse"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Kept scores of one study: Kalman of five replicates, a failed check behind WoLF."""
+    scores = {"Kalman, all": [1.0, 2.0, 3.0, 4.0, 5.0], "WoLF, all": [2.0, 2.0, 4.0, 4.0, 8.0]}
+    with (tmp_path / "spoofed_replicates.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["table", "row", "column", "data", "seed", "replicate", "score"])
+        for row, values in scores.items():
+            for r, value in enumerate(values):
+                writer.writerow(["rmse", row, "8", "wiener_velocity", 0, r, value])
+        writer.writerow(["rmse", "Kalman, all", "4", "wiener_velocity", 0, 0, 0.5])
+    doubted = {"table": "rmse", "row": "WoLF, all", "column": "8", "doubted": True, "why": ""}
+    origin = {"provenance": [["code", "abc1234567"]], "cells": [doubted]}
+    (tmp_path / "spoofed_origin.json").write_text(json.dumps(origin), encoding="utf-8")
+    load_scores.cache_clear()
+    yield tmp_path
+    load_scores.cache_clear()
+
+
+def write_template(folder: Path, text: str) -> Path:
+    template = folder / "README.md.in"
+    template.write_text(f"# Page\n\n{text}\n\n## End\n", encoding="utf-8")
+    return template
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (KEY, "3.0 ± 0.7"),  # sd √2.5 over √5
+        ("n " + KEY, "5"),
+        ("median " + KEY + " | 2", "3.00 ± 1.05"),
+        ("spoofed:WoLF, all:8:rmse", "4.0 ± 1.1†"),
+        ("spoofed:Kalman, all:4:rmse", "0.500‡"),
+        ("diff " + KEY + "; :WoLF, all::", "−1.0 ± 0.5†"),
+        ("ratio " + KEY + "; :WoLF, all::", "0.75 ± 0.09†"),
+        ("wins " + KEY + "; :WoLF, all::", "3 of 5†"),
+        ("range spoofed:*, all:8:rmse", "3.0 to 4.0† (SE ≤ 1.1)"),
+        ("best spoofed:*, all:8:rmse", "3.0 ± 0.7"),
+        ("best_row spoofed:*, all:8:rmse", "Kalman"),
+        (KEY + " | x100", "300 ± 71"),
+        (
+            "table spoofed:*, all:8:rmse",
+            "| row | 8 |\n|---|---:|\n| Kalman, all | 3.0 ± 0.7 |\n| WoLF, all | 4.0 ± 1.1† |",
+        ),
+        (
+            "table diff spoofed:W*, all:8:rmse; :Kalman, all::",
+            "| row | 8 |\n|---|---:|\n| WoLF, all | +1.0 ± 0.5† |",
+        ),
+    ],
+)
+def test_fields_by_hand(folder, text, expected):
+    assert fill_field(text, Lookup(folder)) == expected
+
+
+def test_a_missing_score_is_caught(folder):
+    with pytest.raises(ProseError, match="no kept score"):
+        fill_field("spoofed:BPF, all:8:rmse", Lookup(folder))
+    with pytest.raises(ProseError, match="no kept scores"):
+        fill_field("shaping:BPF, all:8:rmse", Lookup(folder))
+    page = make_page(write_template(folder, "RMSE {spoofed:BPF, all:8:rmse}."), folder)
+    assert ["no kept score" in error for error in page.errors] == [True]
+
+
+def test_a_number_typed_by_hand_is_caught(folder):
+    page = make_page(write_template(folder, f"RMSE {{{KEY}}}, elsewhere 0.42."), folder)
+    assert page.errors == ["README.md.in, line 3: 0.42 is typed by hand"]
+
+
+def test_a_dropped_dagger_and_a_changed_number_are_caught(folder, monkeypatch, capsys):
+    from scripts import results
+
+    template = write_template(folder, "RMSE {spoofed:WoLF, all:8:rmse}.")
+    monkeypatch.setattr(results, "FOLDER", folder)
+    assert results.make_prose(check=False) == []
+    page = template.with_suffix("")
+    right = page.read_text(encoding="utf-8")
+    assert "4.0 ± 1.1†" in right
+    assert "† a run behind" in right
+    assert results.make_prose(check=True) == []
+    for wrong in (right.replace("1.1†", "1.1"), right.replace("4.0", "3.9")):
+        page.write_text(wrong, encoding="utf-8")
+        assert results.make_prose(check=True) == ["README.md: differs from its template and scores"]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("Figures 6.2 and 6.3 of 2021, N = 100, 200 and 500, `x=3`, VIS-5-10", []),
+        ("[print: 0.89] of [setting: 100 runs], Table D.1, section 3.1.3", []),
+        ("it is .42, or −3 %, ½ at 1,000 steps", [".42", "−3", "½", "1,000"]),
+        ("accuracy = 0.95", ["0.95"]),
+        ("![window 3](a.png)", []),
+        ("| 0.5 |", ["0.5"]),
+    ],
+)
+def test_which_numbers_are_typed_by_hand(text, numbers):
+    assert [number for _, number in find_hand_typed(text)] == numbers
+
+
+def test_marks_are_shown_and_what_is_missing_is_listed(folder):
+    template = write_template(folder, "A [print: 0.5], b.\n[missing: the RMSE of c | spoofed]")
+    page = make_page(template, folder)
+    assert "A 0.5, b." in page.text
+    assert "missing" not in page.text
+    assert "| the RMSE of c | spoofed |" in make_missing([page], folder)
+
+
+def test_what_is_missing_names_a_study(folder):
+    page = make_page(write_template(folder, "[missing: the RMSE of c]"), folder)
+    assert page.errors == ["README.md.in: [missing: the RMSE of c] names no study or command"]
+
+
+def test_scores_of_uncommitted_code_are_named(folder):
+    from scripts.prose.origin_notes import find_reruns
+
+    path = folder / "spoofed_origin.json"
+    origin = {"provenance": [["code", "abc1234567 with uncommitted changes"]]}
+    path.write_text(json.dumps(origin), encoding="utf-8")
+    find_reruns.cache_clear()
+    page = make_page(write_template(folder, f"RMSE {{{KEY}}}."), folder)
+    assert "To be run again" in page.text
+    assert "`spoofed`" in page.text
+
+
+def test_no_prose_of_results_has_a_number_typed_by_hand():
+    for template in list_templates():
+        assert find_hand_typed(template.read_text(encoding="utf-8")) == [], template.name
+    for page in list_untemplated():
+        assert find_hand_typed(page.read_text(encoding="utf-8")) == [], page.name
+
+
+@pytest.mark.parametrize("template", list_templates(), ids=lambda path: path.stem)
+def test_pages_are_what_their_templates_and_scores_give(template):
+    page = make_page(template)
+    assert page.errors == []
+    assert page.path.read_text(encoding="utf-8") == page.text
+
+
+def test_every_study_with_kept_scores_says_what_a_replicate_draws_anew():
+    for scores in FOLDER.glob("*_replicates.csv"):
+        name = scores.name.removesuffix("_replicates.csv")
+        study, _ = load_scores(FOLDER, name)
+        assert study.draws_anew, name
+        page = FOLDER / f"{name}.md"
+        if page.is_file():
+            assert "A replicate draws anew: " in page.read_text(encoding="utf-8"), name
+
+
+def test_no_page_of_a_study_is_without_kept_scores():
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing"}
+    kept = {path.name.removesuffix("_replicates.csv") for path in FOLDER.glob("*_replicates.csv")}
+    assert pages - kept <= {"sbc", "structural_sbc"}
+
+
+def test_split_studies_correct_their_standard_errors():
+    assert load_study("sarcos_table").overlap("500", "sarcos-test-file") == 2.0
+    assert load_study("sarcos_table").overlap("500", "sarcos-sim") == 0.0
+    assert load_study("aadm_uci").overlap("boston", "uci") == pytest.approx(1 / 9)
+    assert load_study("spoofed").overlap("8", "wiener_velocity") == 0.0
+
+
+def test_prose_written_by_hand_on_pages_of_studies_has_no_numbers():
+    from scripts.results import BY_HAND
+
+    for page in FOLDER.glob("*.md"):
+        for piece in BY_HAND.findall(page.read_text(encoding="utf-8")):
+            assert find_hand_typed(piece) == [], page.name
