@@ -3,7 +3,7 @@ them.
 
     python -m scripts.results                    every page whose scores are kept; says which have changed
     python -m scripts.results --check            writes nothing, fails when a page differs from its scores
-    python -m scripts.results --prose            README.md, the chapters and missing.md alone
+    python -m scripts.results --prose            README.md, the chapters, missing.md and printed.md
     python -m scripts.results hmm_vis spoofed    these alone, and their first page where there is none yet
     python -m scripts.results hmm_vis --keep outputs    with the records there: scores, provenance and figures are kept anew
 
@@ -12,7 +12,8 @@ A page is that of ``runner report STUDY --with docs/results/STUDY_replicates.csv
 the marks of ``BY_HAND`` stays where it is, under its heading.
 
 ``README.md`` and ``chapters/*.md`` are made from ``*.md.in``, with numbers named by key
-(``scripts.prose.fill``); what has no kept scores is listed in ``missing.md``. Pages of scripts, those written by
+(``scripts.prose.fill``); what has no kept scores is listed in ``missing.md``, and ``printed.md`` counts
+the printed numbers (``scripts.prose.printed_page``). Pages of scripts, those written by
 hand, and figures drawn from records that were not kept are named, and left alone."""
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from runner.study.definition import StudyDefinition, load_study
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
+from scripts.prose.printed import REASONS
+from scripts.prose.printed_page import NAME, make_printed
 from scripts.prose.scores import FOLDER, load_scores
 
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)
@@ -124,7 +127,7 @@ def note_rerun(page: str, why: str) -> str:
 
 
 def make_prose(check: bool) -> list[str]:
-    """README.md, the chapters and missing.md: errors, and with ``check`` pages that differ."""
+    """All pages of prose, and lists: errors, and with ``check`` pages that differ."""
     templates = list_templates(FOLDER)
     if not templates:
         return []
@@ -132,6 +135,12 @@ def make_prose(check: bool) -> list[str]:
     errors = [error for page in pages for error in page.errors]
     texts = {page.path: page.text for page in pages}
     texts[FOLDER / "missing.md"] = make_missing(pages, FOLDER)
+    if (FOLDER / REASONS).is_file():
+        try:
+            texts[FOLDER / NAME], wrong = make_printed(FOLDER)
+        except ConfigError as error:
+            wrong = [str(error)]
+        errors += wrong
     for path, text in texts.items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
@@ -165,7 +174,7 @@ def main(argv: list[str]) -> int:
         help="write nothing; fail when a page differs from its scores",
     )
     parser.add_argument(
-        "--prose", action="store_true", help="README.md, the chapters and missing.md alone"
+        "--prose", action="store_true", help="README.md, the chapters, missing.md and printed.md"
     )
     parser.add_argument(
         "--keep",
@@ -190,7 +199,7 @@ def main(argv: list[str]) -> int:
         path.name.removesuffix("_replicates.csv"): path
         for path in sorted(FOLDER.glob("*_replicates.csv"))
     }
-    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing"}
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed"}
     names = arguments.study or [name for name in scores if name in pages]
     if arguments.prose:
         names = []

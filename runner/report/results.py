@@ -378,11 +378,16 @@ def _compare_column(
 
 
 def layout_cell(
-    study: StudyDefinition, table: TableSpec, row: Row, column: str, earlier: EarlierScores
+    study: StudyDefinition,
+    table: TableSpec,
+    row: Row,
+    column: str,
+    earlier: EarlierScores,
+    published: Published | None,
 ) -> Cell:
-    """One cell of earlier scores with its verdict."""
+    """One cell of earlier scores with its verdict; ``published``: the table's."""
     cell = _cell(None, study, table, row, column, earlier)
-    _set_verdict(cell, load_published(table.published) if table.published else None, table)
+    _set_verdict(cell, published, table)
     return cell
 
 

@@ -118,6 +118,8 @@ class Published(BaseModel):
         None  # for numbers of one run: a difference of our mean to ignore, in the metric's units
     )
     not_comparable: str | None = None  # why no result of ours is comparable, on any data
+    # another table of conf/published that prints the same numbers: scores next to it count here
+    reprinted_in: str | None = None
     values: dict[str, dict[str, PublishedNumber]]  # row -> column -> number
 
     @field_validator("values", mode="before")

@@ -111,7 +111,8 @@ def make_missing(pages: list[Page], folder: Path = FOLDER) -> str:
     lines = [
         NOTICE.format(name="the marks [missing: …] of all pages"),
         "# Numbers without kept scores\n",
-        "`runner study <name>` and `make results` put them on their pages.\n",
+        "`runner study <name>` and `make results` put them on their pages. Printed numbers, and why some "
+        "have no kept scores next to them: [printed.md](printed.md).\n",
         "| chapter | what | study or command |",
         "|---|---|---|",
     ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from runner.errors import nearest
 from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_origin
 from runner.report.results import Cell, layout_cell
+from runner.statistics.published import load_published
 from runner.study.definition import StudyDefinition, TableSpec, load_study
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "results"
@@ -96,11 +97,12 @@ class Lookup:
         found = []
         for spec in map(specs.__getitem__, _matching(table, list(specs), f"{name}: table")):
             columns = _matching(column, study.columns(spec), f"{name}: column")
+            published = load_published(spec.published) if spec.published else None
             for row_name in _matching(row, list(rows), f"{name}: row"):
                 for each in columns:
                     if kept.scores.get((spec.name, row_name, each)) is None:
                         continue
-                    cell = layout_cell(study, spec, rows[row_name], each, kept.scores)
+                    cell = layout_cell(study, spec, rows[row_name], each, kept.scores, published)
                     if cell.values:
                         found.append(Found(cell, spec, (name, row_name, each, spec.name)))
         if not found:

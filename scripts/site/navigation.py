@@ -87,6 +87,7 @@ def _results() -> list[str]:
         lines.append(_entry(1, title.partition(":")[0]))
         lines.append(_entry(2, _short_title(title), f"results/chapters/{chapter.name}"))
         lines += _pages(chapter_studies(chapter), 2)
+    lines.append(_entry(1, "Printed numbers", "results/printed.md"))
     lines.append(_entry(1, "Numbers without kept scores", "results/missing.md"))
     return lines
 

@@ -12,6 +12,7 @@ from runner.study.definition import load_study
 from scripts.prose.fill import fill_field
 from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
+from scripts.prose.printed_page import NAME, make_printed
 from scripts.prose.scores import FOLDER, Lookup, ProseError, load_scores
 
 KEY = "spoofed:Kalman, all:8:rmse"
@@ -165,8 +166,14 @@ def test_every_study_with_kept_scores_says_what_a_replicate_draws_anew():
             assert "A replicate draws anew: " in page.read_text(encoding="utf-8"), name
 
 
+def test_every_printed_number_has_kept_scores_or_a_reason():
+    text, errors = make_printed()
+    assert errors == []
+    assert (FOLDER / NAME).read_text(encoding="utf-8") == text
+
+
 def test_no_page_of_a_study_is_without_kept_scores():
-    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing"}
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed"}
     kept = {path.name.removesuffix("_replicates.csv") for path in FOLDER.glob("*_replicates.csv")}
     assert pages - kept <= {"sbc", "structural_sbc"}
 

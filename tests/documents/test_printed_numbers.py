@@ -1,0 +1,164 @@
+"""``printed.md`` counts printed numbers and the kept scores next to them."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from runner.statistics.published import load_published
+from scripts.prose import printed
+from scripts.prose.printed_page import make_printed
+from scripts.prose.scores import FOLDER, load_scores
+
+Q = "Q-learning, β = 0.4, ε = 0.01"
+FPQ = "FPQ-learning, β = 0.4, ε = 0.01"
+SLOW = "Q-learning, β = 0.75, ε = 0.01"  # next to no printed number
+REASON = """  - tables: [gallego_figure_4_8]
+    rows: [{}]
+    columns: ["*"]
+    reason: "{}"
+    hours: 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of results in which the two numbers of one figure are the printed ones."""
+    tables = [load_published("gallego_figure_4_8")]
+    monkeypatch.setattr(printed, "list_tables", lambda: tables)
+    write_reasons(tmp_path)
+    load_scores.cache_clear()
+    yield tmp_path
+    load_scores.cache_clear()
+
+
+def write_scores(folder, replicates: dict[str, int], study="blotto", table="reward"):
+    load_scores.cache_clear()
+    with (folder / f"{study}_replicates.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["table", "row", "column", "data", "seed", "replicate", "score"])
+        for row, n in replicates.items():
+            writer.writerows([table, row, table, "blotto", 0, r, -0.9 - 0.1 * r] for r in range(n))
+
+
+def write_reasons(folder, *reasons: str, total: int = 2):
+    listed = "".join(reasons) or " []\n"
+    text = f"printed: {{Gallego (2021): {total}}}\nreasons:{'' if not reasons else chr(10)}{listed}"
+    (folder / printed.REASONS).write_text(text, encoding="utf-8")
+
+
+def test_numbers_are_counted_by_the_row_with_the_most_replicates(folder):
+    write_scores(folder, {Q: 5, FPQ: 7, SLOW: 9})
+    text, errors = make_printed(folder)
+    assert errors == []
+    assert "Of 2 printed numbers 2 have kept scores next to them, 2 of these of five" in text
+    cells = printed.collect_cells(folder)
+    by_row = {row: cell.replicates for (_, row, _), cell in cells.items()}
+    assert by_row == {"q_learning": 5, "fpq_learning": 7}
+    assert "| 2 | 2 | 2 | 0 |" in text
+
+
+def test_a_number_without_a_reason_is_caught(folder):
+    write_scores(folder, {Q: 5, FPQ: 4})
+    text, errors = make_printed(folder)
+    assert "2 have kept scores next to them, 1 of these" in text
+    assert errors == [
+        "printed_reasons.yaml: no reason why gallego_figure_4_8, fpq_learning, reward has 4 replicates"
+    ]
+
+
+def test_a_cell_dropped_from_the_kept_scores_is_caught(folder):
+    write_scores(folder, {Q: 5, FPQ: 5})
+    assert make_printed(folder)[1] == []
+    write_scores(folder, {FPQ: 5})
+    text, errors = make_printed(folder)
+    assert "Of 2 printed numbers 1 have" in text
+    assert ["q_learning, reward has 0 replicates" in error for error in errors] == [True]
+
+
+def test_a_reason_is_shown_until_it_is_stale(folder):
+    write_scores(folder, {Q: 5, FPQ: 4})
+    write_reasons(folder, REASON.format("fpq_learning", "hours: [setting: 9] rounds"))
+    text, errors = make_printed(folder)
+    assert errors == []
+    assert "| fpq_learning | reward | 1 | 4 | hours: 9 rounds | 2 |" in text
+    write_scores(folder, {Q: 5, FPQ: 5})
+    assert ["delete it" in error for error in make_printed(folder)[1]] == [True]
+
+
+def test_a_row_that_needs_no_reason_is_stale_next_to_one_that_does(folder):
+    write_scores(folder, {Q: 5, FPQ: 4})
+    write_reasons(folder, REASON.format("fpq_learning, q_learning", "hours"))
+    assert make_printed(folder)[1] == [
+        "printed_reasons.yaml: gallego_figure_4_8, q_learning needs no reason, or has one above: "
+        "delete it"
+    ]
+
+
+def test_mistakes_in_reasons_are_caught(folder):
+    write_scores(folder, {Q: 5, FPQ: 4})
+    write_reasons(folder, REASON.format("'*'", "it took 42 hours"))
+    assert make_printed(folder)[1] == [
+        "printed_reasons.yaml, gallego_figure_4_8: 42 is typed by hand"
+    ]
+    wrong = REASON.replace("_4_8", "_4_9")
+    write_reasons(folder, REASON.format("'*'", "hours"), wrong.format("'*'", "hours"))
+    assert "gallego_figure_4_9 is no published table" in make_printed(folder)[1][0]
+
+
+def test_make_results_writes_the_page_and_check_fails_without_a_reason(folder, monkeypatch):
+    from scripts import results
+
+    monkeypatch.setattr(results, "FOLDER", folder)
+    (folder / "README.md.in").write_text("# Page\n", encoding="utf-8")
+    write_scores(folder, {Q: 5, FPQ: 5})
+    assert results.make_prose(check=False) == []
+    assert results.make_prose(check=True) == []
+    write_scores(folder, {Q: 5, FPQ: 4})
+    assert ["no reason" in e or "differs" in e for e in results.make_prose(check=True)] == [
+        True
+    ] * 2
+    (folder / printed.REASONS).write_text("printed: 3\n", encoding="utf-8")
+    assert printed.REASONS in results.make_prose(check=True)[0]
+
+
+def test_numbers_that_no_file_has_count_as_printed(folder):
+    write_scores(folder, {Q: 5, FPQ: 5})
+    write_reasons(folder, total=9)
+    text, errors = make_printed(folder)
+    assert errors == []
+    assert "Of 9 printed numbers 2 have" in text
+    assert "without kept scores: 7 of Gallego (2021)" in text
+
+
+def test_as_many_replicates_as_print_has_are_enough():
+    table = load_published("gallego_table_2_9")  # three runs
+    cell = printed.PrintedCell(table, "0_0", "accuracy")
+    cell.add("a", 2, "not comparable")
+    assert cell.is_open
+    cell.add("b", 3, "indicative")
+    assert not cell.is_open
+    cell.add("c", 9, "not comparable")
+    assert (cell.replicates, cell.verdict) == (9, "indicative")
+
+
+def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeypatch):
+    names = ("boustati_table_6_1", "boustati_table_d_3")
+    monkeypatch.setattr(printed, "list_tables", lambda: [load_published(name) for name in names])
+    load_scores.cache_clear()
+    (folder / "air_quality_replicates.csv").write_bytes(
+        (FOLDER / "air_quality_replicates.csv").read_bytes()
+    )
+    cells = printed.collect_cells(folder)
+    assert len(cells) == 22
+    assert {cell.replicates for cell in cells.values()} == {100}
+
+
+def test_numbers_that_are_printed_again_are_the_same():
+    for table in printed.list_tables():
+        if table.reprinted_in:
+            again = load_published(table.reprinted_in)
+            assert all(
+                values.items() <= again.values[row].items() for row, values in table.values.items()
+            )
