@@ -16,15 +16,16 @@ from collections.abc import Iterator
 from runner.report.latex import floating_table, label_column, latex, wrap_heading
 from runner.report.results import Cell, TableLayout
 from runner.report.wording import (
-    BOLD,
     CORRECTION,
-    TEST,
+    describe_bold,
+    describe_test,
     format_range,
     worse_side,
 )
 from runner.study.definition import Row
 
 CAPTIONS = {"mean": "Mean and standard error", "median": "Median and interquartile range"}
+OVERLAP = "Standard errors are corrected for overlapping splits (Nadeau and Bengio, 2003)"
 SMALLEST_P = 1e-4  # smaller ones are printed as an upper bound
 
 
@@ -56,8 +57,10 @@ def _score_caption(laid: TableLayout, smoke: bool) -> str:
     """Title, statistic, number of replicates, meaning of bold, and source of published rows."""
     counts = format_range(laid.replicates, "replicate")
     sentences = [CAPTIONS[laid.spec.centre] + (f" of n = {counts}" if counts else "")]
+    if laid.splits_overlap and laid.spec.centre == "mean":
+        sentences.append(OVERLAP)
     if any(cell.bold for _, cells in laid.rows for cell in cells):
-        sentences.append(f"Bold: {BOLD}")
+        sentences.append(f"Bold: {describe_bold(laid.splits_overlap)}")
     if any(cell.number for _, cells in laid.rows for cell in cells):
         sentences.append(_describe_published(laid))
     return _caption(laid, sentences, smoke)
@@ -167,7 +170,7 @@ def paired_table(laid: TableLayout, name: str, reference: str, smoke: bool = Fal
         previous = row
     sentences = [
         f"Mean difference from {reference} over n pairs of replicates and its standard error",
-        f"p: {TEST}; Holm: after {CORRECTION}",
+        f"p: {describe_test(laid.splits_overlap)}; Holm: after {CORRECTION}",
         worse_side(laid),
     ]
     caption = _caption(laid, sentences, smoke)

@@ -6,6 +6,7 @@ SVG, and the references of all that was used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,8 @@ SOFTWARE = {  # package: its entry in components/references.bib; the version goe
     "scikit-learn": "pedregosa2011",
     "matplotlib": "hunter2007",
 }
-TESTS = ("wilcoxon1945", "holm1979")  # packages that reports themselves use
+TESTS = ("wilcoxon1945", "holm1979")  # sources of the tests of reports
+OVERLAP_TESTS = ("nadeau2003", "holm1979")  # the same where splits overlap
 
 
 def fit_to_column(figure: Figure) -> Figure:
@@ -47,10 +49,10 @@ def fit_to_column(figure: Figure) -> Figure:
     return figure
 
 
-def bibliography(snapshot: Snapshot | None) -> str:
+def bibliography(snapshot: Snapshot | None, tests: Sequence[str] = TESTS) -> str:
     """Every entry that a record of the study's runs cites, once, in the order of keys.
 
-    It also has the entries of the tests and of the software, in the versions that the runs
+    It also has the entries of ``tests`` and of the software, in the versions that the runs
     have recorded.
     """
     from importlib.metadata import version
@@ -58,7 +60,7 @@ def bibliography(snapshot: Snapshot | None) -> str:
     from runner.record.citations import entries as read
 
     bodies = {entry.key: entry.body for entry in read()}
-    entries = {key: bodies[key] for key in TESTS}
+    entries = {key: bodies[key] for key in tests}
     versions: dict[str, dict[str, None]] = {}
     for run in snapshot.runs if snapshot else []:
         if snapshot and run.signature:
@@ -105,5 +107,7 @@ def write_paper(
             paths.append(folder / f"{stem}.{form}")
             write_bytes(paths[-1], buffer.getvalue())
     paths.append(folder / "references.bib")
-    write_text(paths[-1], bibliography(snapshot))
+    overlap = [laid.splits_overlap for laid in tables]
+    tests = [*(OVERLAP_TESTS if any(overlap) else ()), *(() if all(overlap) else TESTS)]
+    write_text(paths[-1], bibliography(snapshot, tests))
     return paths

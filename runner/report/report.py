@@ -29,7 +29,7 @@ from runner.report.figures.spreads import spreads
 from runner.report.origin import Kept, Origin, collect_cell_facts, read_kept_scores, write_origin
 from runner.report.results import TableLayout, layout_table, restrict_to_kept_rows
 from runner.report.selection import folder_name, restrict
-from runner.report.wording import BOLD, CORRECTION, TEST, describe_test
+from runner.report.wording import CORRECTION, describe_bold, describe_test
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP
 from runner.study.definition import StudyDefinition, load_study
@@ -201,8 +201,8 @@ def write(
         "notes": messages,
         "tables": table_views(page_tables),
         "draws_anew": study.draws_anew or "",
-        "bold": BOLD.replace(TEST, describe_test(study)),
-        "test": describe_test(study),
+        "bold": describe_bold(study.splits is not None),
+        "test": describe_test(study.splits is not None),
         "correction": CORRECTION,
         "reference": study.reference,
         "beside": beside(study),

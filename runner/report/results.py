@@ -116,6 +116,11 @@ class TableLayout:
         return any(cell.smoke for _, cells in self.rows for cell in cells)
 
     @property
+    def splits_overlap(self) -> bool:
+        """True if standard errors and tests are corrected for overlapping splits."""
+        return any(cell.overlap for _, cells in self.rows for cell in cells)
+
+    @property
     def replicates(self) -> list[int]:
         """Numbers of replicates behind the scores, in increasing order."""
         summaries = (cell.summary for _, cells in self.rows for cell in cells)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from runner.report.results import TableLayout
 from runner.statistics.paired_tests import LEVEL, MIN_PAIRS_TO_DIFFER
-from runner.study.definition import CENTRES, StudyDefinition
+from runner.study.definition import CENTRES
 
 TEST = "two-sided Wilcoxon signed-rank test, paired by replicate"
 OVERLAP_TEST = (
@@ -21,9 +21,14 @@ BOLD = (
 )
 
 
-def describe_test(study: StudyDefinition) -> str:
-    """The paired test of a study's rows."""
-    return OVERLAP_TEST if study.splits is not None else TEST
+def describe_test(splits_overlap: bool) -> str:
+    """The paired test of rows."""
+    return OVERLAP_TEST if splits_overlap else TEST
+
+
+def describe_bold(splits_overlap: bool) -> str:
+    """The meaning of bold type."""
+    return BOLD.replace(TEST, describe_test(splits_overlap))
 
 
 def format_count(n: int, noun: str) -> str:

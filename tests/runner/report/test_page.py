@@ -89,7 +89,8 @@ def page(study, tmp_path):  # noqa: F811
     """Of a study with words that would end a script, two curves, and a run with a figure and a
     failed check."""
     curves = [STUDY.figures[0].model_copy(update={"name": name}) for name in ("curve", "again")]
-    definition = STUDY.model_copy(update={"description": HOSTILE, "figures": curves})
+    words = {"description": HOSTILE, "draws_anew": f"the start {HOSTILE}"}
+    definition = STUDY.model_copy(update={**words, "figures": curves})
     config = {"inference": {"lr": 0.01, "note": HOSTILE}, "seed": 0}
     runs = [replace(run, config=config, overrides=["+experiment=a", HOSTILE]) for run in study.runs]
     frozen = replace(study, study=definition, runs=runs)
@@ -109,6 +110,7 @@ def test_words_cannot_leave_the_script_that_they_are_in(page):
     )
     text = page.read_text(encoding="utf-8")
     assert HOSTILE not in text
+    assert "<p>A replicate draws anew: the start &lt;/script&gt;" in text
     assert page.stat().st_size < 3_500_000
     known = json.loads(re.search(r'id="details">(.*?)</script>', text, re.S).group(1))
     assert known["shared"]["inference.lr"] == "0.01"

@@ -13,6 +13,7 @@ from test_report import NOISE, STUDY, record, study  # noqa: F401
 from runner.report import report
 from runner.report.latex import latex
 from runner.report.paper import COLUMN_WIDTH_INCHES, SMALLEST, SOFTWARE, TESTS, fit_to_column
+from runner.study.definition import Splits
 
 
 def test_signs_of_latex_mean_themselves():
@@ -44,6 +45,24 @@ def test_a_table_has_a_cell_for_every_column_and_says_what_the_page_says(study):
     assert r"sMDGP, as published & 1000 & 0.400 & 0.000 & 8 & $0.0078$ & $0.016$ \\" in lines
     assert "Mean difference from sMDGP, tuned over n pairs" in lines
     assert "Positive differences are worse." in lines
+
+
+def test_where_splits_overlap_captions_and_references_name_the_corrected_test(study):  # noqa: F811
+    noise = np.concatenate([NOISE, NOISE[:2]])
+    record(study, "a", 1000, 0.20 + noise)
+    record(study, "b", 1000, -0.20 + noise + 0.01 * np.arange(8))
+    overlapping = STUDY.model_copy(update={"splits": Splits(test_share=0.1)})
+    folder = study.output_dir / "out" / "paper"
+    report.write("small", overlapping, study, folder.parent, paper=True)
+    for name in ("table_nlpp", "table_nlpp_paired"):
+        text = (folder / f"{name}.tex").read_text()
+        assert "Wilcoxon" not in text
+        assert "two-sided t test" in text
+        assert "corrected for overlapping splits (Nadeau and Bengio, 2003)" in text
+    references = (folder / "references.bib").read_text()
+    assert "nadeau2003" in references
+    assert "holm1979" in references
+    assert "wilcoxon1945" not in references
 
 
 def test_what_was_run_and_once_what_is_printed_of_it_in_a_table_that_fits_the_line(study):  # noqa: F811
