@@ -62,10 +62,15 @@ def _blank(match: re.Match[str]) -> str:
     return match[0] if BARE.fullmatch(match[0]) else re.sub(r"[^\n]", " ", match[0])
 
 
-def find_hand_typed(template: str) -> list[tuple[int, str]]:
-    """Line and text of every number that is neither filled in nor marked as print or a setting."""
-    text = template
+def blank_allowed(text: str) -> str:
+    """The text with blanks where a number may stand."""
     for pattern in ALLOWED:
         text = pattern.sub(_blank, text)
+    return text
+
+
+def find_hand_typed(template: str) -> list[tuple[int, str]]:
+    """Line and text of every number that is neither filled in nor marked as print or a setting."""
+    text = blank_allowed(template)
     matches = sorted([*DIGIT.finditer(text), *WORDS.finditer(text)], key=re.Match.start)
     return [(text.count("\n", 0, match.start()) + 1, match[0]) for match in matches]
