@@ -50,7 +50,7 @@ WORDS = re.compile(
     rf"\b(?:twice|thrice|halve[sd]?|doubled|trebled|tripled"
     rf"|(?:{COUNT}|several|many)-?fold"
     rf"|{COUNT} times"
-    rf"|(?:an?|one|{COUNT})[ -]{PART} (?:of|as|the|less|more|larger|smaller|lower|higher|faster|slower)"
+    rf"|(?:an?|one|{COUNT})[ -]{PART} (?:of|as|less|more|larger|smaller|lower|higher|faster|slower)"
     rf"|half (?:of|as|the)"
     rf"|{COUNT} (?:out )?of (?:the )?{COUNT}"
     rf"|{COUNT} (?:\w+ )?(?:standard errors|per ?cent|nats|milliseconds|SE\b))\b",
