@@ -34,14 +34,18 @@ from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_o
 from runner.report.report import write
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
-from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
-from scripts.prose.pages import list_templates, list_untemplated, make_missing, make_page
+from scripts.prose.pages import (
+    BY_HAND,
+    find_typed_pages,
+    list_templates,
+    make_missing,
+    make_page,
+)
 from scripts.prose.printed import REASONS
 from scripts.prose.printed_page import NAME, make_printed
 from scripts.prose.scores import FOLDER, load_scores
 
-BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)
 # of 255: mean difference of the points of two drawings of one figure, by other versions of the
 # library
 ALIKE = 2.0
@@ -149,15 +153,7 @@ def make_prose(check: bool) -> list[str]:
         else:
             write_bytes(path, text.encode())
             print(f"written: {path.relative_to(FOLDER)}")
-    for path in sorted(FOLDER.glob("*.md")):
-        for piece in BY_HAND.findall(path.read_text(encoding="utf-8")):
-            for _, number in find_hand_typed(piece):
-                errors.append(f"{path.name}: {number} is typed by hand")
-    for page in list_untemplated(FOLDER):
-        count = len(find_hand_typed(page.read_text(encoding="utf-8")))
-        if count:
-            errors.append(f"{page.name}: {count} numbers typed by hand, and no {page.name}.in")
-    return errors
+    return [*errors, *find_typed_pages(FOLDER)]
 
 
 def main(argv: list[str]) -> int:

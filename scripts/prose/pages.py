@@ -12,8 +12,10 @@ from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.scores import FOLDER, Lookup, ProseError
 
+OF_SCRIPTS = ("sbc", "structural_sbc")  # pages that scripts/sbc.py and structural_sbc.py write
 DAGGER = "† a run behind this number failed one of its checks"
 FEW = "‡ fewer than five replicates: indicative"
+BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)  # on pages of studies
 NOTICE = "<!-- made by make results from {name}: edit that file -->\n"
 CODE = re.compile(r"^```.*?^```|^(?:    [^\n]*\n)+|`[^`\n]*`|\$[^$]+\$", re.M | re.S)
 
@@ -37,6 +39,37 @@ def list_untemplated(folder: Path = FOLDER) -> list[Path]:
     """Pages of prose without a template: their numbers are typed by hand."""
     pages = [folder / "README.md", *sorted(folder.glob("chapters/*.md"))]
     return [page for page in pages if not page.with_name(page.name + ".in").is_file()]
+
+
+def list_unscored(folder: Path = FOLDER) -> list[Path]:
+    """Pages whose numbers come from nowhere: neither kept scores nor a template."""
+    lists = {"missing.md", "printed.md", *(f"{name}.md" for name in OF_SCRIPTS)}
+    return [
+        page
+        for page in sorted(folder.rglob("*.md"))
+        if not page.with_name(page.name + ".in").is_file()
+        and not (page.parent == folder and page.name in lists)
+        and not page.with_name(f"{page.stem}_replicates.csv").is_file()
+        and page not in list_untemplated(folder)
+    ]
+
+
+def find_typed_pages(folder: Path = FOLDER) -> list[str]:
+    """Errors: pages with numbers that neither kept scores nor a template gives."""
+    errors = [
+        f"{path.name}: {number} is typed by hand"
+        for path in sorted(folder.glob("*.md"))
+        for piece in BY_HAND.findall(path.read_text(encoding="utf-8"))
+        for _, number in find_hand_typed(piece)
+    ]
+    for page in list_untemplated(folder):
+        count = len(find_hand_typed(page.read_text(encoding="utf-8")))
+        if count:
+            errors.append(f"{page.name}: {count} numbers typed by hand, and no {page.name}.in")
+    return errors + [
+        f"{page.relative_to(folder)}: neither kept scores nor a template"
+        for page in list_unscored(folder)
+    ]
 
 
 def _code_spans(template: str) -> list[tuple[int, int]]:

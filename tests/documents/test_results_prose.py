@@ -188,10 +188,22 @@ def test_every_printed_number_has_kept_scores_or_a_reason():
     assert (FOLDER / NAME).read_text(encoding="utf-8") == text
 
 
-def test_no_page_of_a_study_is_without_kept_scores():
-    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed"}
-    kept = {path.name.removesuffix("_replicates.csv") for path in FOLDER.glob("*_replicates.csv")}
-    assert pages - kept <= {"sbc", "structural_sbc"}
+def test_no_page_is_without_kept_scores_or_a_template(folder):
+    from scripts.prose.pages import find_typed_pages, list_unscored
+
+    assert list_unscored() == []
+    write_template(folder, "A.")
+    (folder / "chapters").mkdir()
+    for name in ("README", "missing", "printed", "sbc", "spoofed", "typed", "chapters/new"):
+        (folder / f"{name}.md").write_text("0.42\n", encoding="utf-8")
+    assert [page.name for page in list_unscored(folder)] == ["typed.md"]
+    (folder / "more").mkdir()
+    (folder / "more" / "sbc.md").write_text("0.42\n", encoding="utf-8")
+    assert find_typed_pages(folder) == [
+        "new.md: 1 numbers typed by hand, and no new.md.in",
+        "more/sbc.md: neither kept scores nor a template",
+        "typed.md: neither kept scores nor a template",
+    ]
 
 
 def test_split_studies_correct_their_standard_errors():
