@@ -168,6 +168,15 @@ def test_every_study_page_belongs_to_one_chapter():
     assert len(listed) == len(pages)
 
 
+def test_the_configuration_of_the_site_can_be_read_and_leaves_templates_out():
+    class Loader(yaml.SafeLoader):
+        """Python's functions, which only mkdocs may call, are read as nothing."""
+
+    Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+    config = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader=Loader)  # noqa: S506
+    assert config["exclude_docs"].split() == ["SUMMARY.md", "*.md.in", "printed_reasons.yaml"]
+
+
 def test_images_and_workflows_take_the_torch_that_was_tested():
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     (version,) = re.findall(r"^torch==(\S+)$", lock, re.MULTILINE)
