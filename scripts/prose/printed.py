@@ -26,6 +26,8 @@ from scripts.prose.scores import FOLDER, load_scores
 
 REASONS = "printed_reasons.yaml"
 OTHER_PAPERS = ("gal_mc_dropout_uci",)  # shown next to our scores, but of none of the documents
+# a column that repeats another one of its table, where the table has both
+REPEATS = {("gallego_table_1_7", "largest"): "CC_IX"}
 ALL = "*"
 Key = tuple[str, str, str]  # table, row, column
 Names = Annotated[list[str], Field(min_length=1)]
@@ -127,6 +129,7 @@ def collect_cells(folder: Path = FOLDER) -> dict[Key, PrintedCell]:
         for table in list_tables()
         for row, values in table.values.items()
         for column in values
+        if REPEATS.get((table.name, column)) not in values
     }
     for path in sorted(folder.glob("*_replicates.csv")):
         _add_study(path.name.removesuffix("_replicates.csv"), folder, cells)

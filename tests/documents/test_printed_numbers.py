@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from runner.statistics.published import load_published
+from runner.statistics.published import Published, load_published
 from scripts.prose import printed
 from scripts.prose.printed_page import make_printed
 from scripts.prose.scores import FOLDER, load_scores
@@ -153,6 +153,16 @@ def test_scores_next_to_a_number_count_where_it_is_printed_again(folder, monkeyp
     cells = printed.collect_cells(folder)
     assert len(cells) == 22
     assert {cell.replicates for cell in cells.values()} == {100}
+
+
+def test_a_number_that_its_table_has_twice_counts_once(folder, monkeypatch):
+    values = {"RF": {"largest": "1.03", "OOH": "0.99"}}
+    table = load_published("gallego_table_1_7").model_dump(exclude={"values"})
+    for both, count in ((values, 2), ({"RF": values["RF"] | {"CC_IX": "1.03"}}, 2)):
+        monkeypatch.setattr(
+            printed, "list_tables", lambda both=both: [Published(**table, values=both)]
+        )
+        assert len(printed.collect_cells(folder)) == count
 
 
 def test_numbers_that_are_printed_again_are_the_same():
