@@ -114,8 +114,8 @@ def _write_open(assigned: list[tuple[Reason, list[PrintedCell]]]) -> Iterator[st
     for reason, cells in assigned:
         counts = [cell.replicates for cell in cells]
         low, high = min(counts), max(counts)
-        rows = ", ".join(dict.fromkeys(cell.row for cell in cells))
-        columns = ", ".join(dict.fromkeys(cell.column for cell in cells))
+        rows = "; ".join(dict.fromkeys(cell.row for cell in cells))
+        columns = "; ".join(dict.fromkeys(cell.column for cell in cells))
         span = f"{low} to {high}" if low < high else f"{low}"
         text = MARKER.sub(r"\2", " ".join(reason.reason.split()))
         hours = "–" if reason.hours is None else f"{reason.hours:g}"
