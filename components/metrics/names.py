@@ -69,6 +69,11 @@ _SALES = {
     "plan_gap",
     "plan_share",
     "equal_share",
+    "plan_realised",
+    "plan_excess",
+    "plan_over_promised",
+    "plan_coverage90",
+    "plan_width90",
 }
 _REAL_SCORES = {"rmse", "crps", "coverage90"}
 _CLASS_SCORES = {"accuracy", "ece", "auc"}  # of supervised problems
@@ -254,7 +259,7 @@ HIGHER_IS_BETTER = frozenset(
         "coherence",
         "true_found",
         "inputs_true_found",
-        "plan_gain",
+        "plan_realised",
     }
 )
 LOWER_IS_BETTER = frozenset(
@@ -359,6 +364,11 @@ UNDIRECTED_SCORES = frozenset(
         "effect",
         "inclusion",
         "long_run",
+        "plan_gain",
+        "plan_excess",
+        "plan_over_promised",
+        "plan_coverage90",
+        "plan_width90",
         "plan_share",
         "equal_share",
         "random_rmse",

@@ -267,9 +267,12 @@ class Forecasting(Sequence):
         if self._planned is None or self._planned[0] is not posterior:
             affine = posterior.affine(self.series, self.budget.weeks, rng.at("evaluation", 0))
             truth = self.system if isinstance(self.system, KnownResponse) else None
+            generator = rng.at("evaluation", 1)
             self._planned = (
                 posterior,
-                plan_series_budget(self.budget, self.series, self.input_names, affine, truth),
+                plan_series_budget(
+                    self.budget, self.series, self.input_names, affine, truth, generator
+                ),
             )
         return self._planned[1]
 

@@ -12,9 +12,12 @@ import torch
 from components.contracts.capabilities import KnownResponse
 from components.contracts.posteriors import Affine
 from components.contracts.sequences import Series
+from components.contracts.streams import seed_from
 from components.series.budget.budget import Budget
 from components.series.budget.choices import Choice
 from components.series.budget.plan import Plan
+from components.series.budget.promise import Promise
+from components.series.budget.shrinkage import shrink_effects
 from components.series.budget.sum_law import Array, SumLaw, numbers
 from components.series.figures.budget import budget_figure
 
@@ -43,37 +46,53 @@ class PlannedBudget:
     def choices(self) -> list[Choice]:
         return list(self.budget.choices(self.law, self.channels, self.spent, self.plan))
 
+    @cached_property
+    def equal(self) -> Array:
+        return self.budget.equal(self.channels)
+
+    def promise(self, u: Array) -> Promise:
+        """What is promised of spends u above the equal split."""
+        return Promise.of(self.law, u - self.equal)
+
     def scores(self) -> dict[str, float]:
         """Expected sales that the plan adds to the equal split, and their standard deviation.
 
-        ``plan_gap`` bounds the gain of any other plan. Where the truth is known, the scores
-        include the share of all that spending could add in truth, for the plan and for the
-        equal split: 1 is best.
+        ``plan_gap`` bounds the gain of any other plan, ``plan_width90`` is the width of the 90 %
+        interval of the gain. Where the truth is known, the scores include the realised gain
+        (``plan_realised``), the expected less the realised (``plan_excess``), whether this is
+        positive (``plan_over_promised``), whether the interval has the realised gain
+        (``plan_coverage90``), and the share of all that spending could add in truth, for the
+        plan and for the equal split: 1 is best.
         """
         if self.plan is None:
             return {}
-        equal = self.budget.equal(self.channels)
+        promise = self.promise(self.plan.u)
         out = {
-            "plan_gain": self.plan.mean - self.law.mean(equal),
+            "plan_gain": promise.gain,
+            "plan_width90": promise.upper - promise.lower,
             "plan_sd": self.plan.sd,
             "plan_gap": self.plan.gap,
         }
         if self.effect is not None:
+            out |= promise.judge(float(self.effect @ (self.plan.u - self.equal)))
             most = float(self.effect @ self.budget.spends(self.channels).best(self.effect))
             if most > 0:
                 out |= {"plan_share": float(self.effect @ self.plan.u) / most}
-                out |= {"equal_share": float(self.effect @ equal) / most}
+                out |= {"equal_share": float(self.effect @ self.equal) / most}
         return out
 
     def figures(self) -> dict[str, Figure]:
         """Risk and return of the frontier and of all choices, and what the plan spends in each
         week."""
         along = self.budget.compute_frontier(self.law, self.channels)
-        return {"budget": budget_figure(along, self.choices, self.channels, self.weeks)}
+        title = "" if self.plan is None else self.promise(self.plan.u).describe()
+        figure = budget_figure(along, self.choices, self.channels, self.weeks, title)
+        return {"budget": figure}
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """``budget``: of each choice what it spends on each channel, what is expected of it, and
-        what is to be said of it; ``budget_plan``: the plan, week by week."""
+        """``budget``: of each choice what it spends on each channel, what is expected of it, its
+        gain above the equal split with a central 90 % interval, and what is to be said of it;
+        ``budget_plan``: the plan, week by week."""
         import pandas as pd
 
         nothing = self.law.mean(np.zeros(self.law.size))
@@ -81,6 +100,7 @@ class PlannedBudget:
         for choice in self.choices:
             by_channel = choice.u.reshape(len(self.weeks), -1).sum(0)
             spends = dict(zip(self.channels, by_channel, strict=True))
+            promise = self.promise(choice.u)
             rows.append(
                 {
                     "choice": choice.name,
@@ -89,7 +109,9 @@ class PlannedBudget:
                     "expected": choice.mean,
                     "sd": choice.sd,
                 }
-                | {"added by spending": choice.mean - nothing, "verdict": choice.verdict}
+                | {"added by spending": choice.mean - nothing, "gain": promise.gain}
+                | {"gain lower90": promise.lower, "gain upper90": promise.upper}
+                | {"verdict": choice.verdict}
             )
         out = {"budget": pd.DataFrame(rows)}
         if self.plan is not None:
@@ -100,13 +122,22 @@ class PlannedBudget:
 
 
 def plan_series_budget(
-    budget: Budget, series: Series, channels: list[str], said: Affine, truth: KnownResponse | None
+    budget: Budget,
+    series: Series,
+    channels: list[str],
+    said: Affine,
+    truth: KnownResponse | None,
+    generator: torch.Generator,
 ) -> PlannedBudget:
-    """The budget of a series, given what a posterior says of the k weeks that follow it."""
+    """The budget of a series, given what a posterior says of the k weeks that follow it.
+
+    The generator is for the draws of ``budget.shrink``."""
     assert series.u is not None, "Budget.check lets no other series through"
     k = budget.weeks
     n = len(series.u)
     law = SumLaw.of_draws(said.mean, said.effect.flatten(2), said.covariance.sum((1, 2)))
+    if budget.shrink:
+        law = shrink_effects(law, len(channels), np.random.default_rng(seed_from(generator)))
     later = None if series.ahead is None else series.ahead.u
     spending = (
         None if later is None else numbers(torch.cat([series.u[-1:], later[: k - 1]]).flatten())

@@ -48,6 +48,7 @@ LEGACY_DEFAULTS: dict[str, Any] = {
     "csv_series.exclude": [],
     "csv_series.decimal": None,
     "csv_series.encoding": None,
+    "shrink": False,
 }
 
 
@@ -129,8 +130,18 @@ def sign(config: dict[str, Any], data: str) -> str:
         signed.pop("validation", None)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
-    signed = _drop_legacy_defaults(signed)
+    signed = _drop_legacy_defaults(_drop_idle_shrinkage(signed))
     return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _drop_idle_shrinkage(config: dict[str, Any]) -> dict[str, Any]:
+    """A config less the shrinkage of a plan where nothing is planned."""
+    dataset = config.get("dataset")
+    budget = dataset.get("budget") if isinstance(dataset, dict) else None
+    if not isinstance(budget, dict) or budget.get("total") is not None:
+        return config
+    unused = {k: v for k, v in budget.items() if k != "shrink"}
+    return config | {"dataset": dataset | {"budget": unused}}
 
 
 def _drop_legacy_defaults(value: Any) -> Any:

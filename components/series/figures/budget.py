@@ -19,11 +19,15 @@ MOST_WEEKS = 16  # weeks that are named below the bars
 
 
 def budget_figure(
-    along: list[Plan], choices: list[Choice], channels: list[str], weeks: list[str]
+    along: list[Plan],
+    choices: list[Choice],
+    channels: list[str],
+    weeks: list[str],
+    promise: str = "",
 ) -> Figure:
     """Left the frontier of expected sales and their standard deviation with each choice by name,
     those that break a constraint hollow; right the first choice, week by week, its channels on each
-    other."""
+    other, under what it promises."""
     figure, (left, right) = new_figure(1, 2, width=5.0, height=4.0)
     left.plot(
         [plan.sd for plan in along],
@@ -60,7 +64,9 @@ def budget_figure(
             label=channel,
         )
         base = base + spends[:, i]
-    right.set(ylabel="spend", title=first_choice.name)
+    title = f"{first_choice.name}\n{promise}" if promise else first_choice.name
+    right.set_title(title, fontsize=9)
+    right.set(ylabel="spend")
     every = math.ceil(len(weeks) / MOST_WEEKS)
     named = range(0, len(weeks), every)
     right.set_xticks(named, [weeks[k] for k in named], rotation=45, ha="right", fontsize=7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from configured import defaults, load
@@ -65,6 +66,19 @@ def test_who_knows_the_truth_plans_best():
         E = 0.5 * E + sum(truth)
         equal += E
     assert scores["plan_gain"] == pytest.approx(total - equal, rel=1e-6)
+    assert scores["plan_realised"] == pytest.approx(total - equal, rel=1e-6)
+    assert scores["plan_excess"] == pytest.approx(0.0, abs=1e-6)
+    assert scores["plan_width90"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_effects_are_shrunk_unless_the_budget_says_otherwise():
+    _, shrunk = planned(0.8, total=20.0)
+    _, plain = planned(0.8, total=20.0, shrink=False)
+    e, of_draws = shrunk.law.effect[:5], plain.law.effect[:5]
+    known = [0, 2, 3]  # the others have no effect in any draw
+    assert np.ptp(e[known]) < np.ptp(of_draws[known])
+    assert e[[1, 4]].tolist() == of_draws[[1, 4]].tolist() == [0.0, 0.0]
+    assert shrunk.scores()["plan_gain"] < plain.scores()["plan_gain"]
 
 
 def test_a_bound_of_each_week():
@@ -103,6 +117,10 @@ def test_tables_and_figure():
     assert table.loc["the plan", "expected"] >= table.loc["web", "expected"]
     assert table.loc["the plan", "sd"] <= 11.5 * (1 + 1e-9)
     assert table.loc["nothing", "added by spending"] == 0
+    gain = table.loc["the plan", "expected"] - table.loc["equal split", "expected"]
+    assert table.loc["the plan", "gain"] == pytest.approx(gain)
+    assert table.loc["the plan", "gain lower90"] < gain < table.loc["the plan", "gain upper90"]
+    assert table.loc["equal split", "gain"] == 0
     spent = torch.cat([problem.inputs[-1:], problem.beyond.u[:3]]).sum(0)
     assert table.loc["as it was", problem.input_names].tolist() == pytest.approx(spent.tolist())
     weeks = tables["budget_plan"]
@@ -113,6 +131,7 @@ def test_tables_and_figure():
     figure = found.figures()["budget"]
     assert len(figure.axes) == 2
     assert len(figure.axes[0].lines) == 7  # the frontier and six choices
+    assert f"gain above the equal split: {gain:.3g} (90 %:" in figure.axes[1].get_title()
 
 
 def test_a_risk_that_no_plan_meets_is_said_and_leaves_the_run_its_other_results():

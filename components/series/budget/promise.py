@@ -1,0 +1,44 @@
+"""What a plan promises above the equal split, and what it brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.series.budget.sum_law import Array, SumLaw
+
+CENTRAL = (0.05, 0.95)  # quantiles of the interval of a gain
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Gain in expected sales by one spending in place of another, as a posterior has it."""
+
+    gain: float  # its mean over the draws
+    lower: float  # central 90 % interval
+    upper: float
+
+    @classmethod
+    def of(cls, law: SumLaw, change: Array) -> Promise:
+        """The gain r'Δu by a change of spends Δu [n], over the draws of r: the noise of sales is in
+        both sums, and cancels."""
+        gains = law.r @ change
+        lower, upper = np.quantile(gains, CENTRAL)
+        return cls(float(gains.mean()), float(lower), float(upper))
+
+    def judge(self, realised: float) -> dict[str, float]:
+        """Scores of the promise, given the true gain."""
+        return {
+            "plan_realised": realised,
+            "plan_excess": self.gain - realised,
+            "plan_over_promised": float(self.gain > realised),
+            "plan_coverage90": float(self.lower <= realised <= self.upper),
+        }
+
+    def describe(self) -> str:
+        """The promise in words, for a figure."""
+        return (
+            f"gain above the equal split: {self.gain:.3g} "
+            f"(90 %: {self.lower:.3g} to {self.upper:.3g})"
+        )
