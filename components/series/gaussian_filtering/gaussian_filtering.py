@@ -190,6 +190,12 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
     ) * sd.unsqueeze(-2)
 
 
+def propagate_mean(model: LinearGaussian, x: Tensor) -> Tensor:
+    """A x + b of states [..., dx]; b is 0 for a model that has no ``shift``."""
+    shift: Tensor | None = getattr(model, "shift", None)
+    return x @ model.A.T if shift is None else x @ model.A.T + shift
+
+
 def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:
     """K v of each replicate; K [dx, dy] or [R, dx, dy], v [R, dy] -> [R, dx]."""
     return innovation @ K.mT if K.dim() == 2 else (K @ innovation.unsqueeze(2)).squeeze(2)
