@@ -29,6 +29,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.errors import ConfigMismatchError, NumericalError
+from components.series.models.affine_module import AffineModule
 from components.series.posteriors.filtered import Filtered, Filtering
 from components.series.sequence import Sequence
 
@@ -191,9 +192,9 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
 
 
 def propagate_mean(model: LinearGaussian, x: Tensor) -> Tensor:
-    """A x + b of states [..., dx]; b is 0 for a model that has no ``shift``."""
-    shift: Tensor | None = getattr(model, "shift", None)
-    return x @ model.A.T if shift is None else x @ model.A.T + shift
+    """A x + b of states [..., dx]; b is 0 unless the model is an ``AffineModule``."""
+    moved = x @ model.A.T
+    return moved + model.shift if isinstance(model, AffineModule) else moved
 
 
 def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:
