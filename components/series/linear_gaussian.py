@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,6 +11,8 @@ from torch import Tensor
 from components.series.sequence import LinearGaussianSystem
 
 Matrix = list[list[float]]
+# "shared": all replicates have one sequence of states; "own": each replicate has its own
+StateSource = Literal["shared", "own"]
 SHAPES = {
     "A": "dx × dx",
     "Q": "dx × dx",
@@ -94,12 +97,27 @@ def simulate_system(
 
 
 def walk(A: Tensor, x0: Tensor, drive: Tensor) -> Tensor:
-    """x_t = A x_{t−1} + d_t from x_0 on, for given d [T, dx]; x_1 … x_T [T, dx]."""
+    """x_t = A x_{t−1} + d_t from x_0 on, for given d [T, dx] or [R, T, dx]; x_1 … x_T, likewise."""
     x = x0
     path = torch.empty_like(drive)
-    for t in range(len(drive)):
-        x = path[t] = A @ x + drive[t]
+    for t in range(drive.shape[-2]):
+        moved = A @ x if x.dim() == 1 else x @ A.T
+        x = path[..., t, :] = moved + drive[..., t, :]
     return path
+
+
+def draw_drive(
+    states: StateSource, replicates: int, n_steps: int, dx: int, generator: torch.Generator
+) -> Tensor:
+    """Standard normal numbers that drive the states, [T, dx] where they are shared, or [R, T, dx];
+    float64 on the CPU."""
+    shape = (n_steps, dx) if states == "shared" else (replicates, n_steps, dx)
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def add_replicates(path: Tensor) -> Tensor:
+    """Shared states [T, d] as [1, T, d]; states of each replicate [R, T, d] as they are."""
+    return path if path.dim() == 3 else path.unsqueeze(0)
 
 
 def simulate_observations(

@@ -29,6 +29,7 @@ from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
 from components.contracts.states import rebuilt
 from components.errors import ConfigMismatchError, NumericalError
+from components.series.models.affine_module import AffineModule
 from components.series.posteriors.filtered import Filtered, Filtering
 from components.series.sequence import Sequence
 
@@ -188,6 +189,12 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
     return (P - before).abs() <= MAX_ROUNDING_ERRORS * torch.finfo(P.dtype).eps * sd.unsqueeze(
         -1
     ) * sd.unsqueeze(-2)
+
+
+def propagate_mean(model: LinearGaussian, x: Tensor) -> Tensor:
+    """A x + b of states [..., dx]; b is 0 unless the model is an ``AffineModule``."""
+    moved = x @ model.A.T
+    return moved + model.shift if isinstance(model, AffineModule) else moved
 
 
 def apply_gain(K: Tensor, innovation: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from components.series.gaussian_filtering.gaussian_filtering import (
     gain,
     innovation,
     predicted_covariance,
+    propagate_mean,
     start,
 )
 from components.series.sequence import Sequence
@@ -48,7 +49,7 @@ def kalman_step(
 ) -> tuple[Gaussians[LinearGaussian], Info]:
     """The filtering distribution of the next time."""
     model = state.model
-    prior_m = state.m @ model.A.T  # [R, dx]
+    prior_m = propagate_mean(model, state.m)  # [R, dx]
     predicted = prior_m @ model.H.T  # [R, dy]
     filter_gain = kalman_gain(model, state.P, state.gain, batch.t)
     return finish_filter_step(

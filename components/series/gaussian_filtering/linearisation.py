@@ -12,7 +12,11 @@ from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
 from components.contracts.sequences import Observation
-from components.series.gaussian_filtering.gaussian_filtering import Gaussians, predicted_covariance
+from components.series.gaussian_filtering.gaussian_filtering import (
+    Gaussians,
+    predicted_covariance,
+    propagate_mean,
+)
 
 
 def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor, Tensor]:
@@ -31,7 +35,7 @@ def tangent(f: Callable[[Tensor], Tensor], x: Tensor, size: int) -> tuple[Tensor
 def transition_tangent(model: AdditiveGaussian, x: Tensor, t: int) -> tuple[Tensor, Tensor]:
     """f_t(x) [R, dx] and its Jacobian [R, dx, dx], or [dx, dx] where f is linear."""
     if isinstance(model, LinearGaussian):
-        return x @ model.A.T, model.A
+        return propagate_mean(model, x), model.A
     return tangent(lambda points: model.transition_mean(points, t), x, x.shape[1])
 
 

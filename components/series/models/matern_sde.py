@@ -3,16 +3,32 @@ model."""
 
 from __future__ import annotations
 
+from typing import Any, ClassVar, Literal
+
 from pydantic import PositiveFloat
+from torch import Tensor
 
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
-from components.errors import ConfigMismatchError
+from components.errors import ConfigMismatchError, NumericalError
 from components.registry import register
 from components.series.maths.matern_state_space import Smoothness, matern_matrices
+from components.series.models.affine_module import AffineModule
 from components.series.models.families import LinearGaussianModel
 from components.series.models.linear_gaussian_ssm import LinearGaussianModule
 from components.series.sequence import LinearGaussianSystem, Sequence
+
+NORMAL_MAD = 1.4826  # standard deviation of a normal law over its median absolute deviation
+
+
+def robust_moments(y: Tensor) -> tuple[float, float]:
+    """Median of the observations [...] that are not missing, and (1.4826 MAD)², where MAD is the
+    median of their absolute deviations from it; 0 and 0 where all are missing."""
+    seen = y[~y.isnan()].double()
+    if not len(seen):
+        return 0.0, 0.0
+    centre = seen.quantile(0.5)
+    return float(centre), float((NORMAL_MAD * (seen - centre).abs().quantile(0.5)) ** 2)
 
 
 @register("model", "matern_sde")
@@ -20,14 +36,18 @@ class MaternSDE(LinearGaussianModel):
     """Gaussian process with a Matérn kernel, as a state-space model with Gaussian noise.
 
     The process is observed at steps Δτ. x_t = (f, f', …)(t Δτ) of ν + 1/2 coordinates:
-    x_0 ~ N(0, P∞), x_t = A x_{t−1} + N(0, Q), y_t = f(t Δτ) + N(0, σ²), with A = exp(Δτ F),
-    λ = √(2ν)/ℓ, Q = P∞ − A P∞ Aᵀ. For ν = 5/2 and κ = σ_s² λ²/3
+    x_0 ~ N(μ e, P∞), x_t = μ e + A (x_{t−1} − μ e) + N(0, Q), y_t = f(t Δτ) + N(0, σ²), with
+    e = (1, 0, …), A = exp(Δτ F), λ = √(2ν)/ℓ, Q = P∞ − A P∞ Aᵀ. For ν = 5/2 and κ = σ_s² λ²/3
 
         F = [0 1 0; 0 0 1; −λ³ −3λ² −3λ],   P∞ = [σ_s² 0 −κ; 0 κ 0; −κ 0 σ_s² λ⁴]
 
+    ``mean: median`` and ``variance: mad`` take μ and σ_s² from the observations: their median
+    and the square of 1.4826 times their median absolute deviation, over all replicates. Both
+    are robust to outliers at less than half of the times. The truth is not read.
+
     Particles are [R, N, d]. Where the data know the truth of fewer coordinates than d,
     these are the first. Raises ConfigMismatchError on observations of several coordinates,
-    NumericalError when Q has no Cholesky factor.
+    NumericalError when Q has no Cholesky factor or ``variance: mad`` finds no spread.
 
     Source: Boustati (2021), appendix D.3.6 (its P∞ lacks a sign in one corner); Hartikainen
     and Särkkä (2010).
@@ -39,7 +59,9 @@ class MaternSDE(LinearGaussianModel):
     )
     smoothness: Smoothness
     lengthscale: PositiveFloat
-    variance: PositiveFloat
+    legacy_defaults: ClassVar[dict[str, Any]] = {"mean": 0.0}
+    mean: float | Literal["median"]
+    variance: PositiveFloat | Literal["mad"]
     noise_variance: PositiveFloat
     step: PositiveFloat
 
@@ -49,11 +71,33 @@ class MaternSDE(LinearGaussianModel):
             raise ConfigMismatchError(
                 f"model={self.name}: the process has one coordinate, dataset={problem.name} observes {observed}"
             )
+        mean, variance = self.moments(problem)
         matrices = matern_matrices(
-            self.smoothness, self.lengthscale, self.variance, self.noise_variance, self.step
+            self.smoothness, self.lengthscale, variance, self.noise_variance, self.step
         )
-        return LinearGaussianModule(
-            LinearGaussianSystem(
-                **{name: matrix.to(problem.observations) for name, matrix in matrices.items()}
+        level = mean * matrices["H"][0]  # μ e
+        shift = level - matrices["A"] @ level
+        matrices["m0"] = level
+        system = LinearGaussianSystem(
+            **{name: matrix.to(problem.observations) for name, matrix in matrices.items()}
+        )
+        if mean == 0:
+            return LinearGaussianModule(system)
+        return AffineModule(system, shift.to(problem.observations))
+
+    def moments(self, problem: Sequence) -> tuple[float, float]:
+        """Mean μ and variance σ_s² of the process.
+
+        Raises:
+            NumericalError: more than half of the observations are equal, or all are missing.
+        """
+        centre, spread = robust_moments(problem.observations)
+        mean = centre if self.mean == "median" else self.mean
+        if self.variance != "mad":
+            return mean, self.variance
+        if spread == 0:
+            raise NumericalError(
+                "model.variance=mad: half of the observations or more are equal",
+                "give model.variance a number",
             )
-        )
+        return mean, spread

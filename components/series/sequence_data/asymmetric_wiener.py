@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -13,6 +13,7 @@ from components.contracts.capabilities import SplitNormal
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.registry import register
+from components.series.linear_gaussian import StateSource
 from components.series.sequence import LinearGaussianSystem, Sequence
 from components.series.sequence_data.realised import SimulatedSeries
 from components.series.sequence_data.wiener_velocity import WienerVelocity
@@ -26,7 +27,7 @@ class AsymmetricWiener(SimulatedSeries):
     z_t ~ N(0, I), each with probability ½: the density of each coordinate is
     1{ε ≤ 0} N(ε | 0, s_−²) + 1{ε > 0} N(ε | 0, s_+²), which jumps at 0.  ``coin``: one toss
     for both coordinates of a time, as in the simulator published with the thesis, or one
-    for each, as in (6.19).  States are [1, T, 4], observations [R, T, 2].  ``means`` are
+    for each, as in (6.19).  States are [1, T, 4], or [R, T, 4] with ``states: own``, observations [R, T, 2].  ``means`` are
     H x_t, the observations without noise.
 
     Raises:
@@ -37,12 +38,14 @@ class AsymmetricWiener(SimulatedSeries):
 
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     simulates: ClassVar[frozenset[str]] = frozenset({"split_normal"})
+    legacy_defaults: ClassVar[dict[str, Any]] = {"states": "shared"}
     delta: PositiveFloat
     x0: Annotated[list[float], Field(min_length=4, max_length=4)]
     prior_sd: PositiveFloat
     below: PositiveFloat
     above: PositiveFloat
     coin: Literal["shared", "each"]
+    states: StateSource
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         symmetric = WienerVelocity(
@@ -54,6 +57,7 @@ class AsymmetricWiener(SimulatedSeries):
             prior_sd=self.prior_sd,
             prior_mean=None,
             realisation="simulated",
+            states=self.states,
             rate=0.0,
             observed="own",
             scored_on="own",

@@ -11,6 +11,7 @@ from pydantic import PositiveInt, model_validator
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Probability
 from components.errors import ConfigMismatchError
+from components.series.linear_gaussian import StateSource
 from components.series.scoring import PredictionScore, Weights
 from components.series.sequence import Sequence
 from components.series.sequence_data.released import ReleasedSequences
@@ -32,6 +33,7 @@ class RealisedDataset(SimulatedSeries):
     traits: ClassVar[frozenset[str]] = frozenset({"several_numbers"})
     legacy_defaults: ClassVar[dict[str, Any]] = {
         "realisation": "simulated",
+        "states": "shared",
         "rate": 0.0,
         "observed": "own",
         "scored_on": "own",
@@ -39,6 +41,7 @@ class RealisedDataset(SimulatedSeries):
         "score_late": False,
     }
     realisation: Literal["simulated", "released"]
+    states: StateSource
     rate: Probability
     observed: ObservationSource
     scored_on: ObservationSource
@@ -47,6 +50,8 @@ class RealisedDataset(SimulatedSeries):
 
     @model_validator(mode="after")
     def _check_realisation(self) -> RealisedDataset:
+        if self.states == "own" and self.realisation == "released":
+            raise ValueError("states: own are states of realisation: simulated")
         for key, value in (("observed", self.observed), ("scored_on", self.scored_on)):
             if value == "first" and self.realisation == "simulated":
                 raise ValueError(f"{key}: first is a sequence of realisation: released")

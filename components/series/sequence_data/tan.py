@@ -18,7 +18,7 @@ from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.effective_size import effective_size
 from components.series.figures.trajectory import trajectory
-from components.series.linear_gaussian import walk
+from components.series.linear_gaussian import add_replicates, draw_drive, walk
 from components.series.sequence import Sequence
 from components.series.sequence_data import released
 from components.series.sequence_data.realised import RealisedDataset
@@ -38,9 +38,10 @@ class Flight(TerrainAided):
         return moves
 
     def observe(self, x: Tensor) -> Tensor:
-        """h(x) = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) of states [T, 6] -> [T, 2]."""
-        away = x[:, :2] - self.m0[:2]
-        return torch.stack([x[:, 2] - elevation(x[:, 0], x[:, 1], self.dem), away.norm(dim=1)], 1)
+        """h(x) = (z − DEM(x, y), √((x − x_0)² + (y − y_0)²)) of states [..., 6] -> [..., 2]."""
+        away = x[..., :2] - self.m0[:2]
+        height = x[..., 2] - elevation(x[..., 0], x[..., 1], self.dem)
+        return torch.stack([height, away.norm(dim=-1)], -1)
 
 
 @register("dataset", "tan")
@@ -48,8 +49,8 @@ class TerrainAidedNavigation(RealisedDataset):
     """Terrain-aided navigation, simulated: an aircraft over an elevation map that is known.
 
     x_t = A x_{t−1} + N(0, Q), y_t = h(x_t) + N(0, s² I), h(x) = (z − DEM(x, y), distance from the
-    point of take-off).  The states [1, T, 6] are simulated once from x_0 and are the same for all R
-    replicates; each replicate has its own observations [R, T, 2].  ``realisation: released`` takes
+    point of take-off).  The states are simulated from x_0, [1, T, 6] for all R replicates or, with
+    ``states: own``, [R, T, 6]; each replicate has its own observations [R, T, 2].  ``realisation: released`` takes
     the states, and a first sequence of corrupted observations, of the code published with the
     thesis, where x_0 itself is observed first.  Raises ConfigMismatchError when it has not as many
     times.
@@ -86,11 +87,9 @@ class TerrainAidedNavigation(RealisedDataset):
             fixed = self.cut(realisation, self.n_steps)
             path = fixed.states
         else:
-            drive = flight.motion_sd * torch.randn(
-                self.n_steps, 6, generator=rng.data, dtype=torch.float64
-            )
-            path = walk(A, flight.m0, drive)
-        means = flight.observe(path)  # [T, 2]
+            drive = draw_drive(self.states, setting.replicates, self.n_steps, 6, rng.data)
+            path = walk(A, flight.m0, flight.motion_sd * drive)
+        means = flight.observe(path)  # [T, 2] or [R, T, 2]
 
         def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
@@ -104,7 +103,7 @@ class TerrainAidedNavigation(RealisedDataset):
         tensors = {"motion_sd": flight.motion_sd, "m0": flight.m0, "prior_sd": flight.prior_sd}
         sequence = Sequence(
             name=self.name,
-            states=to_device(path.unsqueeze(0)),
+            states=to_device(add_replicates(path)),
             observations=observe(rng.data),
             redraw=observe,
             system=Flight(
@@ -114,7 +113,7 @@ class TerrainAidedNavigation(RealisedDataset):
                 noise_sd=self.noise_sd,
                 **{k: to_device(v) for k, v in tensors.items()},
             ),
-            means=to_device(means.unsqueeze(0)),
+            means=to_device(add_replicates(means)),
             state_names=[
                 "position x",
                 "position y",

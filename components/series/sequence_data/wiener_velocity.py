@@ -15,7 +15,7 @@ from components.errors import NumericalError
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.trajectory import trajectory
-from components.series.linear_gaussian import walk
+from components.series.linear_gaussian import add_replicates, draw_drive, walk
 from components.series.sequence import LinearGaussianSystem, Sequence
 from components.series.sequence_data import released
 from components.series.sequence_data.realised import RealisedDataset
@@ -28,8 +28,9 @@ class WienerVelocity(RealisedDataset):
     """Wiener velocity model: positions and velocities in the plane, with positions observed.
 
     x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, s² I), x = (position 1, 2, velocity 1, 2),
-    time between observations Δτ.  The states are simulated once from x_0 and are the same
-    for all R replicates; each replicate has its own observations.  The prior of a filter is
+    time between observations Δτ.  The states are simulated from x_0; ``states`` says whether
+    all R replicates share one sequence or have their own.  Each replicate has its own
+    observations.  The prior of a filter is
     x_0 ~ N(x_0, p² I), with p = 1 as in the code published with the thesis; D.3.3 prints
     N(x_0, Q).  Over 1,000 times the choice changes no score beyond its Monte-Carlo error.
     ``realisation: released`` takes the states, and a first sequence of corrupted
@@ -77,8 +78,8 @@ class WienerVelocity(RealisedDataset):
             raise NumericalError(
                 f"Cholesky of Q failed with Δτ = {self.delta}", "raise dataset.delta"
             )
-        # Always simulated in float64 on the CPU, states first: neither the dtype, the device nor
-        # the number of replicates changes the path.
+        # Always simulated in float64 on the CPU, states first: neither the dtype nor the device
+        # changes the path, nor does the number of replicates.
         x = torch.tensor(self.x0, dtype=torch.float64)
         fixed = None
         if self.realisation == "released":
@@ -87,8 +88,8 @@ class WienerVelocity(RealisedDataset):
             )
             path = fixed.states
         else:
-            drive = torch.randn(self.n_steps, 4, generator=rng.data, dtype=torch.float64) @ factor.T
-            path = walk(system.A, x, drive)
+            drive = draw_drive(self.states, setting.replicates, self.n_steps, 4, rng.data)
+            path = walk(system.A, x, drive @ factor.T)
 
         def to_device(value: Tensor) -> Tensor:
             return value.to(device=setting.device, dtype=setting.dtype)
@@ -101,13 +102,13 @@ class WienerVelocity(RealisedDataset):
 
         sequence = Sequence(
             name=self.name,
-            states=to_device(path.unsqueeze(0)),
+            states=to_device(add_replicates(path)),
             observations=observe(rng.data),
             redraw=observe,
             system=LinearGaussianSystem(
                 **{name: to_device(matrix) for name, matrix in vars(system).items()}
             ),
-            means=to_device((path @ system.H.T).unsqueeze(0)),
+            means=to_device(add_replicates(path @ system.H.T)),
             state_names=["position 1", "position 2", "velocity 1", "velocity 2"],
             figures=[trajectory, coverage],
         )

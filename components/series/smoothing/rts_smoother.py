@@ -12,6 +12,7 @@ from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
 from components.registry import register
+from components.series.gaussian_filtering.gaussian_filtering import propagate_mean
 from components.series.gaussian_filtering.kalman import kalman_start, kalman_step
 from components.series.posteriors.smoothed import SmoothedSeries
 from components.series.sequence import Sequence
@@ -24,7 +25,7 @@ from components.series.smoothing.rauch_tung_striebel import (
 
 
 def _linear_transition(model: LinearGaussian, x: Tensor, t: int) -> tuple[Tensor, Tensor]:
-    return x @ model.A.T, model.A
+    return propagate_mean(model, x), model.A
 
 
 @register("inference", "rts_smoother")

@@ -1,0 +1,56 @@
+"""One outlier between two recorded times: the check of the weights finds it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+from small_sequences import run, sequence, system
+
+from components.evaluation.run_checks import particle_checks
+from runner.execution.rng import Streams
+
+OUTLIER = 33  # a default run records t = 1, 10, 20, 30, 40
+RECORDED = (1, 10, 20, 30, 40)
+FILTERS = ("bootstrap_filter", "auxiliary_filter", "guided_filter")
+SMOOTHERS = ("ffbs", "ffbsi", "two_filter")
+
+
+def filter_with_records(name, problem):
+    """The posterior, and the effective sample sizes at the recorded times."""
+    keys = {"particles": 200}
+    if name in SMOOTHERS:
+        keys = {"filter": component("inference", "bootstrap_filter", **keys)}
+    inference = component("inference", name, **keys)
+    model = component("model", "linear_gaussian_ssm").build(problem, None)
+    rng = Streams(3)
+    state = inference.init(model, problem, rng)
+    trace = []
+    for t, batch in problem.batches("observation", rng, 0, problem.length("observation")):
+        state, info = inference.step(state, batch, rng)
+        if t in RECORDED:
+            trace.append((t, {"ess": info["ess"].tolist()}))
+    return inference.posterior(state), trace
+
+
+@pytest.mark.parametrize("name", [*FILTERS, *SMOOTHERS])
+def test_the_check_of_weights_reads_the_times_between_recorded_ones(name):
+    problem = sequence(system(), 40, 2)
+    problem.observations[:, OUTLIER - 1] += 1e5
+    posterior, trace = filter_with_records(name, problem)
+    (recorded,) = particle_checks(trace)
+    assert recorded.passed is True  # the recorded times do not show it
+    (check,) = particle_checks(trace, posterior)
+    assert check.passed is False
+    assert f"first t = {OUTLIER}" in check.detail
+
+
+def test_what_the_outlier_does_to_the_evidence():
+    problem = sequence(system(), 40, 2)
+    problem.observations[:, OUTLIER - 1] += 1e5
+    model = component("model", "linear_gaussian_ssm").build(problem, None)
+    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    posterior, _ = filter_with_records("bootstrap_filter", problem)
+    error = (posterior.log_normaliser - exact.log_normaliser).abs()
+    assert torch.isfinite(error).all()
+    assert error.min() > 1e8

@@ -1,0 +1,87 @@
+"""Mean and robust moments of the Matérn process, against the dense Gaussian process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from configured import component, load
+from scipy import stats
+from small_sequences import run
+
+from components.errors import NumericalError
+from components.series.models.matern_sde import robust_moments
+from runner.execution.rng import Streams
+
+MEAN = 11.0
+EXACT = ("rts_smoother", "extended_rts_smoother")
+
+
+def shifted(n_steps=60, replicates=2):
+    """A simulated process with another mean, its problem and model, and that of mean 0."""
+    centred, rng = load("matern_sde", seed=4, replicates=replicates, n_steps=n_steps)
+    moved = replace(centred, observations=centred.observations + MEAN)
+    models = [component("model", "matern_sde", mean=mean) for mean in (MEAN, 0.0)]
+    return moved, models[0].build(moved, rng), centred, models[1].build(centred, rng)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_mean_moves_the_exact_smoother_and_nothing_else(name):
+    moved, model, centred, plain = shifted()
+    got, expected = (
+        run(component("inference", name), m, p, Streams(0))
+        for m, p in ((model, moved), (plain, centred))
+    )
+    e = torch.tensor([MEAN, 0.0, 0.0]).to(got.mean)
+    torch.testing.assert_close(got.mean - e, expected.mean, rtol=1e-9, atol=1e-7)
+    torch.testing.assert_close(got.variance, expected.variance)
+
+
+@pytest.mark.parametrize("name", ["bootstrap_filter", "guided_filter", "auxiliary_filter"])
+def test_particle_filters_estimate_the_evidence_with_a_mean(name):
+    moved, model, _, _ = shifted(30)
+    exact = run(component("inference", "kalman"), model, moved, Streams(0)).log_normaliser
+    found = run(component("inference", name, particles=4000), model, moved, Streams(1))
+    assert (found.log_normaliser - exact).abs().max() < 0.6
+    assert (found.predicted - moved.observations).abs().median() < 3
+
+
+def test_log_densities_of_the_proposal_and_the_transition_agree_by_bayes():
+    """f(x' | x) g(y | x') = q(x' | x, y) p(y | x), for every x'."""
+    moved, model, _, _ = shifted(3)
+    g = torch.Generator().manual_seed(1)
+    x = model.init((2, 5), g)
+    after = model.transition(x, 1, g)
+    y = moved.observations[:, 0]
+    left = model.log_transition(after, x, 1) + model.log_observation(y, after, 1)
+    right = model.log_proposal(after, y, x, 1) + model.log_predictive(y, x, 1)
+    torch.testing.assert_close(left, right, rtol=1e-8, atol=1e-6)
+
+
+def test_robust_moments_are_those_of_scipy_and_ignore_outliers():
+    rng = np.random.default_rng(2)
+    y = rng.normal(20.0, 3.0, 401)
+    y[:40] += 500.0
+    with_gap = torch.tensor(np.append(y, np.nan)).view(1, -1, 1)
+    centre, variance = robust_moments(with_gap)
+    assert centre == pytest.approx(np.median(y))
+    assert variance == pytest.approx((1.4826 * stats.median_abs_deviation(y)) ** 2)
+    assert abs(centre - 20) < 1
+    assert 2.5 < variance**0.5 < 4.0
+
+
+def test_learnt_moments_are_those_of_the_model():
+    moved, _, _, _ = shifted()
+    centre, variance = robust_moments(moved.observations)
+    model = component("model", "matern_sde", mean="median", variance="mad").build(moved, None)
+    torch.testing.assert_close(model.m0, torch.tensor([centre, 0.0, 0.0]).to(model.m0))
+    torch.testing.assert_close(model.P0[0, 0], torch.tensor(variance).to(model.P0))
+
+
+def test_observations_without_a_spread_have_no_learnt_variance():
+    moved, _, _, _ = shifted(5)
+    flat = replace(moved, observations=torch.ones_like(moved.observations))
+    with pytest.raises(NumericalError, match=r"model\.variance=mad"):
+        component("model", "matern_sde", variance="mad").build(flat, None)
