@@ -175,14 +175,14 @@ class SpreadSpec(StrictModel):
 
 
 class RankSpec(StrictModel):
-    """Mean ranks of the rows of a table over its columns, or over the replicates of one of them,
-    and which differ."""
+    """Mean ranks of the rows of a table over its columns, or over the replicates of one or all of
+    them, and which differ."""
 
     name: FileName
     title: str
     table: str
-    # blocks of the ranks: columns are other data, for example
-    blocks: Literal["columns", "replicates"] = "columns"
+    # blocks of the ranks: columns (other data, for example), replicates of one column, or of all
+    blocks: Literal["columns", "replicates", "all"] = "columns"
     column: str | None = None  # column with the ranked replicates
     test: Literal["nemenyi", "wilcoxon"] = "wilcoxon"  # of pairs; the second is corrected by Holm
     # names of the rows ranked (label, or label and preset); None: all

@@ -16,6 +16,8 @@
     {… | 3} {… | %} {… | x1000}    three decimals; as a percentage; times 1,000
     [print: 0.89] [setting: 100 runs]    a number of print, a setting: shown as it is
     [missing: words | study]             shown nowhere; a line of missing.md
+    {rank K} {ranks K} …                 mean ranks: scripts.prose.ranks
+    {chosen K; L} {choices K}            a setting chosen by other scores: scripts.prose.chosen
 
 K, L: ``study:row:column:table``, see scripts.prose.scores.  ``†``: a run behind the number failed one
 of its checks; ``‡``: fewer than five replicates.  SE have one significant digit, or two that begin
@@ -32,6 +34,7 @@ from dataclasses import dataclass, replace
 
 from runner.report.results import Cell
 from runner.statistics.paired_tests import MIN_REPLICATES, compare
+from scripts.prose import chosen, ranks
 from scripts.prose.scores import Found, Lookup, ProseError
 
 FIELD = re.compile(r"\{([^{}\n]+(?:\n[^{}\n]+)*)\}")
@@ -264,10 +267,24 @@ def _fill_test(word: str, first: Found, second: Found) -> str:
     return f"{pair.in_se:+.1f} SE{doubt}".replace("-", "−")
 
 
+def _fill_own(word: str, keys: list[str], lookup: Lookup, options: Options) -> str:
+    """Fields whose words have modules of their own."""
+    if word in ranks.WORDS:
+        return ranks.fill_ranks(word, keys[0], lookup)
+    if word == "choices":
+        return chosen.count_choices(keys[0], lookup)
+    value, se, digits, doubted, n = chosen.estimate_chosen(keys, lookup)
+    estimate = options.apply(Estimate(value, se, digits, doubted, n < MIN_REPLICATES))
+    return estimate.format(options.decimals, len(keys) > 2, options.unit)
+
+
 def fill_field(text: str, lookup: Lookup) -> str:
     """One field, without its braces."""
     body, _, rest = " ".join(text.split()).partition(" | ")
     options = Options.read(rest)
+    first, _, others = body.partition(" ")
+    if first in (*ranks.WORDS, *chosen.WORDS) and ":" in others:
+        return _fill_own(first, others.split("; "), lookup, options)
     words: list[str] = []
     while (match := re.match(r"(\w+) (?=\S)", body)) and match[1] in {
         *PAIRED,

@@ -5,9 +5,20 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from runner.report.origin import path_of, read_origin
+from runner.report.origin import Origin, path_of, read_origin
 
 DIRTY = "with uncommitted changes"
+EARLIER = "of earlier scores: code"
+INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among those kept
+
+
+def _find_code(origin: Origin) -> str:
+    """Commits behind the scores; of earlier ones where the page has some of them."""
+    code = dict(origin.provenance).get("code", "–")
+    if DIRTY not in code and any(INCLUDED in note for note in origin.notes):
+        earlier = (commit for key, commit in origin.provenance if key == EARLIER)
+        return next((commit for commit in earlier if DIRTY in commit), code)
+    return code
 
 
 @cache
@@ -17,7 +28,7 @@ def find_reruns(folder: Path) -> dict[str, str]:
     for scores in sorted(folder.glob("*_replicates.csv")):
         path = path_of(scores)
         origin = read_origin(path) if path.is_file() else None
-        code = dict(origin.provenance).get("code", "–") if origin else "–"
+        code = _find_code(origin) if origin else "–"
         name = scores.name.removesuffix("_replicates.csv")
         if DIRTY in code:
             reruns[name] = f"code {code}" if len(code) < 80 else f"some runs {DIRTY}"

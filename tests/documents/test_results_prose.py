@@ -219,3 +219,20 @@ def test_prose_written_by_hand_on_pages_of_studies_has_no_numbers():
     for page in FOLDER.glob("*.md"):
         for piece in BY_HAND.findall(page.read_text(encoding="utf-8")):
             assert find_hand_typed(piece) == [], page.name
+
+
+@pytest.mark.parametrize("included", [True, False])
+def test_earlier_scores_of_uncommitted_code_are_named_where_they_are_included(folder, included):
+    from scripts.prose.origin_notes import find_reruns
+
+    origin = {
+        "provenance": [
+            ["code", "abc1234567"],
+            ["of earlier scores: code", "def1234567 with uncommitted changes"],
+        ],
+        "notes": ["5 scores of earlier reports (--with) are included"] if included else [],
+    }
+    (folder / "spoofed_origin.json").write_text(json.dumps(origin), encoding="utf-8")
+    find_reruns.cache_clear()
+    assert ("spoofed" in find_reruns(folder)) is included
+    find_reruns.cache_clear()

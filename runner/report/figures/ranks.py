@@ -1,8 +1,8 @@
 """Critical-difference diagrams: rows of a table that differ in rank over many blocks.
 
 A block is a column of the table (a data set; the score is the mean over its replicates,
-or the median if the table has it), or a replicate of one column, which all rows saw
-alike.  Friedman (1937) tests if the rows differ at all.  Then, by Nemenyi (1963), two
+or the median if the table has it), or a replicate of one column or of every column, which
+all rows saw alike.  Friedman (1937) tests if the rows differ at all.  Then, by Nemenyi (1963), two
 mean ranks differ that are further apart than ``q_α √(k(k + 1)/(6N))``, or, pair by
 pair, by two-sided signed-rank tests corrected by Holm (1979) for all k(k − 1)/2 of
 them, which does not depend on the other rows.
@@ -109,12 +109,16 @@ def ranks(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictur
     for spec in study.ranks:
         laid = next(t for t in tables if t.spec.name == spec.table)
         names, preset = study.row_labels(spec)
-        scores = _blocks(spec, laid, list(names))
+        _, scores = collect_blocks(spec, laid, list(names))
         n = len(next(iter(scores.values()), []))
         if len(scores) < MIN_ROWS or n < MIN_BLOCKS:
             continue
         ranking = rank({names[row]: values for row, values in scores.items()}, True, spec.test)
-        blocks = "columns" if spec.blocks == "columns" else f"replicates of {spec.column}"
+        blocks = {
+            "columns": "columns",
+            "replicates": f"replicates of {spec.column}",
+            "all": "replicates of all columns",
+        }[spec.blocks]
         by = (
             f"Nemenyi, critical difference {ranking.distance:.2f}"
             if ranking.distance is not None
@@ -131,21 +135,26 @@ def ranks(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictur
     return pictures
 
 
-def _blocks_of_cell(spec: RankSpec, laid: TableLayout, cell: Cell) -> dict[object, float]:
+Block = tuple[str, int, int]  # column, seed and replicate; -1 for a whole column
+
+
+def _blocks_of_cell(spec: RankSpec, laid: TableLayout, cell: Cell) -> dict[Block, float]:
     """Finite scores of one cell by block, turned so that lower is better."""
     sign = -1.0 if laid.spec.column_direction(cell.column) == "higher" else 1.0
-    scores: dict[object, float] = {}
-    if spec.blocks == "replicates" and cell.column == spec.column:
-        scores.update(cell.values)
+    scores: dict[Block, float] = {}
+    if spec.blocks == "all" or (spec.blocks == "replicates" and cell.column == spec.column):
+        scores = {(cell.column, *key): value for key, value in cell.values.items()}
     elif spec.blocks == "columns" and (centre := cell.centre(laid.spec)) is not None:
-        scores[cell.column] = centre[0]
+        scores[cell.column, -1, -1] = centre[0]
     return {key: sign * value for key, value in scores.items() if math.isfinite(value)}
 
 
-def _blocks(spec: RankSpec, laid: TableLayout, rows: list[str]) -> dict[str, NDArray[np.float64]]:
-    """Scores by row, turned so that lower is better, of the blocks that all rows with any score
-    have; rows without one are left out."""
-    by_row: dict[str, dict[object, float]] = {}
+def collect_blocks(
+    spec: RankSpec, laid: TableLayout, rows: list[str]
+) -> tuple[list[Block], dict[str, NDArray[np.float64]]]:
+    """The blocks that all rows with any score have, and scores by row, turned so that lower is
+    better; rows without a score are left out."""
+    by_row: dict[str, dict[Block, float]] = {}
     for row, cells in laid.rows:
         if row.name not in rows:
             continue
@@ -157,4 +166,6 @@ def _blocks(spec: RankSpec, laid: TableLayout, rows: list[str]) -> dict[str, NDA
         for key in next(iter(by_row.values()), {})
         if all(key in values for values in by_row.values())
     ]
-    return {name: np.array([values[key] for key in shared]) for name, values in by_row.items()}
+    return shared, {
+        name: np.array([values[key] for key in shared]) for name, values in by_row.items()
+    }

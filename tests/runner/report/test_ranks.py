@@ -96,3 +96,16 @@ def test_a_study_ranks_the_replicates_of_a_column(study):  # noqa: F811
     ):
         with pytest.raises(ValueError, match=told):
             StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec | wrong]})
+
+
+def test_a_study_ranks_the_replicates_of_all_columns(study):  # noqa: F811
+    noise = np.random.default_rng(1).normal(size=4) * 0.01
+    for experiment, shift in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
+        for size in (100, 1000):
+            record(study, experiment, size, noise + shift)
+    spec = {"name": "ranked", "title": "Ranks", "table": "nlpp", "blocks": "all"}
+    definition = StudyDefinition.model_validate(STUDY.model_dump() | {"ranks": [spec]})
+    _, caption, _ = ranks(definition, layout_table(definition, replace(study, study=definition)))[
+        "ranked"
+    ]
+    assert "mean ranks over 8 replicates of all columns" in caption

@@ -1,0 +1,133 @@
+"""Fields about mean ranks: those of a study's ``ranks``, by the name of the diagram.
+
+    {rank K}        mean rank of a row ± SE
+    {ranks K}       table of the mean ranks of all rows in all diagrams that K matches
+    {blocks K}      number of blocks: columns, or replicates
+    {critical K}    the critical difference of Nemenyi
+
+K: ``study:row:*:diagram``.  The SE takes the replicates of one column for one observation: they
+may share rows of data.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from runner.report.figures.ranks import Block, collect_blocks, critical_difference, rank
+from runner.report.results import layout_table
+from runner.study.figure_specs import RankSpec
+from scripts.prose.scores import Lookup, ProseError, load_scores
+
+WORDS = ("rank", "ranks", "blocks", "critical")
+DIGITS = 2
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """Mean ranks of one diagram."""
+
+    spec: RankSpec
+    ranks: dict[str, tuple[float, float]]  # row -> mean rank, SE
+    n_blocks: int
+    p: float  # Friedman's
+    doubted: bool
+
+    @property
+    def critical(self) -> float:
+        """Nemenyi's critical difference."""
+        return critical_difference(len(self.ranks), self.n_blocks)
+
+
+def error_by_column(ranks: NDArray[np.float64], blocks: list[Block]) -> NDArray[np.float64]:
+    """SE of the mean of ranks [blocks, rows], columns taken for independent; nan: one column."""
+    deviations = ranks - ranks.mean(axis=0)
+    columns = list(dict.fromkeys(column for column, *_ in blocks))
+    if len(columns) == 1:
+        return np.full(ranks.shape[1], math.nan)
+    sums = [deviations[[block[0] == column for block in blocks]].sum(axis=0) for column in columns]
+    c = len(columns)
+    error: NDArray[np.float64] = np.sqrt(c / (c - 1) * np.square(sums).sum(axis=0)) / len(blocks)
+    return error
+
+
+def _find_diagrams(lookup: Lookup, key: str) -> tuple[str, list[Diagram]]:
+    """Pattern of rows, and the diagrams that a key names."""
+    name, row, _, pattern = lookup.read_key(key)
+    study, kept = load_scores(lookup.folder, name)
+    lookup.used.add(name)
+    specs = [spec for spec in study.ranks if fnmatch.fnmatchcase(spec.name, pattern)]
+    if not specs:
+        raise ProseError(f"{name}: {pattern!r} is no diagram of ranks")
+    laid = {table.spec.name: table for table in layout_table(study, None, kept.scores)}
+    diagrams = []
+    for spec in specs:
+        table = laid[spec.table]
+        blocks, scores = collect_blocks(spec, table, [r.name for r in study.rows_of_figure(spec)])
+        if not blocks:
+            raise ProseError(f"{name}: {spec.name} has no kept score")
+        placed = rankdata(np.stack(list(scores.values()), axis=1), axis=1)
+        errors = error_by_column(placed, blocks)
+        ranks = {
+            row_name: (float(mean), float(se))
+            for row_name, mean, se in zip(scores, placed.mean(axis=0), errors, strict=True)
+        }
+        columns = {column for column, *_ in blocks}
+        doubted = any(
+            cell.doubted
+            for each, cells in table.rows
+            if each.name in scores
+            for cell in cells
+            if cell.column in columns
+        )
+        found = rank(scores, lower=True, test="nemenyi")
+        diagrams.append(Diagram(spec, ranks, len(blocks), found.p_friedman, doubted))
+    return row, diagrams
+
+
+def _format(diagram: Diagram, row: str) -> str:
+    mean, se = diagram.ranks[row]
+    error = f" ± {se:.{DIGITS}f}" if math.isfinite(se) else ""
+    return f"{mean:.{DIGITS}f}{error}{'†' if diagram.doubted else ''}"
+
+
+def _table(diagrams: list[Diagram]) -> str:
+    rows = list(dict.fromkeys(row for diagram in diagrams for row in diagram.ranks))
+    lines = [
+        f"| mean rank | {' | '.join(diagram.spec.title for diagram in diagrams)} |",
+        f"|---|{'---:|' * len(diagrams)}",
+    ]
+    for row in rows:
+        cells = [_format(each, row) if row in each.ranks else "" for each in diagrams]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    facts: dict[str, Callable[[Diagram], str]] = {
+        "blocks": lambda each: f"{each.n_blocks}",
+        "critical difference (Nemenyi)": lambda each: f"{each.critical:.{DIGITS}f}",
+        "p (Friedman)": lambda each: f"{each.p:.2g}",
+    }
+    for words, show in facts.items():
+        lines.append(f"| {words} | {' | '.join(map(show, diagrams))} |")
+    return "\n".join(lines)
+
+
+def fill_ranks(word: str, key: str, lookup: Lookup) -> str:
+    """One field of WORDS."""
+    row, diagrams = _find_diagrams(lookup, key)
+    if word == "ranks":
+        return _table(diagrams)
+    if len(diagrams) > 1:
+        raise ProseError(f"{key!r} matches {len(diagrams)} diagrams; name one")
+    diagram = diagrams[0]
+    if word == "blocks":
+        return f"{diagram.n_blocks}"
+    if word == "critical":
+        return f"{diagram.critical:.{DIGITS}f}"
+    if row not in diagram.ranks:
+        raise ProseError(f"{row}: not a row of {diagram.spec.name}")
+    return _format(diagram, row)
