@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -253,7 +254,7 @@ def test_families_fit_on_a_screen_and_name_the_next_command(width, height):
     text = "\n".join(lines)
     assert all(f" {len(options(group))}  " in text for group in GROUPS)
     assert "runner list inference/sgmcmc" in text
-    assert ("gallego 45 (ch. 1: " in text) == (height > 24)
+    assert bool(re.search(r"gallego \d+ \(ch. 1: ", text)) == (height > 24)
 
 
 @pytest.mark.parametrize(
