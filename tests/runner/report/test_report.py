@@ -260,6 +260,10 @@ def test_bold_and_paired_differences(study):
         True,
         True,
     ]
+    definition = study.study.model_dump()
+    definition["tables"] = [table | {"bold": False} for table in definition["tables"]]
+    no_rivals = replace(study, study=StudyDefinition.model_validate(definition))
+    assert not any(cell.bold for cell in cells(no_rivals).values())
     against = found["sMDGP, as published", "1000"].against
     assert against.difference == pytest.approx(0.2)
     assert against.p == pytest.approx(2 / 2**8)
