@@ -672,6 +672,17 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
         StudyDefinition.model_validate(wrong)
 
 
+def test_no_figure_is_drawn_while_the_row_that_is_subtracted_has_no_record(study):
+    spec = {"name": "way", "title": "On the way", "metrics": ["nelbo"], "cell": {"dataset.n_train": 1000},
+            "less": "sMDGP, tuned"}  # fmt: skip
+    definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec]})
+    small = replace(study, study=definition)
+    folder = record(small, "c", 1000, [0.5])
+    line = {"step": 10, "replicate": 0, "time": 1.0, "phase": "evaluation", "metrics": {"nelbo": 1}}
+    (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    assert evolutions(definition, small) == {}
+
+
 def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):
     """Differences replicate by replicate, their mean drawn; the last evaluation counts once, early
     ones not at all."""
