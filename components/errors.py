@@ -39,6 +39,11 @@ class HighCostWarning(UserWarning):
     what to use instead."""
 
 
+class CheaperMethodWarning(UserWarning):
+    """A method that costs more than another for the same result; the message names both, with
+    what they cost."""
+
+
 class NumericalError(ArithmeticError):
     """A Cholesky that fails, a NaN, weights that are all zero: names the quantity and the config
     key to change."""

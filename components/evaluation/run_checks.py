@@ -26,6 +26,7 @@ from components.contracts.roles import Inference, Problem, variant_info_names
 from components.contracts.streams import Rng
 from components.evaluation import limits
 from components.evaluation.checks.class_predictions import class_checks
+from components.evaluation.checks.gradient_cost import warn_of_cheaper_samples
 from components.evaluation.checks.inner_filters import inner_filter_checks
 from components.evaluation.stability import approximation_checks, largest_response
 from components.inference.chains import Chains
@@ -78,6 +79,8 @@ def run_checks(
     """All applicable checks of a finished run, by its type of posterior and recorded values.
 
     A smoke run has only its scores checked: nothing else is required after so few steps.
+    A gradient that more samples of the plain one would undercut gives a warning: its scores
+    are as good.
     ``declared`` as in ``class_checks``.
     """
     checks = [finite_scores(scores, problem)]
@@ -106,6 +109,7 @@ def run_checks(
     checks += discriminator_checks(trace, inference)
     if isinstance(posterior, Measured):
         checks.append(bias_check(posterior, scores))
+    warn_of_cheaper_samples(problem, posterior, inference, state, scores, rng)
     checks += approximation_checks(problem, inference, state, rng)
     if isinstance(inference, GradientResponsiveMethod) and isinstance(state, Chains):
         checks.append(step_check(problem, inference, state, rng))

@@ -365,7 +365,7 @@ def _compare_column(
     """Mark the best cells of a column, and compare all with the reference row's cell."""
     better = table.column_direction(column)
     scored = {name: cell for name, cell in cells.items() if cell.values}
-    if len({cell.data for cell in scored.values()}) == 1:
+    if table.bold and len({cell.data for cell in scored.values()}) == 1:
         overlap = max(cell.overlap for cell in scored.values())
         rows = {name: cell.values for name, cell in scored.items()}
         for name in best(rows, better, overlap=overlap):

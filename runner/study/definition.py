@@ -109,6 +109,8 @@ class TableSpec(StrictModel):
     not_comparable: str | dict[str, str] | None = None
     # False: print states a value, which ours agrees with or differs from, but cannot beat
     contest: bool = True
+    # False: rows of a column are no rivals, as where columns are methods and rows their settings
+    bold: bool = True
     # row -> columns with settings chosen in view of the printed number; [] for all columns
     by_construction: dict[str, list[str]] = {}
     digits: NonNegativeInt = 2  # after the point

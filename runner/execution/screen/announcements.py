@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from components.errors import (
+    CheaperMethodWarning,
     HighCostWarning,
     IncompleteResultWarning,
     MissingOutputWarning,
@@ -20,6 +21,7 @@ TITLES: dict[type[Warning], str] = {
     IncompleteResultWarning: "Not complete",
     QuestionableConfigWarning: "To be doubted",
     HighCostWarning: "This takes long",
+    CheaperMethodWarning: "Cheaper",
 }
 
 

@@ -56,6 +56,8 @@ def evolutions(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, P
             of_each = "mean and central 90 %" if band else "mean"
             if spec.less is not None:
                 table = differences(table, spec.less)
+                if table.empty:  # the row that is subtracted has no record yet
+                    continue
                 table = table if band else means(table)
                 caption += f", {of_each} of each less {spec.less}, replicate by replicate"
             elif band:

@@ -23,12 +23,14 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Beside
 from components.inference.variational.laboratory.evidence import log_evidence, log_joint
-from components.inference.variational.laboratory.frozen import Frozen
+from components.inference.variational.laboratory.frozen import Frozen, add_times
 from components.inference.variational.laboratory.spread import (
     MeasuredEstimator,
     measure_spread,
     spread_at_batch,
     spread_over_batches,
+    time_in_turn,
+    time_ratios,
 )
 from runner import CONF
 from runner.compose.build import build_component
@@ -106,12 +108,27 @@ def rows(m, seed=0, sd=1.0):
 
 def test_moments_of_estimates_are_those_of_numpy():
     g = np.random.default_rng(0).normal(size=(50, 4)) * [1, 2, 3, 4]
-    found = measure_spread((torch.from_numpy(row), 0.1 * k) for k, row in enumerate(g))
+    found = measure_spread(torch.from_numpy(row) for row in g)
     assert np.allclose(found.mean, g.mean(0))
     assert np.allclose(found.variance, g.var(0, ddof=1))
     assert found.trace == pytest.approx(np.trace(np.cov(g.T)))
     assert found.norm_variance == pytest.approx(np.linalg.norm(g, axis=1).var(ddof=1))
-    assert found.seconds == pytest.approx(np.median(0.1 * np.arange(50)))
+
+
+def test_times_are_compared_within_a_round():
+    """A machine that slows down tenfold after the first round leaves the ratio as it is."""
+    assert time_ratios([[1.0, 10.0, 10.0], [3.0, 30.0, 30.0]]) == [1.0, 3.0]
+    watched = [known(), known()]
+    seconds = time_in_turn(watched, Vector(), rows(1)[0], [Streams(k) for k in range(2)], 5)
+    assert [len(times) for times in seconds] == [5, 5]
+    assert all(one.state == [0] for one in watched)
+
+
+def test_variance_times_time_is_the_product_of_both_ratios():
+    scores = {"plain": {"trace_ratio": 1.0}, "twice as long": {"trace_ratio": 0.25}}
+    add_times(scores, [[0.001, 0.003], [0.002, 0.006]])
+    assert scores["plain"] == {"trace_ratio": 1.0, "milliseconds": 2.0, "variance_seconds": 1.0}
+    assert scores["twice as long"]["variance_seconds"] == pytest.approx(0.5)
 
 
 def test_what_was_learnt_is_held_while_it_is_measured():

@@ -260,6 +260,10 @@ def test_bold_and_paired_differences(study):
         True,
         True,
     ]
+    definition = study.study.model_dump()
+    definition["tables"] = [table | {"bold": False} for table in definition["tables"]]
+    no_rivals = replace(study, study=StudyDefinition.model_validate(definition))
+    assert not any(cell.bold for cell in cells(no_rivals).values())
     against = found["sMDGP, as published", "1000"].against
     assert against.difference == pytest.approx(0.2)
     assert against.p == pytest.approx(2 / 2**8)
@@ -666,6 +670,17 @@ def test_evolutions_are_read_from_the_records_of_one_cell(study, at_once):
     wrong = definition.model_dump() | {"evolutions": [spec | {"cell": {"dataset.n_train": 7}}]}
     with pytest.raises(ValueError, match=r"cell has dataset\.n_train=7, which is not in the grid"):
         StudyDefinition.model_validate(wrong)
+
+
+def test_no_figure_is_drawn_while_the_row_that_is_subtracted_has_no_record(study):
+    spec = {"name": "way", "title": "On the way", "metrics": ["nelbo"], "cell": {"dataset.n_train": 1000},
+            "less": "sMDGP, tuned"}  # fmt: skip
+    definition = StudyDefinition.model_validate(study.study.model_dump() | {"evolutions": [spec]})
+    small = replace(study, study=definition)
+    folder = record(small, "c", 1000, [0.5])
+    line = {"step": 10, "replicate": 0, "time": 1.0, "phase": "evaluation", "metrics": {"nelbo": 1}}
+    (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    assert evolutions(definition, small) == {}
 
 
 def test_the_way_less_that_of_a_row_and_the_mean_of_its_second_half(study):

@@ -28,6 +28,8 @@ from components.inference.variational.laboratory.spread import (
     Spread,
     spread_at_batch,
     spread_over_batches,
+    time_in_turn,
+    time_ratios,
 )
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -152,6 +154,11 @@ class Frozen:
             for batch in self.iterate_batches(FIXED, 0, batches)
         ]
 
+    def time(self, watched: list[MeasuredEstimator], n: int) -> list[list[float]]:
+        """Seconds of n estimates of each estimator at the first fixed batch, in turn."""
+        (batch,) = self.iterate_batches(FIXED, 0, 1)
+        return time_in_turn(watched, self.module, batch, [self.own(NOISE) for _ in watched], n)
+
     def over(self, watched: list[MeasuredEstimator], draws: int, chosen: list[bool]) -> list[Over]:
         """Variance share of the choice of rows, and the bias, of every estimator."""
         same = [self.own(AGAIN) for _ in watched]
@@ -242,28 +249,34 @@ class Frozen:
 def scores_of(
     watched: list[MeasuredEstimator], spreads: list[list[Spread]]
 ) -> dict[str, dict[str, float]]:
-    """Scores by estimator and score name.
+    """Scores of the variance by estimator and score name.
 
     Ratios divide sums over the batches by those for the first estimator.
     """
 
-    def means(of_one: list[Spread]) -> tuple[float, float, float]:
+    def means(of_one: list[Spread]) -> tuple[float, float]:
         n = len(of_one)
         trace, norm = (
             math.fsum(values) / n
             for values in zip(*((s.trace, s.norm_variance) for s in of_one), strict=True)
         )
-        return trace, norm, math.fsum(s.seconds for s in of_one) / n
+        return trace, norm
 
-    trace0, norm0, seconds0 = means(spreads[0])
+    trace0, norm0 = means(spreads[0])
     out = {}
     for one, of_one in zip(watched, spreads, strict=True):
-        trace, norm, seconds = means(of_one)
+        trace, norm = means(of_one)
         out[one.label] = {
             "trace": trace,
             "trace_ratio": trace / trace0 if trace0 else math.nan,
             "norm_ratio": norm / norm0 if norm0 else math.nan,
-            "milliseconds": 1e3 * seconds,
-            "variance_seconds": trace * seconds / (trace0 * seconds0) if trace0 else math.nan,
         }
     return out
+
+
+def add_times(scores: dict[str, dict[str, float]], seconds: list[list[float]]) -> None:
+    """Adds scores of the time of an estimate, and of variance × time over that of the first."""
+    times = zip(scores.values(), seconds, time_ratios(seconds), strict=True)
+    for values, of_one, ratio in times:
+        values["milliseconds"] = 1e3 * statistics.median(of_one)
+        values["variance_seconds"] = values["trace_ratio"] * ratio

@@ -19,7 +19,13 @@ from components.contracts.roles import Gradient, Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Beside, Rng
 from components.inference.variational.ascent import TrainingState
-from components.inference.variational.laboratory.frozen import INIT, Frozen, RowProblem, scores_of
+from components.inference.variational.laboratory.frozen import (
+    INIT,
+    Frozen,
+    RowProblem,
+    add_times,
+    scores_of,
+)
 from components.inference.variational.laboratory.measured import (
     Findings,
     Measured,
@@ -32,6 +38,7 @@ from components.registry import register
 FIRST = 10**7  # index of the laboratory's own streams: beyond the streams of any step
 EACH = 10**3  # streams at each step
 QUANTILES = 101
+TIMED = 50  # estimates of each estimator that are timed, in turn
 BOUND_DRAWS = 2_000  # behind a bound (Boustati C.3.1)
 BESIDE = 500  # from there on streams of estimators that learn during the training
 
@@ -78,7 +85,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as
     Boustati prints it), minibatch_share (of the variance, over draws/2 fresh batches), bias
     (its squared norm, estimated without bias), bias_p (of no bias against g₀), milliseconds
-    (median time of an estimate), variance_seconds (trace · time, as a ratio); and
+    (median time of an estimate), variance_seconds (trace ratio · time ratio); and
     best_per_row, best_context_free /order <k>/<t>: the least trace ratio that a polynomial
     of order k of the noise can have, in closed form.  With ``correction_draws``:
     correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a vector of
@@ -205,6 +212,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         parameter_mask = frozen.select_parameters()
         new = copy.deepcopy(state.findings)
         scores = self._measure_spreads(frozen, watched, parameter_mask, new, t)
+        add_times(scores, frozen.time(watched, min(self.draws, TIMED)))
         overs = frozen.over(watched, max(4, self.draws // 2), parameter_mask)
         for one, over in zip(watched, overs, strict=True):
             values = scores[one.label] | asdict(over)

@@ -63,7 +63,6 @@ class Spread:
     mean: Tensor  # [P]
     variance: Tensor  # unbiased [P]
     norm_variance: float  # of ‖ĝ‖, as printed in the thesis
-    seconds: float  # median time of an estimate
 
     @property
     def trace(self) -> float:
@@ -71,21 +70,19 @@ class Spread:
         return float(self.variance.sum())
 
 
-def measure_spread(draws: Iterable[tuple[Tensor, float]]) -> Spread:
+def measure_spread(draws: Iterable[Tensor]) -> Spread:
     """Moments of estimates, one by one (Welford's recursion: no [n, P] tensor is held)."""
     n = 0
     mean = torch.zeros(())
     square = torch.zeros(())
     norms: list[float] = []
-    seconds: list[float] = []
-    for gradient, took in draws:
+    for gradient in draws:
         n += 1
         apart = gradient - mean
         mean = mean + apart / n
         square = square + apart * (gradient - mean)
         norms.append(float(gradient.norm()))
-        seconds.append(took)
-    return Spread(n, mean, square / (n - 1), statistics.variance(norms), statistics.median(seconds))
+    return Spread(n, mean, square / (n - 1), statistics.variance(norms))
 
 
 def spread_at_batch(
@@ -97,7 +94,34 @@ def spread_at_batch(
     chosen: list[bool],
 ) -> Spread:
     """Spread of n estimates at one batch, due only to the noise of the draws."""
-    return measure_spread(watched.estimate(module, batch, rng, chosen) for _ in range(n))
+    return measure_spread(watched.estimate(module, batch, rng, chosen)[0] for _ in range(n))
+
+
+def time_in_turn(
+    watched: list[MeasuredEstimator], module: Trainable, batch: RowBatch, rngs: list[Rng], n: int
+) -> list[list[float]]:
+    """Seconds of n estimates of each estimator [K, n], one of each in turn.
+
+    In turn, because the load of a machine changes: estimates of one round share it, so that
+    the ratio of two times within a round does not depend on it.
+    """
+    chosen = [p.requires_grad for p in module.parameters()]
+    rounds = [
+        [
+            one.estimate(module, batch, rng, chosen)[1]
+            for one, rng in zip(watched, rngs, strict=True)
+        ]
+        for _ in range(n)
+    ]
+    return [list(times) for times in zip(*rounds, strict=True)]
+
+
+def time_ratios(seconds: list[list[float]]) -> list[float]:
+    """Median over rounds of each estimator's time over the first estimator's in that round."""
+    return [
+        statistics.median(t / t0 for t, t0 in zip(times, seconds[0], strict=True))
+        for times in seconds
+    ]
 
 
 @dataclass(frozen=True)
