@@ -23,7 +23,7 @@ from components.games.fast.thinkers import (
 from components.maths.compiled.loops import Array
 
 
-class Agent(NamedTuple):
+class Minds(NamedTuple):
     """The agent as the loop has it."""
 
     minds: tuple[Mind, ...]  # one for each level that the opponent may have
@@ -43,7 +43,7 @@ def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch)
         scratch.mixed[a] += share * scratch.psi[a]
 
 
-def choose_agent_action(agent: Agent, i: int, marks: Array, scratch: Scratch) -> int:
+def choose_agent_action(agent: Minds, i: int, marks: Array, scratch: Scratch) -> int:
     """An action of ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)."""
     if len(agent.minds) == 1:
         return choose_action(agent.minds[0], i, marks, scratch)
@@ -59,7 +59,7 @@ def choose_agent_action(agent: Agent, i: int, marks: Array, scratch: Scratch) ->
     return draw_index(scratch.answer, mind.own, draw_uniform(scratch.stream))
 
 
-def count_correct(agent: Agent, i: int, b: int, scratch: Scratch) -> None:
+def count_correct(agent: Minds, i: int, b: int, scratch: Scratch) -> None:
     """n_i := n_i + 1 if only M_i predicted b, in one draw of each model."""
     hits = 0
     last = 0
@@ -74,7 +74,7 @@ def count_correct(agent: Agent, i: int, b: int, scratch: Scratch) -> None:
 
 
 def learn_as_agent(
-    agent: Agent, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch
+    agent: Minds, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch
 ) -> None:
     """Takes a move in: which model was correct, before any of them learns the move."""
     if len(agent.minds) > 1:
@@ -83,7 +83,7 @@ def learn_as_agent(
         learn(agent.minds[m], i, move, done, cut, scratch)
 
 
-def forget_forecasts(agent: Agent, i: int) -> None:
+def forget_forecasts(agent: Minds, i: int) -> None:
     """What the agent expects in the present state is not known."""
     for m in range(len(agent.minds)):
         agent.minds[m].foreseen[i, 0] = math.nan

@@ -26,7 +26,7 @@ from components.games.environments.episode import Episode
 from components.games.environments.game import Game
 from components.games.environments.standing import GameState
 from components.games.environments.table_environment import TableEnvironment
-from components.games.fast.averaging import Agent
+from components.games.fast.averaging import Minds
 from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, compile_episode
 from components.games.fast.rules import Rules, build_rules
 from components.games.fast.streams import draw_seed
@@ -183,10 +183,10 @@ class CompiledGame:
             self.rules[id(environment)] = (environment, build_rules(self.game, environment))
         return self.rules[id(environment)][1]
 
-    def _build_agent(self, mind: Any, episode: int) -> Agent:
+    def _build_agent(self, mind: Any, episode: int) -> Minds:
         minds = [part for _, part in self.agent.thinkers(mind)]
         right = self.agent.times_right(mind)
-        return Agent(
+        return Minds(
             tuple(s.build_mind(m, episode) for s, m in zip(self.seats, minds, strict=True)),
             np.empty((0, 0)) if right is None else right.numpy(),
         )

@@ -13,7 +13,7 @@ from components.contracts.attackers import Opponent
 from components.games.fast import averaging, streams, thinkers
 from components.games.fast import rules as game_rules
 from components.games.fast.averaging import (
-    Agent,
+    Minds,
     choose_agent_action,
     forget_forecasts,
     learn_as_agent,
@@ -119,7 +119,7 @@ class Tally(NamedTuple):
 
 
 def play_replicate(
-    agent: Agent, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
+    agent: Minds, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
 ) -> None:
     """All moves of replicate i, as ``Episode.play`` and ``Game.move`` have them."""
     kept = 0.0 if rules.last_alone else 1.0  # share of earlier moves in what an episode is worth
@@ -163,7 +163,7 @@ def play_replicate(
 
 
 def play_episode(
-    agent: Agent,
+    agent: Minds,
     adversary: CompiledOpponent,
     rules: Rules,
     seed: Array,
@@ -177,7 +177,7 @@ def play_episode(
 
 
 @cache
-def compile_episode() -> Callable[[Agent, CompiledOpponent, Rules, Array, Tally, Scratch], None]:
+def compile_episode() -> Callable[[Minds, CompiledOpponent, Rules, Array, Tally, Scratch], None]:
     """``play_episode``, compiled."""
     own: tuple[Callable[..., Any], ...] = (
         choose_target,
