@@ -12,6 +12,7 @@
     {range …}              least and largest of what follows, over all cells that K matches
     {table K}              rows by columns of all cells that K matches, as a Markdown table, printed
                            numbers below; {table diff K; L}, {table ratio K; L} likewise
+    {table join K; L}      the columns of K and those of L in one table
     {best K}               the best cell that K matches; {best_row K} its row
     {… | 3} {… | %} {… | x1000}    three decimals; as a percentage; times 1,000
     [print: 0.89] [setting: 100 runs]    a number of print, a setting: shown as it is
@@ -40,6 +41,7 @@ from scripts.prose.scores import Found, Lookup, ProseError
 FIELD = re.compile(r"\{([^{}\n]+(?:\n[^{}\n]+)*)\}")
 MARKER = re.compile(r"\[(print|setting|missing): ([^\]]+)\]")
 PAIRED = ("diff", "ratio", "in_se", "p", "wins")
+JOIN = "join"
 STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
@@ -195,13 +197,24 @@ def _range(estimates: list[Estimate], options: Options) -> str:
     return f"{span}{options.unit}{marks} (SE ≤ {bound:,.{n}f})"
 
 
+def _join(first: list[Found], second: list[Found]) -> list[Found]:
+    """Cells of one table; columns of the second get its name if the first has one like them."""
+    if not {each.cell.column for each in first} & {each.cell.column for each in second}:
+        return first + second
+    renamed = [
+        replace(each, cell=replace(each.cell, column=f"{each.spec.name}, {each.cell.column}"))
+        for each in second
+    ]
+    return first + renamed
+
+
 def _table(found: list[Found], estimates: list[Estimate], options: Options, signed: bool) -> str:
     """Rows by columns; an empty cell has no kept score."""
     columns = list(dict.fromkeys(each.cell.column for each in found))
     rows = list(dict.fromkeys(each.cell.row.name for each in found))
-    several = len({each.spec.name for each in found}) > 1
-    if several:
-        raise ProseError(f"{':'.join(found[0].parts)}: a table of several tables")
+    keys = {(each.cell.row.name, each.cell.column) for each in found}
+    if len(keys) < len(found):
+        raise ProseError(f"{':'.join(found[0].parts)}: several cells in one place of a table")
     cells = {}
     for each, estimate in zip(found, estimates, strict=True):
         text = options.apply(estimate).format(options.decimals, signed, options.unit)
@@ -290,11 +303,12 @@ def fill_field(text: str, lookup: Lookup) -> str:
         *PAIRED,
         *STATISTICS,
         *WORDS,
+        JOIN,
     }:
         words.append(match[1])
         body = body[match.end() :]
     keys = body.split("; ")
-    if len(keys) != 1 + any(word in PAIRED for word in words):
+    if len(keys) != 1 + any(word in (*PAIRED, JOIN) for word in words):
         raise ProseError(f"{{{text}}}: {len(keys)} keys")
     if words and (filled := _fill_words(words[0], keys, lookup)) is not None:
         return filled
@@ -306,8 +320,12 @@ def fill_field(text: str, lookup: Lookup) -> str:
     if many:
         last = list(lookup.last)
         found = lookup.find(keys[0])
-        lookup.last = last
-        estimates = _estimates(words[1:], keys, lookup, many)
+        if words[1:] == [JOIN]:
+            found = _join(found, lookup.find(keys[1]))
+            estimates = [_estimate(each) for each in found]
+        else:
+            lookup.last = last
+            estimates = _estimates(words[1:], keys, lookup, many)
         if words[0] == "table":
             return _table(found, estimates, options, "diff" in words)
         return _range(estimates, options)

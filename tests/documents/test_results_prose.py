@@ -63,6 +63,11 @@ def write_template(folder: Path, text: str) -> Path:
             "| row | 8 |\n|---|---:|\n| Kalman, all | 3.0 ± 0.7 |\n| WoLF, all | 4.0 ± 1.1† |",
         ),
         (
+            "table join spoofed:*, all:8:rmse; :Kalman, all::",
+            "| row | 8 | rmse, 8 |\n|---|---:|---:|\n"
+            "| Kalman, all | 3.0 ± 0.7 | 3.0 ± 0.7 |\n| WoLF, all | 4.0 ± 1.1† |  |",
+        ),
+        (
             "table diff spoofed:W*, all:8:rmse; :Kalman, all::",
             "| row | 8 |\n|---|---:|\n| WoLF, all | +1.0 ± 0.5† |",
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -14,11 +14,11 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.games.agents.decision_maker import ValueDecisionMaker
 from components.games.agents.exploration import exploration_rate
 from components.games.agents.fictitious_play import together
 from components.games.agents.level_k import Hierarchy, LevelK, OpponentKeys
 from components.games.environments.transition import Transition
+from components.games.fast.engine import CompilableDecisionMaker, CompilablePlayer
 from components.maths.policies import draw_action, probabilities
 from components.registry import register
 
@@ -33,7 +33,7 @@ class ModelAveragingState:
 
 
 @register("inference", "model_averaging")
-class ModelAveraging(ValueDecisionMaker[ModelAveragingState], OpponentKeys):
+class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     """Opponent averaging: models an opponent of each of several levels and learns its level.
 
         p(M_i | b_0 … b_t) ∝ n_i
@@ -60,7 +60,9 @@ class ModelAveraging(ValueDecisionMaker[ModelAveragingState], OpponentKeys):
     def _build_thinker(self, level: int) -> LevelK:
         """The agent as it would be if it were sure of facing an opponent of this level."""
         shared = {
-            name: value for name, value in self if name in LevelK.model_fields and name != "name"
+            name: value
+            for name, value in self
+            if name in LevelK.model_fields and name not in ("name", "engine")
         }
         return LevelK(name="level_k", level=level + 1, engine="tensors", ties="shared", **shared)
 
@@ -153,3 +155,14 @@ class ModelAveraging(ValueDecisionMaker[ModelAveragingState], OpponentKeys):
         return {
             f"belief/level_{level}": self.belief(mind)[:, i] for i, level in enumerate(self.levels)
         }
+
+    # ---- compiled
+    # ----------------------------------------------------------------------------------------------------------
+    def thinkers(self, mind: ModelAveragingState) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
+        return list(zip(self._build_thinkers(), mind.types, strict=True))
+
+    def times_right(self, mind: ModelAveragingState) -> Tensor:
+        return mind.right
+
+    def unsupported_option(self) -> str | None:
+        return "forecast=sampled" if self.forecast == "sampled" else None

@@ -26,6 +26,7 @@ from components.games.environments.episode import Episode
 from components.games.environments.game import Game
 from components.games.environments.standing import GameState
 from components.games.environments.table_environment import TableEnvironment
+from components.games.fast.averaging import Minds
 from components.games.fast.episodes import CompiledOpponent, Tally, build_adversary, compile_episode
 from components.games.fast.rules import Rules, build_rules
 from components.games.fast.streams import draw_seed
@@ -138,15 +139,17 @@ class Seated:
 class CompiledGame:
     """A game, its players, and what the loop reads and writes."""
 
-    def __init__(
-        self, game: Game, agent: CompilableDecisionMaker[Any], playing: PlayerState[Any]
-    ) -> None:
+    def __init__(self, game: Game, agent: CompilablePlayer[Any], playing: PlayerState[Any]) -> None:
         self.game = game
         self.opponent = game.opponents()[0]
         self.changing = (
             game.environment if isinstance(game.environment, ChangingEnvironment) else None
         )
-        self.agent = Seated(agent, playing.mind, game.environment.continuing)
+        self.agent = agent
+        self.seats = [
+            Seated(thinker, mind, game.environment.continuing)
+            for thinker, mind in agent.thinkers(playing.mind)
+        ]
         self.learner: Seated | None = None
         memory = playing.standing.adversary
         if isinstance(memory, Learning) and isinstance(self.opponent, Learner):
@@ -161,7 +164,7 @@ class CompiledGame:
         marks = 1 if game.numbered else 4
         self.moves: Array = np.zeros(game.replicates, np.int64)  # of the last episode
         self.scratch = Scratch(
-            q=np.zeros(game.n_actions * game.n_threats, self.agent.weights.dtype),
+            q=np.zeros(game.n_actions * game.n_threats, self.seats[0].weights.dtype),
             psi=np.zeros(n),
             answer=np.zeros(n),
             mixed=np.zeros(n),
@@ -180,6 +183,14 @@ class CompiledGame:
             self.rules[id(environment)] = (environment, build_rules(self.game, environment))
         return self.rules[id(environment)][1]
 
+    def _build_agent(self, mind: Any, episode: int) -> Minds:
+        minds = [part for _, part in self.agent.thinkers(mind)]
+        right = self.agent.times_right(mind)
+        return Minds(
+            tuple(s.build_mind(m, episode) for s, m in zip(self.seats, minds, strict=True)),
+            np.empty((0, 0)) if right is None else right.numpy(),
+        )
+
     def _adversary(self, memory: object, agent: Mind, episode: int) -> CompiledOpponent:
         mind = agent
         if self.learner is not None and isinstance(memory, Learning):
@@ -192,13 +203,13 @@ class CompiledGame:
         """Plays an episode and moves ``standing`` and the players on in place."""
         environment = self.game.environment
         replicates = self.game.replicates
-        agent = self.agent.build_mind(mind, episode.index)
+        agent = self._build_agent(mind, episode.index)
         s = standing.s.clone()
         total = torch.empty(3, replicates, dtype=environment.dtype)
         firsts = torch.empty(2, replicates, dtype=environment.dtype)
         compile_episode()(
             agent,
-            self._adversary(standing.adversary, agent, episode.index),
+            self._adversary(standing.adversary, agent.minds[0], episode.index),
             self._rules_at(episode.index),
             draw_seed(rng.noise),
             Tally(s.view(replicates, -1).numpy(), total.numpy(), firsts.numpy(), self.moves),
@@ -215,8 +226,8 @@ class CompiledPlayerState(PlayerState[K]):
     plays: CompiledGame = rebuilt()
 
 
-class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
-    """A decision maker whose episodes may be played by a compiled loop, ``engine=compiled``.
+class CompilablePlayer(ValueDecisionMaker[K], Generic[K]):
+    """An agent whose episodes may be played by a compiled loop, ``engine=compiled``.
 
     Engines agree in law: the loop draws other numbers than the tensors do.  It plays games in
     tables against one opponent, and the coin game, with action values in tables or linear, on the
@@ -231,6 +242,40 @@ class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
     engine: Literal["tensors", "compiled"]
 
     @abstractmethod
+    def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
+        """The agent for each level that the opponent may have, with its memory."""
+
+    def times_right(self, mind: K) -> Tensor | None:
+        """How often each of them was correct about the opponent [R, m]; None: there is one."""
+        return None
+
+    def unsupported_option(self) -> str | None:
+        """The key, as it is set, that the loop does not serve."""
+        return None
+
+    def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
+        playing = super().init(model, problem, rng)
+        if self.engine == "tensors":
+            return playing
+        where = f"inference.engine=compiled ({self.name})"
+        if key := self.unsupported_option():
+            raise ConfigMismatchError(f"{where}: has no loop with {key}; use engine=tensors")
+        each = self.thinkers(playing.mind)
+        check_game(problem, [q for thinker, mind in each for q in thinker.tables(mind)], where)
+        return CompiledPlayerState(
+            playing.mind, playing.standing, CompiledGame(problem, self, playing)
+        )
+
+    def step(self, state: PlayerState[K], batch: Episode, rng: Rng) -> tuple[PlayerState[K], Info]:
+        if not isinstance(state, CompiledPlayerState):
+            return super().step(state, batch, rng)
+        return state, state.plays.play(batch, state.standing, rng, state.mind)
+
+
+class CompilableDecisionMaker(CompilablePlayer[K], Generic[K]):
+    """A level-k thinker in the compiled loop, as an agent or as ``attacker.agent``."""
+
+    @abstractmethod
     def tables(self, mind: K) -> list[QFunction]:
         """Q_1 … Q_k, the player's own the last."""
 
@@ -242,9 +287,8 @@ class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
     def levels(self, episode: int) -> Levels:
         """Constants of an episode."""
 
-    def unsupported_option(self) -> str | None:
-        """The key, as it is set, that the loop does not serve."""
-        return None
+    def thinkers(self, mind: K) -> list[tuple[CompilableDecisionMaker[Any], Any]]:
+        return [(self, mind)]
 
     @property
     def policy_temperature(self) -> float:
@@ -254,20 +298,3 @@ class CompilableDecisionMaker(ValueDecisionMaker[K], Generic[K]):
     def shared_keys(self, forget: float = 1.0) -> Keys:
         """``Keys`` with what every decision maker has."""
         return Keys(forget, self.gamma, self.bootstrap_at_end, self.bootstrap_at_horizon)
-
-    def init(self, model: QFunction, problem: Game, rng: Rng) -> PlayerState[K]:
-        playing = super().init(model, problem, rng)
-        if self.engine == "tensors":
-            return playing
-        where = f"inference.engine=compiled ({self.name})"
-        if key := self.unsupported_option():
-            raise ConfigMismatchError(f"{where}: has no loop with {key}; use engine=tensors")
-        check_game(problem, self.tables(playing.mind), where)
-        return CompiledPlayerState(
-            playing.mind, playing.standing, CompiledGame(problem, self, playing)
-        )
-
-    def step(self, state: PlayerState[K], batch: Episode, rng: Rng) -> tuple[PlayerState[K], Info]:
-        if not isinstance(state, CompiledPlayerState):
-            return super().step(state, batch, rng)
-        return state, state.plays.play(batch, state.standing, rng, state.mind)

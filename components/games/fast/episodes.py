@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,8 +10,14 @@ import numpy as np
 from torch import Tensor
 
 from components.contracts.attackers import Opponent
+from components.games.fast import averaging, streams, thinkers
 from components.games.fast import rules as game_rules
-from components.games.fast import streams, thinkers
+from components.games.fast.averaging import (
+    Minds,
+    choose_agent_action,
+    forget_forecasts,
+    learn_as_agent,
+)
 from components.games.fast.rules import Rules, find_marks, take_step
 from components.games.fast.streams import draw_index, draw_uniform, init_stream
 from components.games.fast.thinkers import Mind, PlayedRound, Scratch, choose_action, learn, turn
@@ -114,7 +119,7 @@ class Tally(NamedTuple):
 
 
 def play_replicate(
-    agent: Mind, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
+    agent: Minds, adversary: CompiledOpponent, rules: Rules, tally: Tally, i: int, scratch: Scratch
 ) -> None:
     """All moves of replicate i, as ``Episode.play`` and ``Game.move`` have them."""
     kept = 0.0 if rules.last_alone else 1.0  # share of earlier moves in what an episode is worth
@@ -126,7 +131,7 @@ def play_replicate(
     moves = 0
     find_marks(rules, tally.s, i, scratch.before)
     for at in range(rules.horizon):
-        a = choose_action(agent, i, scratch.before, scratch)
+        a = choose_agent_action(agent, i, scratch.before, scratch)
         b = choose_threat(adversary, i, scratch)
         row = tally.s[i, 0] * rules.actions + a if rules.size == 0 else a
         done = take_step(rules, tally.s, i, a, b, scratch)
@@ -136,9 +141,9 @@ def play_replicate(
         if adversary.kind == LEARNER:
             learn(adversary.mind, i, turn(move), done, cut, scratch)
         if done or not rules.ends_alone:
-            learn(agent, i, move, done, cut, scratch)
+            learn_as_agent(agent, i, move, done, cut, scratch)
         else:
-            agent.foreseen[i, 0] = math.nan
+            forget_forecasts(agent, i)
         r_a = kept * r_a + scratch.gains[0]
         r_b = kept * r_b + scratch.gains[1]
         welfare = kept * welfare + scratch.gains[2]
@@ -158,7 +163,7 @@ def play_replicate(
 
 
 def play_episode(
-    agent: Mind,
+    agent: Minds,
     adversary: CompiledOpponent,
     rules: Rules,
     seed: Array,
@@ -172,7 +177,7 @@ def play_episode(
 
 
 @cache
-def compile_episode() -> Callable[[Mind, CompiledOpponent, Rules, Array, Tally, Scratch], None]:
+def compile_episode() -> Callable[[Minds, CompiledOpponent, Rules, Array, Tally, Scratch], None]:
     """``play_episode``, compiled."""
     own: tuple[Callable[..., Any], ...] = (
         choose_target,
@@ -180,5 +185,11 @@ def compile_episode() -> Callable[[Mind, CompiledOpponent, Rules, Array, Tally, 
         observe_action,
         play_replicate,
     )
-    parts: list[Callable[..., Any]] = [*streams.parts, *thinkers.parts, *game_rules.parts, *own]
+    parts: list[Callable[..., Any]] = [
+        *streams.parts,
+        *thinkers.parts,
+        *averaging.parts,
+        *game_rules.parts,
+        *own,
+    ]
     return compile_loop(play_episode, parts, inline=True)

@@ -210,19 +210,23 @@ def respond(mind: Mind, j: int, i: int, marks: Array, guess: Array, scratch: Scr
         guess[a] = scratch.mixed[a]
 
 
-def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
-    """An action of the player in the state with these marks."""
-    top = len(mind.alphas) - 1
+def foresee(mind: Mind, i: int, marks: Array, scratch: Scratch) -> None:
+    """What the player expects of the other in the present state, to ``scratch.guess``."""
     guess = scratch.guess
     if math.isnan(mind.foreseen[i, 0]):
         forecast(mind, i, marks, guess)
-        for j in range(top):
+        for j in range(len(mind.alphas) - 1):
             respond(mind, j, i, marks, guess, scratch)
     else:
         for b in range(mind.other):
             guess[b] = mind.foreseen[i, b]
-    respond(mind, top, i, marks, guess, scratch)
-    return draw_index(guess, mind.own, draw_uniform(scratch.stream))
+
+
+def choose_action(mind: Mind, i: int, marks: Array, scratch: Scratch) -> int:
+    """An action of the player in the state with these marks."""
+    foresee(mind, i, marks, scratch)
+    respond(mind, len(mind.alphas) - 1, i, marks, scratch.guess, scratch)
+    return draw_index(scratch.guess, mind.own, draw_uniform(scratch.stream))
 
 
 def move_weights(weights: Array, marks: Array, cell: int, target: float, alpha: float) -> None:
@@ -309,6 +313,7 @@ parts += (
     set_greedy,
     set_policy,
     respond,
+    foresee,
     choose_action,
     move_weights,
     update_values,

@@ -53,6 +53,8 @@ PLAYERS = {
     "level 3 first": ("level_k", {"level": 3, "ties": "first", "forecast_at": "current", "policy_opponent": "softmax"}),
     "level 4": ("level_k", {"level": 4, "alpha": 1.0, "temperature_opponent": 0.7, "policy_opponent": "softmax"}),
     "level 2 decays": ("level_k", {"epsilon_opponent": {"start": 0.9, "factor": 0.5, "every": 4}}),
+    "averaging": ("model_averaging", {"levels": [1, 2], "forget": 0.9}),
+    "averaging of three": ("model_averaging", SOFT | {"levels": [1, 3, 2], "forecast_at": "current"}),
 }  # fmt: skip
 # with action values that differ: nothing is drawn
 GREEDY = {"policy": "epsilon_greedy", "epsilon": 0.0}
@@ -83,7 +85,7 @@ def opened(problem, inference, seed=3, alike=False):
     model = "q_linear" if problem.name == "coin_game" else "q_table"
     state = inference.init(component("model", model).build(problem, rng), problem, rng)
     generator = torch.Generator().manual_seed(7)
-    values = inference.tables(state.mind)
+    values = [q for thinker, mind in inference.thinkers(state.mind) for q in thinker.tables(mind)]
     if hasattr(state.standing.adversary, "mind"):
         values = values + problem.attacker.agent.tables(state.standing.adversary.mind)
     for q in values:

@@ -23,7 +23,7 @@ from small_games import matrix_game, stepped
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError
 from components.games.beliefs.bloom_counts import BloomCounts
-from components.games.fast import engine, episodes, rules, streams, thinkers
+from components.games.fast import averaging, engine, episodes, rules, streams, thinkers
 from runner.execution.rng import Streams
 
 TABLES = [("friend_or_foe", "first"), ("three targets", "first"), ("six targets", "first"), ("grid", "first"),
@@ -63,7 +63,8 @@ def greedy_pair(name, opponent, who, replicates=4, episodes=30):
     """Both engines, where nothing is left to chance: equal actions do not occur, nobody explores,
     draws are certain."""
     certain = {"epsilon_opponent": 0.0, "policy_opponent": "epsilon_greedy"}
-    more = lambda its: GREEDY | (certain if PLAYERS[its][1].get("forecast") == "sampled" else {})  # noqa: E731
+    drawn = [name for name in PLAYERS if "draws" in name or "averaging" in name]
+    more = lambda its: GREEDY | (certain if its in drawn else {})  # noqa: E731
     keys = more(opponent) if opponent in PLAYERS else {}
     return both(
         lambda: game(name, opponent, replicates, episodes, **keys),
@@ -127,6 +128,15 @@ def learns_before(mind, i, move, done, cut, scratch):
     LEARN(mind, i, move, False, False, scratch)
 
 
+def counts_all(agent, i, b, scratch):
+    agent.right[i] += 1.0
+
+
+def weighs_nothing(mind, i, marks, share, scratch):
+    ADD(mind, i, marks, 1.0 if mind.alphas.size == 2 else 0.0, scratch)
+
+
+ADD = averaging.add_values
 COLLECT, LEARN, RESPOND = rules.collect_coins, thinkers.learn, thinkers.respond
 BROKEN = {
     "forgets nothing": (thinkers, "count_action", without_forgetting, ("friend_or_foe", "first", "level 3")),
@@ -137,7 +147,9 @@ BROKEN = {
         ("chicken", "defects", "level 3"),
     ),
     "a shared coin pays both": (rules, "collect_coins", shared_coin_twice, ("hers", "q", "q")),
-    "ends and horizons are bootstrapped": (episodes, "learn", learns_before, ("grid", "first", "q softmax")),
+    "ends and horizons are bootstrapped": (averaging, "learn", learns_before, ("grid", "first", "q softmax")),
+    "every model is counted as correct": (averaging, "count_correct", counts_all, ("chicken", "tit for tat", "averaging")),
+    "models are not weighed": (averaging, "add_values", weighs_nothing, ("matrix with memory", "tit for tat", "averaging")),
     "the smoother follows": (episodes, "choose_target", lambda p, first, u: int(p.argmax()), ("friend_or_foe", "first", "q")),
 }  # fmt: skip
 
@@ -258,6 +270,9 @@ def test_what_the_loop_does_not_serve_is_named():
         ConfigMismatchError, match="has no loop with belief=bloom; use engine=tensors"
     ):
         opening(game("friend_or_foe", "smoother", 3, 3), name="fpq_learning", belief=bloom)
+    problem = game("friend_or_foe", "smoother", 3, 3)
+    with pytest.raises(ConfigMismatchError, match="has no loop with forecast=sampled"):
+        opening(problem, name="model_averaging", forecast="sampled")
     with pytest.raises(ConfigMismatchError, match="needs model=q_table or q_linear"):
         opening(game("friend_or_foe", "smoother", 3, 3), model="q_network")
     problem = game("friend_or_foe", "smoother", 3, 3)

@@ -1,0 +1,98 @@
+"""An agent in the compiled loop: one mind, or several averaged by how often each was correct.
+
+Source: Gallego (2021), Algorithm 4.2 and section 4.3.3."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from components.games.fast.streams import draw_index, draw_uniform
+from components.games.fast.thinkers import (
+    Mind,
+    PlayedRound,
+    Scratch,
+    choose_action,
+    expect,
+    foresee,
+    learn,
+    set_policy,
+    sum_weights,
+)
+from components.maths.compiled.loops import Array
+
+
+class Minds(NamedTuple):
+    """The agent as the loop has it."""
+
+    minds: tuple[Mind, ...]  # one for each level that the opponent may have
+    right: Array  # [R, m] n_i, pseudo-counts of the prior among them; empty: one mind
+
+
+def add_values(mind: Mind, i: int, marks: Array, share: float, scratch: Scratch) -> None:
+    """Adds share · Σ_b Q(s, a, b) p(b|s) to ``scratch.mixed``."""
+    foresee(mind, i, marks, scratch)
+    weights = mind.weights[len(mind.alphas) - 1, i]
+    q = weights[marks[0]]  # of one mark nothing is copied
+    if len(marks) > 1:
+        q = scratch.q
+        sum_weights(weights, marks, q)
+    expect(q, mind.own, mind.other, scratch.guess, scratch.psi)
+    for a in range(mind.own):
+        scratch.mixed[a] += share * scratch.psi[a]
+
+
+def choose_agent_action(agent: Minds, i: int, marks: Array, scratch: Scratch) -> int:
+    """An action of ψ(s, a) = Σ_i p(M_i) Σ_b Q_i(s, a, b) p_{M_i}(b|s)."""
+    if len(agent.minds) == 1:
+        return choose_action(agent.minds[0], i, marks, scratch)
+    mind = agent.minds[0]
+    total = 0.0
+    for m in range(len(agent.minds)):
+        total += agent.right[i, m]
+    for a in range(mind.own):
+        scratch.mixed[a] = 0
+    for m in range(len(agent.minds)):
+        add_values(agent.minds[m], i, marks, agent.right[i, m] / total, scratch)
+    set_policy(mind, len(mind.alphas) - 1, scratch.mixed, mind.own, scratch.answer)
+    return draw_index(scratch.answer, mind.own, draw_uniform(scratch.stream))
+
+
+def count_correct(agent: Minds, i: int, b: int, scratch: Scratch) -> None:
+    """n_i := n_i + 1 if only M_i predicted b, in one draw of each model."""
+    hits = 0
+    last = 0
+    for m in range(len(agent.minds)):
+        foresee(agent.minds[m], i, scratch.before, scratch)
+        drawn = draw_index(scratch.guess, agent.minds[m].other, draw_uniform(scratch.stream))
+        if drawn == b:
+            hits += 1
+            last = m
+    if hits == 1:
+        agent.right[i, last] += 1
+
+
+def learn_as_agent(
+    agent: Minds, i: int, move: PlayedRound, done: bool, cut: bool, scratch: Scratch
+) -> None:
+    """Takes a move in: which model was correct, before any of them learns the move."""
+    if len(agent.minds) > 1:
+        count_correct(agent, i, move.b, scratch)
+    for m in range(len(agent.minds)):
+        learn(agent.minds[m], i, move, done, cut, scratch)
+
+
+def forget_forecasts(agent: Minds, i: int) -> None:
+    """What the agent expects in the present state is not known."""
+    for m in range(len(agent.minds)):
+        agent.minds[m].foreseen[i, 0] = math.nan
+
+
+parts: tuple[Callable[..., object], ...] = (
+    add_values,
+    choose_agent_action,
+    count_correct,
+    learn_as_agent,
+    forget_forecasts,
+)
