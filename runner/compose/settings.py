@@ -137,7 +137,9 @@ def sign(config: dict[str, Any], data: str) -> str:
 def _drop_idle_shrinkage(config: dict[str, Any]) -> dict[str, Any]:
     """A config less the shrinkage of a plan where nothing is planned."""
     dataset = config.get("dataset")
-    budget = dataset.get("budget") if isinstance(dataset, dict) else None
+    if not isinstance(dataset, dict):
+        return config
+    budget = dataset.get("budget")
     if not isinstance(budget, dict) or budget.get("total") is not None:
         return config
     unused = {k: v for k, v in budget.items() if k != "shrink"}
