@@ -12,16 +12,18 @@ may share rows of data.
 from __future__ import annotations
 
 import fnmatch
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from runner.report.figures.ranks import Block, collect_blocks, critical_difference, rank
-from runner.report.results import layout_table
+from runner.report.results import TableLayout, layout_table
 from runner.study.figure_specs import RankSpec
 from scripts.prose.scores import Lookup, ProseError, load_scores
 
@@ -60,35 +62,51 @@ def error_by_column(ranks: NDArray[np.float64], blocks: list[Block]) -> NDArray[
 def _find_diagrams(lookup: Lookup, key: str) -> tuple[str, list[Diagram]]:
     """Pattern of rows, and the diagrams that a key names."""
     name, row, _, pattern = lookup.read_key(key)
-    study, kept = load_scores(lookup.folder, name)
     lookup.used.add(name)
-    specs = [spec for spec in study.ranks if fnmatch.fnmatchcase(spec.name, pattern)]
-    if not specs:
-        raise ProseError(f"{name}: {pattern!r} is no diagram of ranks")
+    diagrams = _read_diagrams(lookup.folder, name)
+    found = [each for each in diagrams if fnmatch.fnmatchcase(each.spec.name, pattern)]
+    if not found:
+        raise ProseError(f"{name}: {pattern!r} is no diagram of ranks with kept scores")
+    return row, found
+
+
+@functools.cache
+def _read_diagrams(folder: Path, name: str) -> list[Diagram]:
+    """The diagrams of a study that have kept scores."""
+    study, kept = load_scores(folder, name)
     laid = {table.spec.name: table for table in layout_table(study, None, kept.scores)}
     diagrams = []
-    for spec in specs:
+    for spec in study.ranks:
         table = laid[spec.table]
         blocks, scores = collect_blocks(spec, table, [r.name for r in study.rows_of_figure(spec)])
-        if not blocks:
-            raise ProseError(f"{name}: {spec.name} has no kept score")
-        placed = rankdata(np.stack(list(scores.values()), axis=1), axis=1)
-        errors = error_by_column(placed, blocks)
-        ranks = {
-            row_name: (float(mean), float(se))
-            for row_name, mean, se in zip(scores, placed.mean(axis=0), errors, strict=True)
-        }
-        columns = {column for column, *_ in blocks}
-        doubted = any(
-            cell.doubted
-            for each, cells in table.rows
-            if each.name in scores
-            for cell in cells
-            if cell.column in columns
-        )
-        found = rank(scores, lower=True, test="nemenyi")
-        diagrams.append(Diagram(spec, ranks, len(blocks), found.p_friedman, doubted))
-    return row, diagrams
+        if blocks:
+            diagrams.append(_make_diagram(spec, table, blocks, scores))
+    return diagrams
+
+
+def _make_diagram(
+    spec: RankSpec,
+    table: TableLayout,
+    blocks: list[Block],
+    scores: dict[str, NDArray[np.float64]],
+) -> Diagram:
+    """Mean ranks, their errors and Friedman's test."""
+    placed = rankdata(np.stack(list(scores.values()), axis=1), axis=1)
+    errors = error_by_column(placed, blocks)
+    ranks = {
+        row: (float(mean), float(se))
+        for row, mean, se in zip(scores, placed.mean(axis=0), errors, strict=True)
+    }
+    columns = {column for column, *_ in blocks}
+    doubted = any(
+        cell.doubted
+        for each, cells in table.rows
+        if each.name in scores
+        for cell in cells
+        if cell.column in columns
+    )
+    found = rank(scores, lower=True, test="nemenyi")
+    return Diagram(spec, ranks, len(blocks), found.p_friedman, doubted)
 
 
 def _format(diagram: Diagram, row: str) -> str:

@@ -43,6 +43,10 @@ FIXED += [
     ("hers", "defects", "fpq"),
     ("coins", "level 2 draws", "level 2 draws"),
 ]
+FIXED = [  # every player of this kind is compiled again, in half a minute
+    pytest.param(*cell, marks=pytest.mark.slow) if "averaging of three" in cell else cell
+    for cell in FIXED
+]
 MAX_PLOTTED_DRAWS = [("friend_or_foe", "smoother"), ("matrix with "
 "memory", "forgives"), ("sharing", "mixed"), ("grid", "smoother"),
          ("three targets", "smoother")]  # fmt: skip
