@@ -31,13 +31,6 @@ SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 # "Table D.3 and Table D.3" of earlier reports
 REPEATED_PATTERN = re.compile(r"\b(\w+(?: [\w.]+)?) and \1(?= on )")
-COLOURS = {
-    "agrees": "agrees",
-    "agrees by construction": "agrees",
-    "better": "better",
-    "worse": "worse",
-    "differs": "worse",
-}
 
 
 def _format_signed(value: float, digits: int) -> str:
@@ -61,7 +54,7 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
         "word": cell.verdict.word,
         "why": cell.verdict.why,
         "verdict": str(cell.verdict),
-        "colour": COLOURS.get(cell.verdict.word, "grey"),
+        "colour": cell.verdict.kind or "grey",
         "in_se": _format_signed(cell.verdict.in_se, 1) if cell.verdict.in_se is not None else "",
         "difference": difference,
         "difference_in_se": difference_in_se,

@@ -138,13 +138,17 @@ def compare(a: Values, b: Values, overlap: float = 0.0) -> PairedDifference:
     keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
     d = np.array([a[k] - b[k] for k in keys])
     summary = summarise(d)
-    p = math.nan
-    if d.size >= MIN_PAIRS:
-        p = 1.0 if not d.any() else float(wilcoxon(d[d != 0.0]).pvalue)
-    pair = PairedDifference(summary.mean, inflate(summary.se, summary.n, overlap), summary.n, p)
-    if overlap and not math.isnan(p) and d.any():
-        pair = replace(pair, p=float(2 * student_t.sf(abs(pair.in_se), pair.n - 1)))
-    return pair
+    se = inflate(summary.se, summary.n, overlap)
+    pair = PairedDifference(summary.mean, se, summary.n, math.nan)
+    if d.size < MIN_PAIRS:
+        return pair
+    if not d.any():
+        p = 1.0
+    elif overlap:
+        p = float(2 * student_t.sf(abs(pair.in_se), pair.n - 1))
+    else:
+        p = float(wilcoxon(d[d != 0.0]).pvalue)
+    return replace(pair, p=p)
 
 
 def holm(pairs: Mapping[str, PairedDifference]) -> dict[str, PairedDifference]:
@@ -208,6 +212,15 @@ class Verdict:
     # (ours − published)/√(SE² + SE²); None: the two cannot be compared
     in_se: float | None = None
     why: str = ""
+
+    @property
+    def kind(self) -> Literal["agrees", "better", "worse", ""]:
+        """What its colour says; empty: nothing is judged."""
+        if self.word in ("agrees", "agrees by construction"):
+            return "agrees"
+        if self.word in ("worse", "differs"):
+            return "worse"
+        return "better" if self.word == "better" else ""
 
     def __str__(self) -> str:
         return f"{self.word} ({self.why})" if self.why else self.word

@@ -12,13 +12,7 @@ INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"
 LABEL_WIDTH_INCHES = 2.2
 COLUMN_WIDTH_INCHES = 1.15
 LINE_HEIGHT_INCHES = 0.42  # inches: width of the labels, of a column; height of a line
-VERDICTS = {
-    "agrees": "#1b7837",
-    "agrees by construction": "#1b7837",
-    "better": "#2166ac",
-    "worse": "#b2182b",
-    "differs": "#b2182b",
-}
+COLOURS = {"agrees": "#1b7837", "better": "#2166ac", "worse": "#b2182b"}  # by kind of verdict
 
 
 def table_figure(laid: TableLayout) -> Figure:
@@ -83,7 +77,7 @@ def table_figure(laid: TableLayout) -> Figure:
                     weight=weight,
                 )
             if cell.number is not None:
-                colour = VERDICTS.get(cell.verdict.word, GREY)
+                colour = COLOURS.get(cell.verdict.kind, GREY)
                 ax.text(
                     x,
                     y + 0.11,
