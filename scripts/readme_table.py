@@ -17,9 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from runner.disk.atomic import write_text
-from runner.report.origin import read_kept_scores
 from runner.report.results import Cell, TableLayout, layout_table
-from runner.study.definition import load_study
+from scripts.prose.scores import FOLDER, load_scores
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -114,9 +113,8 @@ ENTRIES = (
 @cache
 def load_tables(study: str) -> list[TableLayout]:
     """Tables of a study with its kept scores."""
-    definition = load_study(study)
-    scores = ROOT / "docs" / "results" / f"{study}_replicates.csv"
-    return layout_table(definition, None, read_kept_scores([scores], definition).scores)
+    definition, kept = load_scores(FOLDER, study)
+    return layout_table(definition, None, kept.scores)
 
 
 def find_cell(entry: Entry) -> Cell:

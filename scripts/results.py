@@ -30,7 +30,7 @@ import numpy as np
 
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
-from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_origin
+from runner.report.origin import Kept, read_kept_scores
 from runner.report.report import write
 from runner.study import snapshot as snapshots
 from runner.study.definition import StudyDefinition, load_study
@@ -44,7 +44,7 @@ from scripts.prose.pages import (
 )
 from scripts.prose.printed import REASONS
 from scripts.prose.printed_page import NAME, make_printed
-from scripts.prose.scores import FOLDER, load_scores
+from scripts.prose.scores import FOLDER, list_scores, load_scores
 
 # of 255: mean difference of the points of two drawings of one figure, by other versions of the
 # library
@@ -191,10 +191,7 @@ def main(argv: list[str]) -> int:
         parser.error("--as: with --keep, and the name of one study")
     if arguments.keep and not arguments.study:
         parser.error("--keep: say of which studies")
-    scores = {
-        path.name.removesuffix("_replicates.csv"): path
-        for path in sorted(FOLDER.glob("*_replicates.csv"))
-    }
+    scores = list_scores(FOLDER)
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README", "missing", "printed"}
     names = arguments.study or [name for name in scores if name in pages]
     if arguments.prose:
@@ -206,16 +203,12 @@ def main(argv: list[str]) -> int:
             wrong.append(name)
             continue
         try:
-            files = [scores[name]] if name in scores else []
-            origin = (
-                read_origin(path_of(files[0]))
-                if files and path_of(files[0]).is_file()
-                else Origin()
-            )
-            study = load_study(origin.study or name)
-            result = make(
-                name, read_kept_scores(files, study), study, arguments.keep, arguments.launched
-            )
+            if name in scores:
+                study, kept = load_scores(FOLDER, name)
+            else:
+                study = load_study(name)
+                kept = read_kept_scores([], study)
+            result = make(name, kept, study, arguments.keep, arguments.launched)
         except ConfigError as error:
             print(f"{name}: {error}")
             wrong.append(name)

@@ -10,7 +10,8 @@ The rows of K, scores of held-out data, and of L, scores of test data, have the 
 from __future__ import annotations
 
 from runner.report.results import Cell
-from runner.statistics.paired_tests import compare, inflate, summarise
+from runner.statistics.paired_tests import MIN_REPLICATES, compare, inflate, summarise
+from scripts.prose.estimate import Estimate
 from scripts.prose.scores import Found, Lookup, ProseError
 
 WORDS = ("chosen", "choices")
@@ -48,8 +49,8 @@ def _is_doubted(choices: dict[Key, str], tested: list[Found], rival: Cell | None
     return any(cell.doubted for cell in [*used, *([rival] if rival else [])])
 
 
-def estimate_chosen(keys: list[str], lookup: Lookup) -> tuple[float, float | None, int, bool, int]:
-    """Value, SE, digits, whether a check failed, and number of replicates."""
+def estimate_chosen(keys: list[str], lookup: Lookup) -> Estimate:
+    """The score of the chosen rows, or its difference from that of a rival."""
     choices = choose_rows(lookup.find(keys[0]))
     tested = lookup.find(keys[1])
     scores = collect_chosen(choices, tested)
@@ -57,11 +58,12 @@ def estimate_chosen(keys: list[str], lookup: Lookup) -> tuple[float, float | Non
     if len(keys) == 2:
         summary = summarise(scores.values())
         se = inflate(summary.se, summary.n, overlap)
-        return summary.mean, se, spec.digits, _is_doubted(choices, tested, None), summary.n
+        doubted = _is_doubted(choices, tested, None)
+        return Estimate(summary.mean, se, spec.digits, doubted, summary.n < MIN_REPLICATES)
     rival = lookup.find_one(keys[2]).cell
     pair = compare(scores, rival.values, overlap)
     doubted = _is_doubted(choices, tested, rival)
-    return pair.difference, pair.se, spec.digits + 1, doubted, pair.n
+    return Estimate(pair.difference, pair.se, spec.digits + 1, doubted, pair.n < MIN_REPLICATES)
 
 
 def count_choices(key: str, lookup: Lookup) -> str:

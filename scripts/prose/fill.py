@@ -36,6 +36,7 @@ from dataclasses import dataclass, replace
 from runner.report.results import Cell
 from runner.statistics.paired_tests import MIN_REPLICATES, compare
 from scripts.prose import chosen, ranks
+from scripts.prose.estimate import Estimate
 from scripts.prose.scores import Found, Lookup, ProseError
 
 FIELD = re.compile(r"\{([^{}\n]+(?:\n[^{}\n]+)*)\}")
@@ -50,43 +51,6 @@ STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "max": max,
 }
 WORDS = ("n", "printed", "verdict", "apart", "agree", "range", "table", "best", "best_row")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its SE, and what is to be known of the runs behind it."""
-
-    value: float
-    se: float | None
-    digits: int
-    doubted: bool
-    few: bool
-
-    @property
-    def marks(self) -> str:
-        """† and ‡."""
-        return ("†" if self.doubted else "") + ("‡" if self.few else "")
-
-    @property
-    def decimals(self) -> int:
-        """Decimals that the SE asks for."""
-        noise = 1e-9 * abs(self.value)  # rounding of equal values
-        if self.se is None or not math.isfinite(self.se) or self.se <= noise:
-            return self.digits
-        exponent = math.floor(math.log10(self.se))
-        first = self.se / 10.0**exponent
-        return max(0, (1 if first < 1.95 else 0) - exponent)
-
-    def format(self, decimals: int | None = None, signed: bool = False, unit: str = "") -> str:
-        """``0.89 ± 0.02†``."""
-        if not math.isfinite(self.value):
-            return f"not finite{self.marks}"
-        n = self.decimals if decimals is None else decimals
-        sign = "+" if signed else ""
-        text = f"{self.value:{sign},.{n}f}".replace("-", "−")
-        if self.se is not None and math.isfinite(self.se):
-            text += f" ± {self.se:,.{n}f}"
-        return f"{text}{unit}{self.marks}"
 
 
 @dataclass(frozen=True)
@@ -167,7 +131,7 @@ def _count_wins(first: Found, second: Found) -> str:
     a, b = first.cell.values, second.cell.values
     keys = [k for k in a if k in b]
     wins = sum(sign * (a[k] - b[k]) > 0 for k in keys)
-    return f"{wins} of {len(keys)}{'†' if first.cell.doubted or second.cell.doubted else ''}"
+    return f"{wins} of {len(keys)}"
 
 
 def _best(found: list[Found]) -> Found:
@@ -271,10 +235,10 @@ def _fill_words(word: str, keys: list[str], lookup: Lookup) -> str | None:
 
 
 def _fill_test(word: str, first: Found, second: Found) -> str:
-    if word == "wins":
-        return _count_wins(first, second)
-    pair = compare(first.cell.values, second.cell.values, first.cell.overlap)
     doubt = "†" if first.cell.doubted or second.cell.doubted else ""
+    if word == "wins":
+        return f"{_count_wins(first, second)}{doubt}"
+    pair = compare(first.cell.values, second.cell.values, first.cell.overlap)
     if word == "p":
         return f"{pair.p:.2g}{doubt}"
     return f"{pair.in_se:+.1f} SE{doubt}".replace("-", "−")
@@ -286,8 +250,7 @@ def _fill_own(word: str, keys: list[str], lookup: Lookup, options: Options) -> s
         return ranks.fill_ranks(word, keys[0], lookup)
     if word == "choices":
         return chosen.count_choices(keys[0], lookup)
-    value, se, digits, doubted, n = chosen.estimate_chosen(keys, lookup)
-    estimate = options.apply(Estimate(value, se, digits, doubted, n < MIN_REPLICATES))
+    estimate = options.apply(chosen.estimate_chosen(keys, lookup))
     return estimate.format(options.decimals, len(keys) > 2, options.unit)
 
 

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from runner.report.origin import Origin, path_of, read_origin
+from scripts.prose.scores import list_scores
 
 DIRTY = "with uncommitted changes"
 EARLIER = "of earlier scores: code"
@@ -25,11 +26,10 @@ def _find_code(origin: Origin) -> str:
 def find_reruns(folder: Path) -> dict[str, str]:
     """Studies by name, and why their scores are to be made again."""
     reruns = {}
-    for scores in sorted(folder.glob("*_replicates.csv")):
+    for name, scores in list_scores(folder).items():
         path = path_of(scores)
         origin = read_origin(path) if path.is_file() else None
         code = _find_code(origin) if origin else "–"
-        name = scores.name.removesuffix("_replicates.csv")
         if DIRTY in code:
             reruns[name] = f"code {code}" if len(code) < 80 else f"some runs {DIRTY}"
         elif not any(character.isdigit() for character in code):

@@ -22,7 +22,7 @@ from runner.report.results import layout_cell
 from runner.statistics.paired_tests import MIN_REPLICATES
 from runner.statistics.published import Published, load_published
 from scripts.prose.hand_typed import find_hand_typed
-from scripts.prose.scores import FOLDER, load_scores
+from scripts.prose.scores import FOLDER, list_scores, load_scores
 
 REASONS = "printed_reasons.yaml"
 OTHER_PAPERS = ("gal_mc_dropout_uci",)  # shown next to our scores, but of none of the documents
@@ -131,8 +131,8 @@ def collect_cells(folder: Path = FOLDER) -> dict[Key, PrintedCell]:
         for column in values
         if REPEATS.get((table.name, column)) not in values
     }
-    for path in sorted(folder.glob("*_replicates.csv")):
-        _add_study(path.name.removesuffix("_replicates.csv"), folder, cells)
+    for name in list_scores(folder):
+        _add_study(name, folder, cells)
     for (_, row, column), cell in cells.items():
         source = cells.get((cell.table.reprinted_in or "", row, column))
         if source is not None and source.studies:

@@ -25,6 +25,7 @@ from scipy.stats import rankdata
 from runner.report.figures.ranks import Block, collect_blocks, critical_difference, rank
 from runner.report.results import TableLayout, layout_table
 from runner.study.figure_specs import RankSpec
+from scripts.prose.estimate import Estimate
 from scripts.prose.scores import Lookup, ProseError, load_scores
 
 WORDS = ("rank", "ranks", "blocks", "critical")
@@ -111,8 +112,7 @@ def _make_diagram(
 
 def _format(diagram: Diagram, row: str) -> str:
     mean, se = diagram.ranks[row]
-    error = f" ± {se:.{DIGITS}f}" if math.isfinite(se) else ""
-    return f"{mean:.{DIGITS}f}{error}{'†' if diagram.doubted else ''}"
+    return Estimate(mean, se, DIGITS, diagram.doubted, few=False).format(DIGITS)
 
 
 def _table(diagrams: list[Diagram]) -> str:

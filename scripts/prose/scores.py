@@ -18,6 +18,7 @@ from runner.statistics.published import load_published
 from runner.study.definition import StudyDefinition, TableSpec, load_study
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "results"
+ENDING = "_replicates.csv"
 PARTS = ("study", "row", "column", "table")
 
 
@@ -34,6 +35,12 @@ class Found:
     parts: tuple[str, str, str, str]
 
 
+def list_scores(folder: Path) -> dict[str, Path]:
+    """Files of kept scores by study, in the order of the names."""
+    paths = sorted(folder.glob(f"*{ENDING}"))
+    return {path.name.removesuffix(ENDING): path for path in paths}
+
+
 @cache
 def load_scores(folder: Path, name: str) -> tuple[StudyDefinition, Kept]:
     """Definition and kept scores of a study.
@@ -41,12 +48,9 @@ def load_scores(folder: Path, name: str) -> tuple[StudyDefinition, Kept]:
     Raises:
         ProseError: no scores are kept.
     """
-    scores = folder / f"{name}_replicates.csv"
+    scores = folder / f"{name}{ENDING}"
     if not scores.is_file():
-        names = [
-            path.name.removesuffix("_replicates.csv") for path in folder.glob("*_replicates.csv")
-        ]
-        raise ProseError(f"{name}: no kept scores{nearest(name, names)}")
+        raise ProseError(f"{name}: no kept scores{nearest(name, list(list_scores(folder)))}")
     path = path_of(scores)
     origin = read_origin(path) if path.is_file() else Origin()
     study = load_study(origin.study or name)

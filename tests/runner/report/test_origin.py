@@ -14,6 +14,7 @@ from runner.report.differs import differs
 from runner.report.origin import path_of, read_kept_scores
 from runner.report.results import layout_table
 from scripts import results
+from scripts.prose import scores as kept_scores
 
 
 @pytest.fixture
@@ -91,7 +92,8 @@ def test_results_are_made_from_scores_and_prose_stays(kept, tmp_path, monkeypatc
         (folder / f"small_{end}").write_bytes(kept.with_name(f"small_{end}").read_bytes())
     (folder / "script.md").write_text("# script\n")
     monkeypatch.setattr(results, "FOLDER", folder)
-    monkeypatch.setattr(results, "load_study", lambda name: STUDY)
+    for module in (results, kept_scores):
+        monkeypatch.setattr(module, "load_study", lambda name: STUDY)
     assert results.main(["--check"]) == 0  # it has no page yet
     assert (
         "scores without a page of their own (README.md tells of them; name one to make its page): small"
