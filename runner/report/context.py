@@ -29,6 +29,11 @@ from runner.study.snapshot import Snapshot
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
 SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
+INCLUDED = "of earlier reports (--with) are included"
+# notes that hold for the runs of one folder, where earlier scores are included
+OUTDATED_PATTERN = re.compile(
+    r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
+)
 # "Table D.3 and Table D.3" of earlier reports
 REPEATED_PATTERN = re.compile(r"\b(\w+(?: [\w.]+)?) and \1(?= on )")
 
@@ -198,7 +203,12 @@ def notes(
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
-        return [_shorten(line) for line in kept.notes]
+        lines = [_shorten(line) for line in kept.notes]
+        if not any(INCLUDED in line for line in lines):
+            return lines
+        return [line for line in lines if not OUTDATED_PATTERN.match(line)] + _note_empty_rows(
+            tables
+        )
     messages = [
         f"Of the earlier scores: {_shorten(line)}"
         for line in kept.notes
@@ -211,9 +221,9 @@ def notes(
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
         messages.append(
-            f"{format_count(earlier, 'score')} of earlier reports (--with) are included; "
-            "their runs are not listed here."
+            f"{format_count(earlier, 'score')} {INCLUDED}; their runs are not listed here."
         )
+        messages += _note_empty_rows(tables)
     elif snapshot is None:
         messages.append("Nothing has been run yet: only published numbers are shown.")
     return messages + _note_other_data(tables) + _note_bad_runs(runs)
@@ -237,14 +247,34 @@ def _shorten(line: str) -> str:
     return REPEATED_PATTERN.sub(r"\1", line)
 
 
-def describe_part(only: Sequence[str], runs: list[dict[str, Any]]) -> list[str]:
-    """Selection of a partial report, how many runs are done, and the others by state."""
+def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
+    """A line that names the rows without a score of a run here or of an earlier report."""
+    filled: dict[str, bool] = {}
+    for laid in tables:
+        for row, cells in laid.rows:
+            seen = any(cell.values or cell.reason for cell in cells)
+            filled[row.name] = filled.get(row.name, False) or seen
+    empty = [name for name, seen in filled.items() if not seen]
+    if not empty:
+        return []
+    more = f"; {len(empty) - SHOWN} more" if len(empty) > SHOWN else ""
+    return [f"{format_count(len(empty), 'row')} without a score: {'; '.join(empty[:SHOWN])}{more}."]
+
+
+def describe_part(
+    only: Sequence[str], runs: list[dict[str, Any]], with_earlier: bool = False
+) -> list[str]:
+    """Selection of a partial report, how many runs are done, and the others by state.
+
+    ``with_earlier``: earlier scores are included, so that a run that is missing here may
+    have its scores there.
+    """
     lines = []
     if only:
         selection = " ".join(f"--only {text}" for text in only)
         lines.append(f"Part of the study: {selection}.")
     missing = [run for run in runs if run["state"] != "done"]
-    if missing:
+    if missing and not with_earlier:
         states: dict[str, list[str]] = {}
         for run in missing[:SHOWN]:
             states.setdefault(run["state"], []).append(run["name"])

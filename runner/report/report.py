@@ -192,7 +192,8 @@ def write(
     if snapshot is None and kept.origin.rows:
         page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
     page_rows = {row.name: row for laid in page_tables for row, _ in laid.rows}.values()
-    messages = [*describe_part(only, runs), *notes(snapshot, tables, runs, kept.origin)]
+    part = describe_part(only, runs, with_earlier=bool(kept.scores))
+    messages = [*part, *notes(snapshot, tables, runs, kept.origin)]
     came_from = provenance(study, snapshot, runs, kept.origin.provenance)
     context = {
         "name": name,
@@ -303,7 +304,7 @@ def main(argv: list[str]) -> int:
     verdicts = (cell.verdict.word for laid in tables for _, cells in laid.rows for cell in cells)
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
     runs = run_views(snapshot) if snapshot else []
-    for line in describe_part(arguments.only, runs):
+    for line in describe_part(arguments.only, runs, with_earlier=bool(earlier.scores)):
         out.print(f"partial  {line}")
     if any(laid.smoke for laid in tables):
         out.print("smoke    tiny data, few steps: no number here is a result", style="red")
