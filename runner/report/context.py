@@ -29,7 +29,7 @@ from runner.study.snapshot import Snapshot
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
 SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
-INCLUDED = "of earlier reports (--with) are included"
+INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among those shown
 # notes that hold for the runs of one folder, where earlier scores are included
 OUTDATED_PATTERN = re.compile(
     r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
@@ -182,6 +182,12 @@ def provenance(
     ]
 
 
+def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> bool:
+    """Whether a score in the tables is of an earlier report; without runs here all are."""
+    cells = (cell for laid in tables for _, row in laid.rows for cell in row)
+    return snapshot is None or any(cell.earlier for cell in cells)
+
+
 def _describe_states(runs: list[dict[str, Any]]) -> str:
     """How many runs are in each state, and the time that all took."""
     states = Counter(run["state"] for run in runs)
@@ -221,7 +227,7 @@ def notes(
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
         messages.append(
-            f"{format_count(earlier, 'score')} {INCLUDED}; their runs are not listed here."
+            f"{format_count(earlier, 'score')} {INCLUDED} are included; their runs are not listed here."
         )
         messages += _note_empty_rows(tables)
     elif snapshot is None:

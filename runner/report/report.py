@@ -16,7 +16,14 @@ from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes, write_text
 from runner.disk.inside import inside
 from runner.errors import ConfigError
-from runner.report.context import describe_part, notes, provenance, run_views, table_views
+from runner.report.context import (
+    describe_part,
+    has_earlier_scores,
+    notes,
+    provenance,
+    run_views,
+    table_views,
+)
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import beside, differs
@@ -193,8 +200,9 @@ def write(
         page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
     page_rows = {row.name: row for laid in page_tables for row, _ in laid.rows}.values()
     part = describe_part(only, runs, with_earlier=bool(kept.scores))
-    messages = [*part, *notes(snapshot, tables, runs, kept.origin)]
-    came_from = provenance(study, snapshot, runs, kept.origin.provenance)
+    earlier = kept.origin if has_earlier_scores(snapshot, tables) else Origin()
+    messages = [*part, *notes(snapshot, tables, runs, earlier)]
+    came_from = provenance(study, snapshot, runs, earlier.provenance)
     context = {
         "name": name,
         "smoke": smoke,

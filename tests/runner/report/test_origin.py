@@ -57,6 +57,13 @@ def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_pat
     assert third.count("without a score: iRF.") == 1
 
 
+def test_scores_that_were_all_made_again_replace_the_earlier_provenance(kept, study, tmp_path):  # noqa: F811
+    earlier = read_kept_scores([kept], STUDY)
+    report.write("small", STUDY, study, tmp_path / "second", earlier)
+    page = (tmp_path / "second" / "small.md").read_text()
+    assert "arlier scores" not in page
+
+
 def test_what_differs_from_the_reference_row(study):  # noqa: F811
     def configured(run):
         config = {
