@@ -1,0 +1,98 @@
+"""Scores of a rerun, with other seeds, against the kept ones, cell by cell.
+
+    runner study sarcos_table seed=901 replicates=5 --only model=igp --output-dir /tmp/again
+    python -m scripts.rerun sarcos_table /tmp/again
+
+Each cell that both have: mean (or median, as the table shows) ± SE of both, and their difference in
+its standard error, the root of the sum of both squares; SE are those of the page, corrected where
+splits overlap. By chance about one cell in twenty is more than 2 apart, more where replicates are few.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from runner.report.results import Cell, TableLayout, layout_table
+from runner.statistics.paired_tests import Summary
+from runner.study import snapshot as snapshots
+from runner.study.definition import TableSpec
+from scripts.prose.scores import FOLDER, load_scores
+
+LIMIT = 2.0  # standard errors
+
+
+class Pair(NamedTuple):
+    """One cell, as kept and as run again."""
+
+    table: str
+    row: str
+    column: str
+    kept: Summary
+    again: Summary
+
+    @property
+    def apart(self) -> float:
+        """Difference in its standard error."""
+        difference = self.again.mean - self.kept.mean
+        se = math.hypot(self.kept.se or 0.0, self.again.se or 0.0)
+        if math.isclose(self.again.mean, self.kept.mean, rel_tol=1e-12):
+            return 0.0
+        return difference / se if se > 0.0 else math.copysign(math.inf, difference)
+
+
+def pair_cells(name: str, output_dir: Path, folder: Path) -> list[Pair]:
+    """Cells of a study that have kept scores and scores of runs in this folder."""
+    study, kept = load_scores(folder, name)
+    snapshot = snapshots.load(name, output_dir)
+    if snapshot is None:
+        raise SystemExit(f"{name}: was not launched under {output_dir}")
+    before = {
+        key: cell for key, (cell, _) in _cells(layout_table(study, None, kept.scores)).items()
+    }
+    pairs = []
+    for key, (cell, spec) in _cells(layout_table(snapshot.study, snapshot, {})).items():
+        first = before[key].judged(spec) if key in before else None
+        second = cell.judged(spec)
+        if first is not None and second is not None:
+            pairs.append(Pair(*key, first, second))
+    return sorted(pairs, key=lambda pair: -abs(pair.apart))
+
+
+def _cells(tables: list[TableLayout]) -> dict[tuple[str, str, str], tuple[Cell, TableSpec]]:
+    return {
+        (laid.spec.name, row.name, cell.column): (cell, laid.spec)
+        for laid in tables
+        for row, cells in laid.rows
+        for cell in cells
+    }
+
+
+def _describe(summary: Summary) -> str:
+    se = "" if summary.se is None else f" ± {summary.se:.2g}"
+    return f"{summary.mean:.4g}{se} (n {summary.n})"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Prints the cells, farthest first; 1 if more than a tenth are farther apart than the limit."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.rerun", description=__doc__)
+    parser.add_argument("study")
+    parser.add_argument("output_dir", type=Path)
+    arguments = parser.parse_args(argv)
+    pairs = pair_cells(arguments.study, arguments.output_dir.resolve(), FOLDER)
+    far = sum(abs(pair.apart) > LIMIT for pair in pairs)
+    print(f"{arguments.study}: {len(pairs) - far} of {len(pairs)} cells within {LIMIT:g} SE")
+    for pair in pairs:
+        values = (
+            f"{s.mean:.4g} ± {s.se or math.nan:.2g} (n {s.n})" for s in (pair.kept, pair.again)
+        )
+        where = f"{pair.table}: {pair.row}, {pair.column}"
+        print(f"{pair.apart:+6.1f}  {where:60}  kept {next(values)}  again {next(values)}")
+    return int(not pairs or far > len(pairs) / 10)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
