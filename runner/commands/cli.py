@@ -72,6 +72,7 @@ HELP = """runner: experiments in Bayesian and adversarial machine learning
   runner -m +experiment=sarcos_mdgp seed=0,1,2         a sweep; add hydra/launcher=joblib, hydra/sweeper=optuna
   runner +experiment=sarcos_mdgp --cfg job             the composed config, without running it
   runner +experiment=sarcos_mdgp smoke=true            the same in seconds
+  runner --version                                     the runner's own version
 
 Commands
 {commands}
@@ -207,6 +208,16 @@ def main() -> None:
         raise SystemExit(1 if code == 0 and prints and streams.has_lost_output() else code)
 
 
+def _version() -> str:
+    """Version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("bayes-runner")
+    except PackageNotFoundError:
+        return "from a folder that is not installed: pip install -e . there"
+
+
 def _answer(argv: list[str]) -> int:
     """Does what a command line asks for; the exit code."""
     from runner.errors import ConfigError, RunFailure, nearest
@@ -220,6 +231,9 @@ def _answer(argv: list[str]) -> int:
                 flush=True,
             )
             return 0 if argv else 2
+        if argv == ["--version"]:
+            print(f"runner {_version()}")
+            return 0
         if argv[0] in COMMANDS:
             code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
             return code

@@ -162,6 +162,9 @@ def _reword_error(first: str, overrides: list[Override]) -> str:
             else f", which experiment={experiment} asks for"
         )
         return f"{group}={name}{origin}: no such {group.split('/')[-1]}{nearest(name, conf_folders.names(group))}"
+    preset_match = re.search(r"In '(hydra/launcher)/([\w-]+)': Could not load", first)
+    if preset_match and (complaint := not_installed(*preset_match.groups())):
+        return complaint
     if "does not support sweep type" in first:
         searched = next((o.key_or_group for o in overrides if o.is_sweep_override()), "a key")
         return f"{searched}: an interval is searched, not run through; add hydra/sweeper=optuna, or list values"

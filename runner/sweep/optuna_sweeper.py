@@ -52,7 +52,7 @@ from runner.compose.objectives import (
 )
 from runner.disk.atomic import alive
 from runner.disk.inside import inside
-from runner.errors import ConfigError
+from runner.errors import ConfigError, require_package
 from runner.sweep.goal import describe_objectives, search_facts
 from runner.sweep.search_space import (
     PRUNERS,
@@ -140,6 +140,8 @@ class OptunaSweeper(Sweeper):
     ) -> None:
         from hydra.core.plugins import Plugins
 
+        for package in ("optuna", "plotly"):
+            require_package(package, "hydra/sweeper=optuna", "sweep")
         self.objectives = several(self.objectives, config.get("objective"))
         self._check()
         self.hydra_context = hydra_context
