@@ -57,6 +57,7 @@ from runner.sweep.goal import describe_objectives, search_facts
 from runner.sweep.search_space import (
     PRUNERS,
     SAMPLERS,
+    SINGLE_OBJECTIVE_SAMPLERS,
     absolute,
     distribution,
     grid,
@@ -88,7 +89,7 @@ def register() -> None:
 
 @dataclass(eq=False)
 class OptunaSweeper(Sweeper):
-    """TPE or random search over overrides, in batches of ``n_jobs`` given to any launcher."""
+    """Search over overrides, in batches of ``n_jobs`` given to any launcher."""
 
     study_name: str | None
     storage: str
@@ -129,6 +130,12 @@ class OptunaSweeper(Sweeper):
         if self.objectives and self.direction is not None:
             raise ConfigError(
                 f"{DIRECTION_KEY}={self.direction}: hydra.sweeper.objectives holds a direction of each"
+            )
+        if self.sampler == "cmaes":
+            require_package("cmaes", "hydra.sweeper.sampler=cmaes", "sweep")
+        if len(self.objectives or ()) > 1 and self.sampler in SINGLE_OBJECTIVE_SAMPLERS:
+            raise ConfigError(
+                f"hydra.sweeper.sampler={self.sampler}: takes one objective; several take tpe, gp, qmc or nsgaii"
             )
         if self.objectives and self.pruner != "none":
             raise ConfigError(

@@ -348,6 +348,33 @@ def test_tpe_beats_random_on_a_quadratic():
     assert best("tpe") < 0.5 * best("random")  # 13.8 against 61.4
 
 
+@pytest.mark.parametrize("name", ["gp", "cmaes", "qmc", "nsgaii"])
+def test_samplers_by_name_improve_and_go_on_alike(name, recwarn):
+    if name == "cmaes":
+        pytest.importorskip("cmaes")
+    wide = {"x": FloatDistribution(-100, 100), "y": FloatDistribution(-100, 100)}
+
+    def search(trials: int) -> optuna.Study:
+        study = optuna.create_study()
+        for k in range(trials):  # each with a sampler of its own, as after a restart
+            study.sampler = sampler(name, seed=1, trial=k, startup_trials=3)
+            trial = study.ask(wide)
+            study.tell(trial, quadratic(DictConfig(trial.params)))
+        return study
+
+    values = [trial.value for trial in search(7).trials]
+    assert values == [trial.value for trial in search(7).trials]
+    assert min(values) < min(values[:3])
+    assert len(set(values)) == 7
+    assert not [w for w in recwarn if issubclass(w.category, optuna.exceptions.ExperimentalWarning)]
+
+
+def test_cmaes_takes_one_objective(sweep):
+    pytest.importorskip("cmaes")
+    with pytest.raises(ConfigError, match="sampler=cmaes: takes one objective"):
+        sweep(quadratic, X, TWO, "hydra.sweeper.sampler=cmaes")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["median", "halving", "hyperband"])
 def test_pruning_reaches_the_job_and_marks_the_trial(sweep, rule):
