@@ -14,6 +14,7 @@ RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu 
 COPY runner runner
 COPY components components
 COPY conf conf
+COPY hydra_plugins hydra_plugins
 RUN pip install --no-cache-dir -c requirements.lock ".$EXTRAS"
 
 # Nobody's records belong to root.

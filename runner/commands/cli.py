@@ -117,13 +117,11 @@ def _delegate_to_hydra(argv: list[str]) -> int:
     from runner.compose.command_line import is_sweep
     from runner.compose.errors import late_choice_message, wrong_launcher_message
     from runner.errors import ConfigError
-    from runner.sweep.optuna_sweeper import register
     from runner.sweep.outcomes import announce_sweep_folder
     from runner.sweep.table import show
     from runner.terminal.arguments import check_flags
 
     check_flags(argv)
-    register()
     if not is_sweep(argv):
         return _run_hydra(argv)
     if complaint := late_choice_message(argv) or wrong_launcher_message(argv):

@@ -37,9 +37,7 @@ from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
 from runner.errors import ConfigError, display_path
 
-SWEEPER_TARGET = (
-    "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
-)
+SWEEPER_TARGET = "hydra_plugins.runner.OptunaSweeper"
 PREFIX = "RUNNER_"  # prefix of the environment variables that a config may read
 NONE = ("null", "none", "None", "")  # values that leave a role out
 HYDRA_PLACES = {  # as conf/config.yaml has them

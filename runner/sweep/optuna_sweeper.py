@@ -1,5 +1,5 @@
 """A Hydra sweeper on Optuna: ``hydra/sweeper=optuna 'inference.lr=tag(log, interval(1e-4,
-1e-1))'``.
+1e-1))'``; the plug-in ``hydra_plugins.runner`` makes it known to Hydra.
 
 Search spaces are written in Hydra's own grammar (on the command line, or in
 ``hydra.sweeper.params``): ``interval(a, b)`` a real, ``int(interval(a, b))`` an integer, ``tag(log,
@@ -42,7 +42,6 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from runner.compose.guard import SWEEPER_TARGET
 from runner.compose.objectives import (
     DIRECTION_KEY,
     DIRECTIONS,
@@ -77,18 +76,8 @@ if TYPE_CHECKING:
 MAX_USER_ERROR_TRIALS = 3  # trials that all fail with the user's mistake before the sweep stops
 
 
-def register() -> None:
-    """Makes ``hydra/sweeper=optuna`` known to Hydra (Optuna itself is imported when a sweep
-    starts), which builds only what bears a name inside hydra_plugins."""
-    from hydra.core.plugins import Plugins
-
-    plugins = Plugins.instance()
-    plugins.register(OptunaSweeper)
-    plugins.class_name_to_class[SWEEPER_TARGET] = OptunaSweeper
-
-
 @dataclass(eq=False)
-class OptunaSweeper(Sweeper):
+class OptunaSearch(Sweeper):
     """Search over overrides, in batches of ``n_jobs`` given to any launcher."""
 
     study_name: str | None

@@ -23,7 +23,6 @@ from optuna.trial import TrialState
 from runner.compose.objectives import Objective
 from runner.errors import ConfigError
 from runner.execution.signals import RunInterruptedError, RunPrunedError
-from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import absolute, distribution, sampler, storage
 from runner.sweep.study_facts import apart, build_study_facts, name_of, upgrade_study_facts
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
@@ -56,7 +55,6 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optu
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # exceptions come through
 
     def go(task: Callable[[DictConfig], float], *arguments: str) -> optuna.Study:
-        register()
         own_direction = any(
             word.startswith(("hydra.sweeper.objectives", "objective=")) for word in arguments
         )
