@@ -26,7 +26,7 @@ from runner.compose.command_line import (
     override_values,
     wrong_jobs_message,
 )
-from runner.compose.overrides import open_parts, search_path
+from runner.compose.overrides import VERSION_BASE, open_parts, search_path
 from runner.compose.resolve import explain_misplaced
 from runner.disk import conf_folders
 from runner.disk.yaml_comments import read_file
@@ -174,7 +174,7 @@ def _reword_error(first: str, overrides: list[Override]) -> str:
 
 def _wrong_in_composition(overrides: list[Override]) -> str | None:
     """The first override of a group, or of a key, that does not exist."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
+    with initialize_config_dir(str(CONF), **VERSION_BASE):
         groups = []
         values = []
         for override in (o for o in overrides if not o.is_delete()):

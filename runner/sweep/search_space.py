@@ -133,17 +133,21 @@ def sampler(
     from optuna.exceptions import ExperimentalWarning
 
     trial_seed = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
-    quiet = {"warn_independent_sampling": False}
     factories: dict[str, Callable[[], Any]] = {
         "tpe": lambda: samplers.TPESampler(n_startup_trials=startup_trials, seed=trial_seed),
         "random": lambda: samplers.RandomSampler(seed=trial_seed),
         "grid": lambda: samplers.GridSampler(grid(space or {}), seed=seed),
-        "gp": lambda: samplers.GPSampler(n_startup_trials=startup_trials, seed=trial_seed, **quiet),
+        "gp": lambda: samplers.GPSampler(
+            n_startup_trials=startup_trials, seed=trial_seed, warn_independent_sampling=False
+        ),
         "cmaes": lambda: samplers.CmaEsSampler(
-            n_startup_trials=startup_trials, seed=trial_seed, **quiet
+            n_startup_trials=startup_trials, seed=trial_seed, warn_independent_sampling=False
         ),
         "qmc": lambda: samplers.QMCSampler(
-            scramble=True, seed=seed, warn_asynchronous_seeding=False, **quiet
+            scramble=True,
+            seed=seed,
+            warn_asynchronous_seeding=False,
+            warn_independent_sampling=False,
         ),
         "nsgaii": lambda: samplers.NSGAIISampler(
             population_size=max(2, startup_trials), seed=trial_seed
