@@ -188,8 +188,17 @@ def _show_warning(
         )
 
 
+def platform_message(name: str) -> str | None:
+    """Message for an operating system, by its ``os.name``, without the locks and signals of POSIX."""
+    if name == "posix":
+        return None
+    return "runner: this system lacks the file locks and signals that records need; on Windows run it inside WSL 2"
+
+
 def main() -> None:
     """Entry point of the ``runner`` command."""
+    if message := platform_message(os.name):
+        sys.exit(message)
     # Processes that this one starts, a launcher's too, import no module from the current folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     from runner.terminal import streams

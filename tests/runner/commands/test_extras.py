@@ -106,3 +106,8 @@ def test_a_preset_names_the_extra_of_its_launcher():
     assert message == (
         "hydra/launcher=slurm_local: not installed; pip install 'bayes-runner[launchers]'"
     )
+
+
+def test_windows_is_answered_in_one_line():
+    assert cli.platform_message("posix") is None
+    assert str(cli.platform_message("nt")).endswith("on Windows run it inside WSL 2")
