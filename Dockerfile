@@ -8,11 +8,14 @@ RUN apt-get update && apt-get install -y --no-install-recommends git && rm -rf /
 WORKDIR /opt/bayes-runner
 COPY requirements.lock pyproject.toml README.md LICENSE ./
 # torch first, built for CPU: a plain install would bring CUDA packages of several GB.  For a GPU leave the index out.
+# EXTRAS=[all]: searches, launchers and MLflow's pages too (docker build --build-arg EXTRAS=[all] …).
+ARG EXTRAS=
 RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu torch==2.13.0
 COPY runner runner
 COPY components components
 COPY conf conf
-RUN pip install --no-cache-dir -c requirements.lock .
+COPY hydra_plugins hydra_plugins
+RUN pip install --no-cache-dir -c requirements.lock ".$EXTRAS"
 
 # Nobody's records belong to root.
 RUN useradd --create-home runner && mkdir -p /work/outputs /work/data && chown -R runner /work

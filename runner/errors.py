@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -22,6 +23,24 @@ class RunFailure(RunnerError):
 
 class RunnerWarning(UserWarning):
     """Python form of a message that the command line shows in a panel."""
+
+
+def require_package(module: str, key: str, extra: str, package: str | None = None) -> None:
+    """Checks that a package of an extra is installed, without importing it.
+
+    Args:
+        module: top-level module to look for.
+        key: command or override that needs it, the beginning of the message.
+        extra: name of the extra in pyproject.toml.
+        package: name in the message; None: the module's.
+
+    Raises:
+        ConfigError: with the command that installs it.
+    """
+    if find_spec(module) is None:
+        raise ConfigError(
+            f"{key}: needs the package {package or module}; pip install 'bayes-runner[{extra}]'"
+        )
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("runner", "components", "conf")
+PACKAGES = ("runner", "components", "conf", "hydra_plugins")
 
 
 def call(*words: object, cwd: Path) -> str:
@@ -61,9 +61,11 @@ def install(wheel: Path, folder: Path) -> tuple[Path, str]:
     site = call(
         python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
     ).strip()
-    for package in Path(sysconfig.get_path("purelib")).iterdir():
+    others = Path(sysconfig.get_path("purelib"))
+    (Path(site) / "hydra_plugins").mkdir()  # a namespace: the wheel adds its own package to it
+    for package in (*others.iterdir(), *others.glob("hydra_plugins/*")):
         if "bayes_runner" not in package.name and package.name not in (*PACKAGES, "__pycache__"):
-            (Path(site) / package.name).symlink_to(package)
+            (Path(site) / package.relative_to(others)).symlink_to(package)
     options = ("--quiet", "--no-deps", "--no-index")
     call(sys.executable, "-m", "pip", "--python", python, "install", *options, wheel, cwd=folder)
     return folder / "bin", site

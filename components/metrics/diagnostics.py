@@ -18,6 +18,7 @@ from torch import Tensor
 from components.contracts.posteriors import HoldsDraws
 from components.errors import IncompleteResultWarning
 from components.maths.particles.resampling import effective_sample_size
+from components.metrics.array_stats import load_array_stats
 
 FEWEST_DRAWS = 4  # per chain: split in halves, each half still needs a variance
 MAX_NAMED_COORDINATES = 3  # coordinates at rest that are named
@@ -25,19 +26,14 @@ MAX_NAMED_COORDINATES = 3  # coordinates at rest that are named
 FEWEST_WEIGHTS = 25
 
 
-def _array_stats() -> Any:
-    # Imported here: it takes a second, and only the end of a run needs it.
-    from arviz_stats.base import array_stats
-
-    return array_stats
-
-
 def _each(statistic: str, draws: Tensor, **options: Any) -> Tensor:
     """One of ArviZ's statistics of every coordinate, [C, N, P] -> [P]; NaN where a coordinate never
     moved."""
     values = draws.detach().double().cpu().numpy()
     with np.errstate(all="ignore"):  # a constant chain divides by its variance, 0
-        result = getattr(_array_stats(), statistic)(values, chain_axis=0, draw_axis=1, **options)
+        result = getattr(load_array_stats(), statistic)(
+            values, chain_axis=0, draw_axis=1, **options
+        )
     # ArviZ would call draws that never moved independent.
     return torch.as_tensor(result).masked_fill(resting(draws).cpu(), torch.nan)
 
@@ -107,7 +103,9 @@ def e_bfmi(energy: Tensor) -> Tensor:
     Source: Betancourt (2016)."""
     values = energy.detach().double().cpu().numpy()
     with np.errstate(all="ignore"):
-        return torch.as_tensor(np.asarray(_array_stats().bfmi(values, chain_axis=0, draw_axis=1)))
+        return torch.as_tensor(
+            np.asarray(load_array_stats().bfmi(values, chain_axis=0, draw_axis=1))
+        )
 
 
 def weight_ess(log_weights: Tensor) -> float:
@@ -134,7 +132,7 @@ def pareto_k(log_weights: Tensor) -> float:
     tail = np.sort(values)[-int(min(len(values) // 5, 3 * math.sqrt(len(values)))) :]
     if tail[-1] - tail[0] <= math.log(1.1):
         return -math.inf
-    return float(_array_stats().psislw(-values, r_eff=1)[1])
+    return float(load_array_stats().psislw(-values, r_eff=1)[1])
 
 
 def convergence(

@@ -15,6 +15,7 @@ from torch import Tensor
 from components.contracts.posteriors import HoldsDraws
 from components.errors import IncompleteResultWarning
 from components.old_names import resolve_old_name
+from components.posteriors.netcdf import write_groups
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -145,7 +146,8 @@ def write(draws: HoldsDraws, folder: Path) -> list[Path]:
 
     path = folder / FILE
     temp_path = folder / f".{FILE}.new"
-    inference_data(draws, index).to_netcdf(temp_path, engine="h5netcdf")
+    groups = parameter_groups(draws, index)
+    write_groups(temp_path, groups.values, groups.dims, groups.coords)
     temp_path.replace(path)  # complete, or not at all
     return [path]
 

@@ -24,6 +24,7 @@ from runner.compose import guard
 from runner.compose.command_line import sweep_required_message
 from runner.compose.objectives import values
 from runner.compose.overrides import (
+    VERSION_BASE,
     compose_in_full,
     explicit_keys,
     patch_hydra_overrides,
@@ -256,7 +257,7 @@ def run_once(argv: list[str]) -> int | None:
     return outcome.code
 
 
-@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+@hydra.main(config_path=str(CONF), config_name="config", **VERSION_BASE)
 def main(cfg: DictConfig) -> float | list[float] | None:
     """Runs the job; in a sweep a failure is noted and the next job goes on."""
     hydra_config = HydraConfig.get()

@@ -72,6 +72,7 @@ HELP = """runner: experiments in Bayesian and adversarial machine learning
   runner -m +experiment=sarcos_mdgp seed=0,1,2         a sweep; add hydra/launcher=joblib, hydra/sweeper=optuna
   runner +experiment=sarcos_mdgp --cfg job             the composed config, without running it
   runner +experiment=sarcos_mdgp smoke=true            the same in seconds
+  runner --version                                     the runner's own version
 
 Commands
 {commands}
@@ -116,13 +117,11 @@ def _delegate_to_hydra(argv: list[str]) -> int:
     from runner.compose.command_line import is_sweep
     from runner.compose.errors import late_choice_message, wrong_launcher_message
     from runner.errors import ConfigError
-    from runner.sweep.optuna_sweeper import register
     from runner.sweep.outcomes import announce_sweep_folder
     from runner.sweep.table import show
     from runner.terminal.arguments import check_flags
 
     check_flags(argv)
-    register()
     if not is_sweep(argv):
         return _run_hydra(argv)
     if complaint := late_choice_message(argv) or wrong_launcher_message(argv):
@@ -189,8 +188,17 @@ def _show_warning(
         )
 
 
+def platform_message(name: str) -> str | None:
+    """Message for an operating system, by its ``os.name``, without the locks and signals of POSIX."""
+    if name == "posix":
+        return None
+    return "runner: this system lacks the file locks and signals that records need; on Windows run it inside WSL 2"
+
+
 def main() -> None:
     """Entry point of the ``runner`` command."""
+    if message := platform_message(os.name):
+        sys.exit(message)
     # Processes that this one starts, a launcher's too, import no module from the current folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     from runner.terminal import streams
@@ -207,6 +215,16 @@ def main() -> None:
         raise SystemExit(1 if code == 0 and prints and streams.has_lost_output() else code)
 
 
+def _version() -> str:
+    """Version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("bayes-runner")
+    except PackageNotFoundError:
+        return "from a folder that is not installed: pip install -e . there"
+
+
 def _answer(argv: list[str]) -> int:
     """Does what a command line asks for; the exit code."""
     from runner.errors import ConfigError, RunFailure, nearest
@@ -220,6 +238,9 @@ def _answer(argv: list[str]) -> int:
                 flush=True,
             )
             return 0 if argv else 2
+        if argv == ["--version"]:
+            print(f"runner {_version()}")
+            return 0
         if argv[0] in COMMANDS:
             code: int = importlib.import_module(COMMANDS[argv[0]][0]).main(argv)
             return code

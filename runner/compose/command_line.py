@@ -12,8 +12,16 @@ from runner.errors import nearest
 
 N_JOBS_KEY = "hydra.launcher.n_jobs"
 SINGLE_CHOICE_GROUPS = (*CHOSEN, "experiment")  # a run has one of each
-# Launchers and sweepers that are plug-ins of Hydra, and the packages that provide them.
-PLUGIN_INSTALL_COMMANDS = {"ray": "pip install -e '.[ray]'", "ray_aws": "pip install -e '.[ray]'"}
+# Extras that provide the launchers which are plug-ins of Hydra, and the presets based on them.
+EXTRA_BY_LAUNCHER = {
+    "joblib": "launchers",
+    "slurm": "launchers",
+    "slurm_local": "launchers",
+    "submitit_slurm": "launchers",
+    "submitit_local": "launchers",
+    "ray": "ray",
+    "ray_aws": "ray",
+}
 
 
 def is_sweep(argv: Iterable[str]) -> bool:
@@ -78,6 +86,7 @@ def misunderstood_message(
 
 def not_installed(group: str, name: str) -> str | None:
     """Error message for a launcher with a plug-in that is not installed."""
-    if group in ("hydra/launcher", "hydra/sweeper") and name in PLUGIN_INSTALL_COMMANDS:
-        return f"{group}={name}: not installed; {PLUGIN_INSTALL_COMMANDS[name]}"
+    if group == "hydra/launcher" and name in EXTRA_BY_LAUNCHER:
+        extra = EXTRA_BY_LAUNCHER[name]
+        return f"{group}={name}: not installed; pip install 'bayes-runner[{extra}]'"
     return None

@@ -26,7 +26,7 @@ from runner.compose.command_line import (
     override_values,
     wrong_jobs_message,
 )
-from runner.compose.overrides import open_parts, search_path
+from runner.compose.overrides import VERSION_BASE, open_parts, search_path
 from runner.compose.resolve import explain_misplaced
 from runner.disk import conf_folders
 from runner.disk.yaml_comments import read_file
@@ -162,6 +162,9 @@ def _reword_error(first: str, overrides: list[Override]) -> str:
             else f", which experiment={experiment} asks for"
         )
         return f"{group}={name}{origin}: no such {group.split('/')[-1]}{nearest(name, conf_folders.names(group))}"
+    preset_match = re.search(r"In '(hydra/launcher)/([\w-]+)': Could not load", first)
+    if preset_match and (complaint := not_installed(*preset_match.groups())):
+        return complaint
     if "does not support sweep type" in first:
         searched = next((o.key_or_group for o in overrides if o.is_sweep_override()), "a key")
         return f"{searched}: an interval is searched, not run through; add hydra/sweeper=optuna, or list values"
@@ -171,7 +174,7 @@ def _reword_error(first: str, overrides: list[Override]) -> str:
 
 def _wrong_in_composition(overrides: list[Override]) -> str | None:
     """The first override of a group, or of a key, that does not exist."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
+    with initialize_config_dir(str(CONF), **VERSION_BASE):
         groups = []
         values = []
         for override in (o for o in overrides if not o.is_delete()):

@@ -15,7 +15,7 @@ import copy
 import os
 import site
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +30,7 @@ from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from hydra.version import VersionBase, getbase
 from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import __version__ as omegaconf_version
 from omegaconf.basecontainer import BaseContainer
 
 from components.registry import CHOSEN, REQUIRED
@@ -37,9 +38,7 @@ from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import YamlLimitError, check_file, check_words
 from runner.errors import ConfigError, display_path
 
-SWEEPER_TARGET = (
-    "hydra_plugins.runner.OptunaSweeper"  # the name under which runner.sweep registers it
-)
+SWEEPER_TARGET = "hydra_plugins.runner.OptunaSweeper"
 PREFIX = "RUNNER_"  # prefix of the environment variables that a config may read
 NONE = ("null", "none", "None", "")  # values that leave a role out
 HYDRA_PLACES = {  # as conf/config.yaml has them
@@ -48,21 +47,31 @@ HYDRA_PLACES = {  # as conf/config.yaml has them
     "hydra.output_subdir": None,
 }
 _ABSENT = object()
+# OmegaConf 2.3 has another function under the name that 2.4 asks for.
+REGISTER_RESOLVER: Callable[..., None] = (
+    OmegaConf.register_new_resolver
+    if omegaconf_version.startswith("2.3.")
+    else OmegaConf.register_resolver
+)
 
 # contents read, by file and the time of its last change
 _files: dict[tuple[str, str, int], ConfigResult] = {}
 
-_compose_by_hydra = ConfigLoaderImpl.load_configuration
+# The function that every composition goes through: Hydra 1.4 has a private one below the public.
+COMPOSES = next(
+    name for name in ("_load_configuration", "load_configuration") if name in vars(ConfigLoaderImpl)
+)
+_compose_by_hydra = getattr(ConfigLoaderImpl, COMPOSES)
 _read_by_hydra = ConfigRepository.load_config
 
 
 def install() -> None:
     """Holds every further composition of this process to it; the second call does nothing."""
-    if ConfigLoaderImpl.load_configuration is _compose:
+    if getattr(ConfigLoaderImpl, COMPOSES) is _compose:
         return
-    setattr(ConfigLoaderImpl, "load_configuration", _compose)  # noqa: B010
+    setattr(ConfigLoaderImpl, COMPOSES, _compose)
     setattr(ConfigRepository, "load_config", _read)  # noqa: B010
-    OmegaConf.register_new_resolver("oc.env", environment, replace=True)
+    REGISTER_RESOLVER("oc.env", environment, replace=True)
 
 
 @contextmanager
@@ -71,7 +80,7 @@ def within() -> Iterator[None]:
     finds both as they were."""
     wrapped = (
         vars(ConfigLoaderImpl)["_apply_overrides_to_config"],
-        vars(ConfigLoaderImpl)["load_configuration"],
+        vars(ConfigLoaderImpl)[COMPOSES],
     )
     read = ConfigRepository.load_config
     resolver = BaseContainer._resolvers["oc.env"]
@@ -83,9 +92,7 @@ def within() -> Iterator[None]:
     try:
         yield
     finally:
-        for name, function in zip(
-            ("_apply_overrides_to_config", "load_configuration"), wrapped, strict=True
-        ):
+        for name, function in zip(("_apply_overrides_to_config", COMPOSES), wrapped, strict=True):
             setattr(ConfigLoaderImpl, name, function)
         setattr(ConfigRepository, "load_config", read)  # noqa: B010
         BaseContainer._resolvers["oc.env"] = resolver
@@ -137,7 +144,7 @@ def _compose(
     config_name: str | None,
     overrides: list[str],
     run_mode: RunMode,
-    **how: bool,
+    **how: Any,
 ) -> DictConfig:
     try:
         check_words(overrides)
@@ -160,7 +167,9 @@ def _compose(
             f"experiment: given twice ({names}), a run has one; {swept} runs one after the other"
         )
     words, left_out = extract_absent_roles(overrides)
-    cfg = _compose_by_hydra(self, config_name, words, run_mode, **how)
+    if words != overrides and "parsed_overrides" in how:
+        how["parsed_overrides"] = None  # Hydra parses the words again
+    cfg: DictConfig = _compose_by_hydra(self, config_name, words, run_mode, **how)
     for role in left_out & cfg.keys():  # roles for which an experiment has set keys
         with open_dict(cfg):
             cfg.pop(role)

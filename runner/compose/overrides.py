@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hydra import __version__ as hydra_version
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -21,6 +22,9 @@ from runner.compose import guard
 from runner.compose.parts import known_keys
 from runner.disk import conf_folders
 from runner.errors import ConfigError
+
+# Hydra 1.3 is told to behave as 1.3; 1.4 has no other behaviour and warns of the argument.
+VERSION_BASE = {"version_base": "1.3"} if hydra_version.startswith("1.3.") else {}
 
 
 def explicit_keys(overrides: list[str]) -> set[str]:
@@ -40,7 +44,7 @@ def compose_in_full(overrides: list[str]) -> DictConfig:
     """
     patch_hydra_overrides()
     guard.install()
-    with initialize_config_dir(str(CONF), version_base="1.3"):
+    with initialize_config_dir(str(CONF), **VERSION_BASE):
         return hydra_compose(
             "config", overrides=[*search_path(), *overrides], return_hydra_config=True
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,10 +22,9 @@ from runner.disk.atomic import write_text
 from runner.disk.inside import inside, real_file
 from runner.record.citations import BIBLIOGRAPHY, cited_entries
 from runner.record.lines import read_lines
-from runner.terminal.csv_cells import escape_table
+from runner.terminal.csv_cells import escape_cell, escape_table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from components.contracts.roles import Problem
@@ -118,11 +118,17 @@ def write_predictions(
     write_text(path, escape_table(predicted_table(problem, posterior, rng)).to_csv(index=False))
 
 
-def to_checks_table(checks: Sequence[Check]) -> pd.DataFrame:
-    """Table of checks, in an attack's format: check, passed (empty: not checked), detail."""
-    import pandas as pd
-
-    return pd.DataFrame([tuple(check) for check in checks], columns=["check", "passed", "detail"])
+def write_checks(folder: Path, checks: Sequence[Check]) -> None:
+    """``tables/checks.csv``, in an attack's format: check, passed (empty: not checked), detail."""
+    (folder / "tables").mkdir(exist_ok=True)
+    path = inside(folder / "tables", "checks.csv", "table")
+    with (
+        skip_artefact_on_error("table checks"),
+        path.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")  # no pandas: its import takes half a second
+        writer.writerow(["check", "passed", "detail"])
+        writer.writerows([escape_cell(cell) for cell in check] for check in checks)
 
 
 def references(job: Job) -> str:

@@ -20,8 +20,8 @@ from runner.execution import checkpoint, replicates
 from runner.execution.artefacts import (
     draw_training_curve,
     skip_artefact_on_error,
-    to_checks_table,
     write_artefacts,
+    write_checks,
     write_files,
     write_predictions,
 )
@@ -271,9 +271,10 @@ class Run:
                 write_artefacts(
                     folder,
                     assessment.figures | draw_training_curve(folder),
-                    assessment.tables | {"checks": to_checks_table(checks)},
+                    assessment.tables,
                     self.job,
                 )
+                write_checks(folder, checks)
                 if isinstance(posterior, WritesFiles):
                     self.record.facts["artefacts"] = write_files(folder, posterior)
 

@@ -31,6 +31,9 @@ PACKAGES = (
     "scikit-learn",
 )
 
+# Distributions that provide a package under another name.
+DISTRIBUTIONS = {"mlflow": "mlflow-skinny"}
+
 
 def _git(*words: str) -> str:
     command = ["git", "-C", str(ROOT), *words]
@@ -70,7 +73,7 @@ def versions() -> dict[str, str]:
     by_package = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            by_package[package] = version(package)
+            by_package[package] = version(DISTRIBUTIONS.get(package, package))
         except PackageNotFoundError:
             continue
     return by_package

@@ -55,9 +55,8 @@ def bibliography(snapshot: Snapshot | None, tests: Sequence[str] = TESTS) -> str
     It also has the entries of ``tests`` and of the software, in the versions that the runs
     have recorded.
     """
-    from importlib.metadata import version
-
     from runner.record.citations import entries as read
+    from runner.record.code import versions as installed_versions
 
     bodies = {entry.key: entry.body for entry in read()}
     entries = {key: bodies[key] for key in tests}
@@ -69,7 +68,7 @@ def bibliography(snapshot: Snapshot | None, tests: Sequence[str] = TESTS) -> str
             for package, number in ((snapshot.facts(run) or {}).get("versions") or {}).items():
                 versions.setdefault(package, {})[number] = None
     for package, key in SOFTWARE.items():
-        used = " and ".join(versions.get(package) or [version(package)])
+        used = " and ".join(versions.get(package) or [installed_versions()[package]])
         entries[key] = f"{bodies[key].rstrip().removesuffix('}')}  note = {{Version {used}}},\n}}"
     return "\n\n".join(entries[key] for key in sorted(entries)) + "\n"
 

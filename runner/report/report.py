@@ -8,6 +8,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +63,7 @@ def as_json(value: Any) -> str:
 
 def _plotly() -> str:
     """plotly.js as packed text; a page unpacks it (4.8 MB are 1.9)."""
-    import importlib.util
-
-    spec = importlib.util.find_spec("plotly")  # its Python would take a third of a second to import
+    spec = find_spec("plotly")  # its Python would take a third of a second to import
     if spec is None or spec.origin is None:
         return ""
     library = Path(spec.origin).parent / "package_data" / "plotly.min.js"
@@ -316,6 +315,10 @@ def main(argv: list[str]) -> int:
         out.print(f"partial  {line}")
     if any(laid.smoke for laid in tables):
         out.print("smoke    tiny data, few steps: no number here is a result", style="red")
+    if find_spec("plotly") is None:
+        out.print(
+            "figures  are still pictures; pip install 'bayes-runner[report]' makes them interactive"
+        )
     for path in paths:
         out.print(f"written  {path}")
     return 0

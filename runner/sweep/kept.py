@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.disk.atomic import write_text
-from runner.errors import ConfigError
+from runner.errors import ConfigError, require_package
 from runner.sweep.outcomes import SWEEP_VARIABLE
 
 if TYPE_CHECKING:
@@ -65,10 +65,12 @@ def folder_of(sweep: Path) -> Path | None:
 
 def load(folder: Path) -> Study | None:
     """The study with its trials kept in a folder; None if there is no complete copy."""
-    import optuna
-
     if not (folder / JOURNAL_COPY_NAME).is_file():
         return None
+    for package in ("optuna", "plotly"):
+        require_package(package, "runner sweep", "sweep")
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     store = _journal(folder / JOURNAL_COPY_NAME)
     names = [study.study_name for study in store.get_all_studies()]

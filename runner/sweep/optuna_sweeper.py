@@ -1,5 +1,5 @@
 """A Hydra sweeper on Optuna: ``hydra/sweeper=optuna 'inference.lr=tag(log, interval(1e-4,
-1e-1))'``.
+1e-1))'``; the plug-in ``hydra_plugins.runner`` makes it known to Hydra.
 
 Search spaces are written in Hydra's own grammar (on the command line, or in
 ``hydra.sweeper.params``): ``interval(a, b)`` a real, ``int(interval(a, b))`` an integer, ``tag(log,
@@ -42,7 +42,6 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from runner.compose.guard import SWEEPER_TARGET
 from runner.compose.objectives import (
     DIRECTION_KEY,
     DIRECTIONS,
@@ -52,11 +51,12 @@ from runner.compose.objectives import (
 )
 from runner.disk.atomic import alive
 from runner.disk.inside import inside
-from runner.errors import ConfigError
+from runner.errors import ConfigError, require_package
 from runner.sweep.goal import describe_objectives, search_facts
 from runner.sweep.search_space import (
     PRUNERS,
     SAMPLERS,
+    SINGLE_OBJECTIVE_SAMPLERS,
     absolute,
     distribution,
     grid,
@@ -76,19 +76,9 @@ if TYPE_CHECKING:
 MAX_USER_ERROR_TRIALS = 3  # trials that all fail with the user's mistake before the sweep stops
 
 
-def register() -> None:
-    """Makes ``hydra/sweeper=optuna`` known to Hydra (Optuna itself is imported when a sweep
-    starts), which builds only what bears a name inside hydra_plugins."""
-    from hydra.core.plugins import Plugins
-
-    plugins = Plugins.instance()
-    plugins.register(OptunaSweeper)
-    plugins.class_name_to_class[SWEEPER_TARGET] = OptunaSweeper
-
-
 @dataclass(eq=False)
-class OptunaSweeper(Sweeper):
-    """TPE or random search over overrides, in batches of ``n_jobs`` given to any launcher."""
+class OptunaSearch(Sweeper):
+    """Search over overrides, in batches of ``n_jobs`` given to any launcher."""
 
     study_name: str | None
     storage: str
@@ -130,6 +120,12 @@ class OptunaSweeper(Sweeper):
             raise ConfigError(
                 f"{DIRECTION_KEY}={self.direction}: hydra.sweeper.objectives holds a direction of each"
             )
+        if self.sampler == "cmaes":
+            require_package("cmaes", "hydra.sweeper.sampler=cmaes", "sweep")
+        if len(self.objectives or ()) > 1 and self.sampler in SINGLE_OBJECTIVE_SAMPLERS:
+            raise ConfigError(
+                f"hydra.sweeper.sampler={self.sampler}: takes one objective; several take tpe, gp, qmc or nsgaii"
+            )
         if self.objectives and self.pruner != "none":
             raise ConfigError(
                 f"hydra.sweeper.pruner={self.pruner}: of several objectives none tells when to give a trial up; pruner=none"
@@ -140,6 +136,8 @@ class OptunaSweeper(Sweeper):
     ) -> None:
         from hydra.core.plugins import Plugins
 
+        for package in ("optuna", "plotly"):
+            require_package(package, "hydra/sweeper=optuna", "sweep")
         self.objectives = several(self.objectives, config.get("objective"))
         self._check()
         self.hydra_context = hydra_context

@@ -6,7 +6,8 @@ Hydra's grammar as Optuna's distributions, samplers, pruners, the trials' databa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 JOURNAL_SCHEME = "journal:///"
 FILES = (SQLITE_SCHEME, JOURNAL_SCHEME)  # storages that are a file
-SAMPLERS = ("tpe", "random", "grid")
+SAMPLERS = ("tpe", "random", "grid", "gp", "cmaes", "qmc", "nsgaii")
+SINGLE_OBJECTIVE_SAMPLERS = ("cmaes",)
 PRUNERS = ("none", "median", "halving", "hyperband")
 
 
@@ -121,21 +123,39 @@ def sampler(
     startup_trials: int,
     space: Mapping[str, BaseDistribution] | None = None,
 ) -> Any:
-    """The sampler of one trial.
+    """The sampler of one trial, by its name in ``SAMPLERS``.
 
-    Its seed depends only on (seed, trial); a grid's order depends on the seed.
+    Its seed depends only on (seed, trial); the order of a grid and the points of a quasi-random
+    sequence depend on the seed.
     """
     import numpy as np
-    from optuna.samplers import GridSampler, RandomSampler, TPESampler
+    from optuna import samplers
+    from optuna.exceptions import ExperimentalWarning
 
-    if name == "grid":
-        return GridSampler(grid(space or {}), seed=seed)
     trial_seed = int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
-    return (
-        RandomSampler(seed=trial_seed)
-        if name == "random"
-        else TPESampler(n_startup_trials=startup_trials, seed=trial_seed)
-    )
+    factories: dict[str, Callable[[], Any]] = {
+        "tpe": lambda: samplers.TPESampler(n_startup_trials=startup_trials, seed=trial_seed),
+        "random": lambda: samplers.RandomSampler(seed=trial_seed),
+        "grid": lambda: samplers.GridSampler(grid(space or {}), seed=seed),
+        "gp": lambda: samplers.GPSampler(
+            n_startup_trials=startup_trials, seed=trial_seed, warn_independent_sampling=False
+        ),
+        "cmaes": lambda: samplers.CmaEsSampler(
+            n_startup_trials=startup_trials, seed=trial_seed, warn_independent_sampling=False
+        ),
+        "qmc": lambda: samplers.QMCSampler(
+            scramble=True,
+            seed=seed,
+            warn_asynchronous_seeding=False,
+            warn_independent_sampling=False,
+        ),
+        "nsgaii": lambda: samplers.NSGAIISampler(
+            population_size=max(2, startup_trials), seed=trial_seed
+        ),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        return factories[name]()
 
 
 def pruner(

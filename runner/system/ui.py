@@ -18,7 +18,7 @@ from threading import Thread
 from types import FrameType
 
 from runner.disk.secrets import mask_secrets
-from runner.errors import ConfigError, nearest
+from runner.errors import ConfigError, nearest, require_package
 from runner.record.facts import UnreadableRecordError
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.tracking.pages import (
@@ -181,6 +181,7 @@ def main(argv: list[str]) -> int:
         if not arguments.no_browser and has_browser():
             webbrowser.open(page)
         return 0
+    require_package("flask", "runner ui", "mlflow", "mlflow with its server")
     check(uri, arguments.port)
     server = f"http://{HOST}:{arguments.port}"
     page = choose_page(arguments.run, output_dir, server)

@@ -26,9 +26,21 @@ def test_the_lock_is_names_and_versions_alone():
     assert sorted(set(names)) == names
 
 
+def requirements_of(extra: str) -> list[str]:
+    """Requirements of an extra, and of the project's own extras that it names."""
+    out = []
+    for text in PROJECT["optional-dependencies"][extra]:
+        requirement = Requirement(text)
+        if canonicalize_name(requirement.name) == PROJECT["name"]:
+            out += [text for name in requirement.extras for text in requirements_of(name)]
+        else:
+            out.append(text)
+    return out
+
+
 def test_the_lock_has_all_that_is_asked_for():
     locked = dict(line.split("==") for line in LINES)
-    for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]:
+    for text in [*PROJECT["dependencies"], *requirements_of("dev")]:
         requirement = Requirement(text)
         assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), text
 

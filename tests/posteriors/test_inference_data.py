@@ -130,3 +130,26 @@ def test_no_draws_write_nothing_and_few_are_no_trouble(tmp_path):
         warnings.simplefilter("error", IncompleteResultWarning)
         assert write(draws(["a"], n=0), tmp_path) == []
         assert opened(draws(["a"], n=1), tmp_path).posterior["a"].shape == (3, 1)
+
+
+def test_the_file_is_the_tree_that_arviz_makes(tmp_path):
+    chains_draws = torch.randn(3, 20, generator=torch.Generator().manual_seed(1), dtype=F64)
+    stats = {
+        "diverging": chains_draws > 1,
+        "energy": chains_draws,
+        "tree_depth": (chains_draws * 3).long(),
+        "gradient": chains_draws.unsqueeze(2).expand(3, 20, 2),
+    }
+    sample = draws(["mu", "theta[1]", "theta[2]", "w[0,0]", "w[0,1]"], stats=stats)
+    expected, file = inference_data.inference_data(sample), opened(sample, tmp_path)
+    assert set(file.children) == set(expected.children)
+    for name, group in expected.children.items():
+        xarray.testing.assert_equal(file[name].to_dataset(), group.to_dataset())
+        for variable in group.to_dataset().variables:
+            assert file[name][variable].dtype == group[variable].dtype
+
+
+def test_more_variables_than_a_file_takes_keep_their_names(tmp_path):
+    names = [f"v{k}" for k in range(inference_data.MOST_VARIABLES + 1)]
+    posterior = opened(draws(names), tmp_path).posterior
+    assert posterior["theta"].coords["parameter"].values.tolist() == names

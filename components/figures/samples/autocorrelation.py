@@ -10,6 +10,7 @@ import numpy as np
 from components.contracts.posteriors import HoldsDraws
 from components.figures.samples.parameters import Target, parameters, part
 from components.figures.style import PALETTE, label_below, legend_below, new_figure
+from components.metrics.array_stats import load_array_stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +32,6 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
     n = draws.n_draws
     if not panels or n < FEWEST_DRAWS or draws.log_weights is not None:
         return {}
-    # imported here: it takes a second, and only the end of a run needs it
-    from arviz_stats.base import array_stats
     from matplotlib.ticker import MaxNLocator
 
     lags = min(n // 2, MOST_LAGS)
@@ -55,7 +54,7 @@ def autocorrelation(problem: Target | None, draws: HoldsDraws) -> dict[str, Figu
             )
         if len(moving):
             # [C, lags + 1]
-            correlation = np.asarray(array_stats.autocorr(moving, axis=-1))[:, : lags + 1]
+            correlation = np.asarray(load_array_stats().autocorr(moving, axis=-1))[:, : lags + 1]
             lines = axis.plot(correlation.T, color=PALETTE[0], linewidth=0.5, alpha=0.4)
             lines[0].set_label("single chains")
             axis.plot(correlation.mean(0), color=PALETTE[1], linewidth=1.8, label="their mean")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -136,14 +137,14 @@ def test_the_table_is_long():
     assert len(MISTAKES) + len(WITH_FILES) >= 400
 
 
-def test_hydra_still_says_its_version(monkeypatch, capfd):
+def test_the_version_is_the_runners_own(monkeypatch, capfd):
     from runner.commands import cli
 
     monkeypatch.setattr(sys, "argv", ["runner", "--version"])
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert not exit_.value.code
-    assert capfd.readouterr().out.startswith("Hydra ")
+    assert capfd.readouterr().out == f"runner {version('bayes-runner')}\n"
 
 
 def test_a_target_without_a_gradient(make_job, monkeypatch):

@@ -23,7 +23,6 @@ from optuna.trial import TrialState
 from runner.compose.objectives import Objective
 from runner.errors import ConfigError
 from runner.execution.signals import RunInterruptedError, RunPrunedError
-from runner.sweep.optuna_sweeper import register
 from runner.sweep.search_space import absolute, distribution, sampler, storage
 from runner.sweep.study_facts import apart, build_study_facts, name_of, upgrade_study_facts
 from runner.sweep.trial import ENV_VARIABLE, report_to_trial
@@ -56,7 +55,6 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., optu
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # exceptions come through
 
     def go(task: Callable[[DictConfig], float], *arguments: str) -> optuna.Study:
-        register()
         own_direction = any(
             word.startswith(("hydra.sweeper.objectives", "objective=")) for word in arguments
         )
@@ -346,6 +344,33 @@ def test_tpe_beats_random_on_a_quadratic():
         return study.best_value
 
     assert best("tpe") < 0.5 * best("random")  # 13.8 against 61.4
+
+
+@pytest.mark.parametrize("name", ["gp", "cmaes", "qmc", "nsgaii"])
+def test_samplers_by_name_improve_and_go_on_alike(name, recwarn):
+    if name == "cmaes":
+        pytest.importorskip("cmaes")
+    wide = {"x": FloatDistribution(-100, 100), "y": FloatDistribution(-100, 100)}
+
+    def search(trials: int) -> optuna.Study:
+        study = optuna.create_study()
+        for k in range(trials):  # each with a sampler of its own, as after a restart
+            study.sampler = sampler(name, seed=1, trial=k, startup_trials=3)
+            trial = study.ask(wide)
+            study.tell(trial, quadratic(DictConfig(trial.params)))
+        return study
+
+    values = [trial.value for trial in search(7).trials]
+    assert values == [trial.value for trial in search(7).trials]
+    assert min(values) < min(values[:3])
+    assert len(set(values)) == 7
+    assert not [w for w in recwarn if issubclass(w.category, optuna.exceptions.ExperimentalWarning)]
+
+
+def test_cmaes_takes_one_objective(sweep):
+    pytest.importorskip("cmaes")
+    with pytest.raises(ConfigError, match="sampler=cmaes: takes one objective"):
+        sweep(quadratic, X, TWO, "hydra.sweeper.sampler=cmaes")
 
 
 @pytest.mark.slow
