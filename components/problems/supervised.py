@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
+from components.contracts.input_columns import InputColumns
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, BatchKind, Domain, Kind, Target
@@ -89,6 +90,8 @@ class Supervised:
     attacker: Attacker | None = None
     # labels of the classes in the data; empty: their numbers
     class_names: list[str] = field(default_factory=list)
+    # columns that inputs were made of; None: columns x1 … xD in the units of x
+    columns: InputColumns | None = None
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(
         default=None, init=False, repr=False
     )

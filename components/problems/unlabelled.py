@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.checks import check_shape
+from components.contracts.input_columns import InputColumns
 from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
 from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
 from components.contracts.progress import report_each
@@ -58,6 +59,8 @@ class Unlabelled:
     evidence: LatentEvidence | None = None
     replicates: int = 1
     attacker: Attacker | None = None  # always None: there are no labels to attack
+    # columns that rows were made of; None: columns x1 … xD in the units of x
+    columns: InputColumns | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigMismatchError where binary values, or the probabilities that they are drawn

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from components.contracts.input_columns import InputColumns
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
@@ -124,4 +125,5 @@ class PartlyLabelled(Dataset[Supervised]):
             y_std=y_std.to(setting.device, setting.dtype),
             label_unit="N m",
             figures=[hinton, predictions, calibration],
+            columns=InputColumns.numbered(x.shape[1], x_mean, x_std),
         )

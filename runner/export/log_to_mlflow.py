@@ -1,0 +1,77 @@
+"""A fitted model in MLflow's store: in the entry of its run, and in the registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runner.disk.secrets import mask_secrets
+from runner.errors import RunFailure
+from runner.export.load_model import load_model
+from runner.export.mlflow_signature import make_example, make_signature
+from runner.export.write_model import installed_version
+from runner.tracking.mirror import Mirror
+from runner.tracking.store import one_at_a_time, remove_stray_folders
+
+NAME = "model"  # of the model in its run
+CODE = Path(__file__).with_name("mlflow_model.py")
+SECONDS = 300.0  # that other processes may hold the store
+
+
+def log_to_mlflow(file: Path, record: Path, register: str | None = None) -> str:
+    """Log a model's file as a pyfunc model, from code and without pickle.
+
+    The run is pushed first if the store has not got it.
+
+    Args:
+        file: of the fitted model.
+        record: folder of its run, in the output folder whose store is used.
+        register: name of a registered model, which gets a version; None: none.
+
+    Returns:
+        The model's address, ``models:/…``.
+
+    Raises:
+        RunFailure: the store cannot be reached, or refuses the model.
+    """
+    output_dir = record.parent.parent
+    mirror = Mirror(record, output_dir, seconds=SECONDS)
+    if not mirror.push() or mirror.run_id is None:
+        reason = mirror.trouble or "its run was deleted there"
+        raise RunFailure(f"export: MLflow has not got the run: {reason}; the record is unchanged")
+    import mlflow
+    from mlflow.exceptions import MlflowException
+    from mlflow.models import Model
+
+    model = load_model(file)
+    example = make_example(model)
+    requirements = [*_requirements(file), f"mlflow=={installed_version('mlflow')}"]
+    before = mlflow.get_tracking_uri()
+    try:
+        with one_at_a_time(mirror.uri, SECONDS), remove_stray_folders(mirror.uri):
+            mlflow.set_tracking_uri(mirror.uri)
+            logged = Model.log(
+                None,
+                mlflow.pyfunc,
+                name=NAME,
+                run_id=mirror.run_id,
+                python_model=str(CODE),
+                artifacts={NAME: str(file)},
+                signature=make_signature(model, example),
+                input_example=example,
+                pip_requirements=requirements,
+                registered_model_name=register,
+                metadata={"run": model.facts["run"], "experiment": model.facts["experiment"]},
+            )
+    except MlflowException as error:
+        message = mask_secrets(str(error).strip().splitlines()[0])
+        raise RunFailure(f"export: MLflow refused the model: {message}") from None
+    finally:
+        mlflow.set_tracking_uri(before)
+    address: str = logged.model_uri
+    return address
+
+
+def _requirements(file: Path) -> list[str]:
+    from runner.export.model_file import read_model_file
+
+    return read_model_file(file).requirements.split()
