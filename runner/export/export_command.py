@@ -45,7 +45,7 @@ def _parser() -> Parser:
 
 def main(argv: list[str]) -> int:
     """Exports one run; exit code 0."""
-    arguments = _parser().parse_args(argv[1:])
+    arguments = _parser().parse_intermixed_args(argv[1:])
     if arguments.register is not None and not arguments.mlflow:
         raise ConfigError("export: --register names a model of MLflow; add --mlflow")
     if arguments.file is None and not arguments.mlflow:

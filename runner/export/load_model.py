@@ -31,7 +31,7 @@ from runner.export import questions
 from runner.export.answer_frames import frame_of_clusters, frame_of_predictive, frame_of_topics
 from runner.export.described_problem import check_problem, unpack_problem
 from runner.export.model_file import ModelFile, read_model_file
-from runner.export.new_rows import read_rows, to_documents, to_inputs
+from runner.export.new_rows import read_documents, read_rows, to_documents, to_inputs
 from runner.export.restored import RestoredRun, StateMismatchError, restore_state
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ class FittedModel:
 
         Args:
             rows: path of a CSV or Parquet file, a frame with the model's columns, or numbers
-                [B, D] in their order.  For topics a column ``text``, or counts in columns named
-                by words.  For a series its regressors and inputs at the times ahead, a row for
+                [B, D] in their order.  For topics a column ``text``, a file *.txt with a document
+                a line, or counts in columns named by words.  For a series its regressors and inputs at the times ahead, a row for
                 each; None: those of the dataset, or none.
             horizon: times ahead; None: as many as rows, or as the dataset had.
             replicate: one of the replicates that were trained side by side.
@@ -118,7 +118,8 @@ class FittedModel:
         is_file = isinstance(rows, str | PathLike)
         where = str(rows) if is_file else "the frame"
         if is_file:
-            rows = read_rows(Path(rows), self.columns)
+            is_text = self.answers == "topics" and Path(rows).suffix == ".txt"
+            rows = read_documents(Path(rows)) if is_text else read_rows(Path(rows), self.columns)
         if self.answers == "forecasts":
             return self._forecast(rows, horizon, where)
         if horizon is not None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from components.contracts.input_columns import InputColumn, InputColumns
 from components.contracts.problems import Counts
-from components.datasets.own.text_table import TextTable, read_table
+from components.datasets.own.text_table import TextTable, decode, read_table
 from components.datasets.text.sms_spam import words_of
 from components.errors import ConfigMismatchError, DamagedFileError
 from components.topics.corpus import count_words
@@ -42,7 +42,19 @@ def _reading() -> Iterator[None]:
         ) from None
 
 
-def read_rows(file: Path, columns: InputColumns | None) -> pd.DataFrame:
+def read_documents(file: Path) -> pd.DataFrame:
+    """Lines of a text file as a column ``text``.
+
+    Raises:
+        ConfigError: there is no such file, or it is no text.
+    """
+    import pandas as pd
+
+    with _reading():
+        return pd.DataFrame({TEXT: decode(file, None)[0].splitlines()})
+
+
+def read_rows(file: Path, columns: InputColumns) -> pd.DataFrame:
     """Rows of a CSV or Parquet file; cells of a CSV file are texts.
 
     Raises:
@@ -62,10 +74,8 @@ def read_rows(file: Path, columns: InputColumns | None) -> pd.DataFrame:
                 raise ConfigError(
                     f"predict: {file}: Parquet needs pyarrow; pip install pyarrow, or give a CSV file"
                 ) from None
-        missing = [""] if columns is None else columns.missing
         # a single row has too few numbers to show its decimal mark
-        decimal = "." if columns is None else columns.decimal
-        table = read_table(file, ",", missing, (), decimal)
+        table = read_table(file, ",", columns.missing, (), columns.decimal)
     return pd.DataFrame(table.cells, index=pd.Index(table.lines), dtype=object)
 
 
@@ -213,7 +223,8 @@ def to_documents(rows: Any, vocabulary: Sequence[str], where: str) -> Counts:
     import pandas as pd
 
     if isinstance(rows, pd.DataFrame) and TEXT in rows and TEXT not in vocabulary:
-        return to_word_counts([words_of(str(text)) for text in rows[TEXT]], vocabulary)
+        texts = ["" if text is None or text != text else str(text) for text in rows[TEXT]]
+        return to_word_counts([words_of(text) for text in texts], vocabulary)
     if isinstance(rows, pd.DataFrame):
         known = [name for name in rows.columns if name in set(vocabulary)]
         if not known:

@@ -51,7 +51,7 @@ def _parser() -> Parser:
 
 def main(argv: list[str]) -> int:
     """Predicts the rows of one file; exit code 0."""
-    arguments = _parser().parse_args(argv[1:])
+    arguments = _parser().parse_intermixed_args(argv[1:])
     conf_folders.use(arguments.config_dir)
     try:
         validate_device(arguments.device)

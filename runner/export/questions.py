@@ -117,7 +117,7 @@ def describe_rows(run: RestoredRun, x: Tensor) -> RowAnswers:
     assert isinstance(posterior, PredictsRows)
     assert isinstance(problem.train, Rows)
     rows = x.to(problem.train.x).reshape(len(x), *problem.train.x.shape[1:])
-    parts = [Rows(part, 1.0) for part in rows.split(problem.evaluation_chunk)]
+    parts = [Rows(part, 1.0) for part in torch.split(rows, problem.evaluation_chunk)]
     with torch.no_grad():
         density = torch.cat([posterior.log_predictive(part) for part in parts])
         clusters = [posterior.clusters(part) for part in parts]
