@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from runner import Result, run
+
 HOUSES = "houses.csv"
 TEXTS = "texts.txt"
 KINDS = ("flat", "house", "hut")
@@ -149,3 +151,12 @@ FAMILIES: dict[str, list[str]] = {
         "steps=12",
     ],
 }
+
+
+def fit(folder: Path, family: str) -> Result:
+    """A run of a family on data in a folder."""
+    (folder / "data").mkdir(exist_ok=True)
+    write_houses(folder / "data" / HOUSES)
+    write_texts(folder / "data" / TEXTS)
+    places = {"data_dir": str(folder / "data"), "output_dir": str(folder / "outputs")}
+    return run(None, *FAMILIES[family], tracking=False, offline=True, **places)

@@ -72,11 +72,17 @@ def _export(folder: Path, arguments: Namespace) -> int:
         stored = write_model(run, folder, compared, file)
         if given is not None:
             rows = "with" if stored.facts["holds_training_rows"] else "without"
-            size = file.stat().st_size / 1e6
-            print(f"{file}: {size:.1f} MB, {rows} training rows; runner predict {file} reads it")
+            size = f"{file.stat().st_size / 1e6:.2g} MB"
+            print(f"{file}: {size}, {rows} training rows; runner predict {file} reads it")
         if arguments.mlflow:
+            from runner.disk.secrets import mask_secrets
             from runner.export.log_to_mlflow import log_to_mlflow
+            from runner.tracking.store import tracking_uri
 
             address = log_to_mlflow(file, folder, arguments.register)
-            print(f"{address}: mlflow models serve -m {address} --env-manager local serves it")
+            store = mask_secrets(tracking_uri(folder.parent.parent))
+            print(f"{address} in {store}")
+            print(
+                f"MLFLOW_TRACKING_URI={store} mlflow models serve -m {address} --env-manager local"
+            )
     return 0

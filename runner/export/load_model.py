@@ -30,7 +30,7 @@ from runner.execution.rng import Streams
 from runner.export import questions
 from runner.export.answer_frames import frame_of_clusters, frame_of_predictive, frame_of_topics
 from runner.export.described_problem import check_problem, unpack_problem
-from runner.export.model_file import ModelFile, read_model_file
+from runner.export.model_file import Facts, ModelFile, read_model_file
 from runner.export.new_rows import read_documents, read_rows, to_documents, to_inputs
 from runner.export.restored import RestoredRun, StateMismatchError, restore_state
 
@@ -45,7 +45,7 @@ class FittedModel:
     """A fitted model from a file of ``Result.export`` or ``runner export``."""
 
     path: Path
-    facts: dict[str, Any]  # run, experiment, data, versions, …
+    facts: Facts  # run, experiment, data, versions, …
     card: str  # Markdown
     run: RestoredRun
 
@@ -102,8 +102,8 @@ class FittedModel:
         Args:
             rows: path of a CSV or Parquet file, a frame with the model's columns, or numbers
                 [B, D] in their order.  For topics a column ``text``, a file *.txt with a document
-                a line, or counts in columns named by words.  For a series its regressors and inputs at the times ahead, a row for
-                each; None: those of the dataset, or none.
+                a line, or counts in columns named by words.  For a series its regressors and
+                inputs at the times ahead, a row for each; None: those of the dataset, or none.
             horizon: times ahead; None: as many as rows, or as the dataset had.
             replicate: one of the replicates that were trained side by side.
             variant: one of the variants that were trained side by side.
@@ -255,7 +255,8 @@ def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
         job = _job(stored, file, device)
         on = torch.device(job.settings.device)
         problem = check_problem(unpack_problem(stored.facts["problem"], stored.tensors, on))
-        metadata = {name: stored.facts[name] for name in ("replicate", "step", "skeleton")}
+        facts = stored.facts
+        metadata = {key: facts[key] for key in ("replicate", "step", "skeleton")}
 
         def give(_: Streams) -> Problem:
             if job.attacker is not None and hasattr(problem, "attacker"):

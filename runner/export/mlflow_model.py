@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from mlflow.models import set_model
-from mlflow.pyfunc import PythonModel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from mlflow.pyfunc import PythonModelContext
-
-ARTIFACT = "model"  # name of the fitted model's file
+from mlflow.pyfunc import PythonModel, PythonModelContext
 
 
 class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
@@ -20,13 +15,14 @@ class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
     def load_context(self, context: PythonModelContext) -> None:
         """Load the fitted model; its file holds no code."""
         from runner.export.load_model import load_model
+        from runner.export.mlflow_signature import ARTIFACT
 
         self.model = load_model(context.artifacts[ARTIFACT])
 
     def predict(
         self,
         context: PythonModelContext,
-        model_input: Any,
+        model_input: pd.DataFrame,
         params: dict[str, Any] | None = None,
     ) -> pd.DataFrame:
         """Predictions for rows; of a series without regressors, for ``horizon`` times ahead."""

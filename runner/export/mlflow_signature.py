@@ -12,6 +12,7 @@ from runner.export.new_rows import TEXT
 if TYPE_CHECKING:
     import pandas as pd
 
+ARTIFACT = "model"  # name of the model in its run, and of its file
 HORIZON = "horizon"  # column of a series without regressors: times ahead, in one row
 EXAMPLE_HORIZON = 3
 

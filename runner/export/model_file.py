@@ -6,14 +6,18 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import struct
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
+from typing_extensions import TypedDict
 
 from runner.disk.atomic import write_bytes
 from runner.disk.plain_file import open_plain
@@ -27,21 +31,46 @@ CARD = "README.md"
 REQUIREMENTS = "requirements.txt"
 # Largest size of each file, in bytes.
 LIMITS = {
-    MODEL: 256 * 2**20,
+    MODEL: 32 * 2**20,
     WEIGHTS: 16 * 2**30,
     CONFIG: 5_000_000,
     CARD: 5_000_000,
     REQUIREMENTS: 100_000,
 }
+KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MOST_RATIO = 100  # of a compressed file; a state of JSON has 10
+READ_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    RuntimeError,  # encrypted
+    NotImplementedError,
+    EOFError,
+    ValueError,
+)
 WHEN = (2000, 1, 1, 0, 0, 0)  # time of each file: equal models are equal files
+
+
+class Facts(TypedDict):
+    """Content of model.json, without the format and the checksum."""
+
+    runner: str | None  # version that wrote it
+    run: str  # signature
+    experiment: str
+    data: str
+    replicate: Annotated[int, Field(ge=0)]
+    step: Annotated[int, Field(ge=0)]
+    holds_training_rows: bool
+    versions: dict[str, str]  # of packages, at training
+    problem: dict[str, Any]  # of ``described_problem``
+    skeleton: dict[str, Any]  # of the checkpoint
 
 
 @dataclass(frozen=True)
 class ModelFile:
     """Content of a fitted model's file."""
 
-    facts: dict[str, Any]  # of model.json
+    facts: Facts
     tensors: dict[str, Tensor]
     config: str  # YAML
     card: str
@@ -85,7 +114,7 @@ def read_model_file(path: Path) -> ModelFile:
             parts = _read_parts(archive, path)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; give the file of runner export") from None
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
+    except READ_ERRORS as error:
         raise ConfigError(
             f"{path}: no model of runner export ({error}); write one with runner export RUN {path.name}"
         ) from None
@@ -101,6 +130,8 @@ def _read_parts(archive: zipfile.ZipFile, path: Path) -> dict[str, bytes]:
         raise ConfigError(
             f"{path}: holds {foreign[0]!r:.80}, which no model of runner export has; its files are {', '.join(LIMITS)}"
         )
+    if any(entry.compress_type not in KINDS for entry in entries):
+        raise ConfigError(f"{path}: is compressed in a way that no model is; zip it by deflate")
     if missing := [name for name in LIMITS if names.count(name) != 1]:
         raise ConfigError(
             f"{path}: no model of runner export, it holds {names.count(missing[0])} files {missing[0]}; "
@@ -120,21 +151,27 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
     """Raises ConfigError: the content is damaged, or of another format."""
     hint = "write it again with runner export"
     try:
-        facts = json.loads(parts[MODEL])
-        version = facts.pop("format")
+        content = json.loads(parts[MODEL])
+        version = content.pop("format")
+        checksum = content.pop("weights_sha256", None)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path}: {MODEL} is damaged ({error!r:.100}); {hint}") from None
     if version != FORMAT:
         raise ConfigError(
-            f"{path}: has format {version!r:.20}, written by runner {facts.get('runner')!r:.20}, and this version reads "
+            f"{path}: has format {version!r:.20}, written by runner {content.get('runner')!r:.20}, and this version reads "
             f"format {FORMAT}; {hint} of this version"
         )
-    if hashlib.sha256(parts[WEIGHTS]).hexdigest() != facts.pop("weights_sha256", None):
+    if hashlib.sha256(parts[WEIGHTS]).hexdigest() != checksum:
         raise ConfigError(f"{path}: {WEIGHTS} is damaged (its checksum differs); {hint}")
     try:
+        facts = TypeAdapter(Facts).validate_python(content, strict=True)
         # cloned: tensors read in place have any address, and BLAS rounds differently there
         tensors = {name: value.clone() for name, value in load(parts[WEIGHTS]).items()}
         texts = [parts[name].decode() for name in (CONFIG, CARD, REQUIREMENTS)]
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{path}: {MODEL} is damaged ({key}: {first['msg']}); {hint}") from None
     except (SafetensorError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path}: damaged ({error}); {hint}") from None
     return ModelFile(facts, tensors, *texts)
