@@ -10,9 +10,8 @@ from runner.disk.plain_file import read_plain
 from runner.disk.yaml_limits import read_yaml
 from runner.export.model_file import Facts
 from runner.record.checks import combine_checks, verdict
-from runner.report.compare import ComparedRecord
+from runner.report.compare import ComparedRecord, result_rows
 from runner.report.context import FAILED_CHECK_MARK
-from runner.statistics.standard_error import mean_se
 
 MOST_COLUMNS = 50  # columns that are each described
 ROLES = ("dataset", "model", "inference", "attacker")
@@ -75,15 +74,12 @@ def _scores(compared: ComparedRecord) -> str:
         return "## Scores\n\nNone yet: the run has not been evaluated.\n"
     failed = any(check["passed"] is False for check in combine_checks(compared.facts))
     mark = FAILED_CHECK_MARK if failed else ""
-    rows = []
-    for name, values in compared.result.items():
-        mean, error = mean_se(values)
-        rows.append((name, f"{mean:.4g}{mark}", f"{error:.2g}" if len(values) > 1 else ""))
+    rows = [(name, f"{value}{mark}") for name, value in result_rows([compared])]
     note = f"\n{FAILED_CHECK_MARK} a check of the run failed, see below.\n" if failed else ""
     if compared.step is not None:
         note += f"\nOf the evaluation at step {compared.step:,}: the run is not done.\n"
-    table = _table(("score", "mean", "standard error"), rows)
-    return f"## Scores\n\nOn the test rows of the run.\n\n{table}{note}"
+    table = _table(("score", "mean ± standard error over replicates"), rows)
+    return f"## Scores\n\nOn the test data of the run.\n\n{table}{note}"
 
 
 def _checks(facts: dict[str, Any]) -> str:
