@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
-from components.contracts.input_columns import InputColumns
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import GaussianMixture, Predictive, concatenate
 from components.contracts.problems import Batch, BatchKind, Domain, Kind, Target
@@ -20,6 +19,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.problems.input_columns import InputColumns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.checks import check_shape
-from components.contracts.input_columns import InputColumns
 from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
 from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
 from components.contracts.progress import report_each
@@ -22,6 +21,7 @@ from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled import likelihood_bounds
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.problems.input_columns import InputColumns
 
 BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
 

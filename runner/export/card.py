@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.disk.plain_file import read_plain
 from runner.disk.yaml_limits import read_yaml
-from runner.export.model_file import Facts
+from runner.export.model_file import ModelFacts
 from runner.record.checks import combine_checks, verdict
 from runner.report.compare import ComparedRecord, result_rows
 from runner.report.context import FAILED_CHECK_MARK
@@ -23,7 +23,7 @@ ANSWERS = {
 }
 
 
-def write_card(facts: Facts, record: Path, compared: ComparedRecord, kind: str) -> str:
+def write_card(facts: ModelFacts, record: Path, compared: ComparedRecord, kind: str) -> str:
     """The card of a model from its facts and the record of its run."""
     config = read_yaml(record / "config.yaml")
     sections = [
@@ -48,7 +48,7 @@ def _escape(cell: str) -> str:
     return " ".join(cell.split()).replace("|", "\\|")
 
 
-def _summary(facts: Facts, compared: ComparedRecord, config: dict[str, Any], kind: str) -> str:
+def _summary(facts: ModelFacts, compared: ComparedRecord, config: dict[str, Any], kind: str) -> str:
     rows = [("predicts", ANSWERS[kind]), ("data", str(facts["data"]))]
     rows += [(role, config[role]["name"]) for role in ROLES if config.get(role)]
     state = compared.facts["state"]

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from runner.catalogue.plugins import add_option, import_plugins
+from runner.catalogue import plugins
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.record.record import find
@@ -38,7 +38,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--register", metavar="NAME", help="with --mlflow: a version of the registered model NAME"
     )
-    add_option(parser, "a module of yours that the run used, imported before it is read")
+    plugins.add_option(parser, "a module of yours that the run used, imported before it is read")
     conf_folders.add_option(parser)
     return parser
 
@@ -53,7 +53,7 @@ def main(argv: list[str]) -> int:
     if arguments.file is not None and Path(arguments.file).suffix != SUFFIX:
         raise ConfigError(f"export: {arguments.file}: the file is a zip; name it {SUFFIX}")
     conf_folders.use(arguments.config_dir)
-    import_plugins(arguments.plugin, "--plugin")
+    plugins.import_plugins(arguments.plugin, "--plugin")
     folder = find(arguments.run, Path(arguments.output_dir))
 
     return _export(folder, arguments)

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from components.contracts.input_columns import InputColumns
-from components.contracts.predictive import Predictive
+from components.contracts.attackers import Attackable
+from components.contracts.capabilities import CategoricalSeries
+from components.contracts.predictive import GaussianMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.roles import Problem
 from components.contracts.sequences import FutureCovariates
 from components.errors import ConfigMismatchError
+from components.problems.input_columns import InputColumns
+from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.series.forecasting import Forecasting
 from components.series.sequence import Sequence
@@ -30,8 +33,8 @@ from runner.execution.rng import Streams
 from runner.export import questions
 from runner.export.answer_frames import frame_of_clusters, frame_of_predictive, frame_of_topics
 from runner.export.described_problem import check_problem, unpack_problem
-from runner.export.model_file import Facts, ModelFile, read_model_file
-from runner.export.new_rows import read_documents, read_rows, to_documents, to_inputs
+from runner.export.model_file import ModelFacts, ModelFile, read_model_file
+from runner.export.new_rows import is_frame, read_documents, read_rows, to_documents, to_inputs
 from runner.export.restored import RestoredRun, StateMismatchError, restore_state
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ class FittedModel:
     """A fitted model from a file of ``Result.export`` or ``runner export``."""
 
     path: Path
-    facts: Facts  # run, experiment, data, versions, …
+    facts: ModelFacts  # run, experiment, data, versions, …
     card: str  # Markdown
     run: RestoredRun
 
@@ -68,8 +71,7 @@ class FittedModel:
             return InputColumns.named([*problem.regressor_names, *problem.input_names])
         if isinstance(problem, Corpus):
             return InputColumns.named(list(problem.vocabulary))
-        first = getattr(problem, "splits", [problem])[0]
-        return _columns(first)
+        return _columns(problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem)
 
     def predictive(
         self, x: Any, *, replicate: int | None = None, variant: str | None = None
@@ -127,7 +129,7 @@ class FittedModel:
         if rows is None:
             raise ConfigError("predict: no rows; give a frame, or a CSV or Parquet file")
         out = self._predict_rows(rows, where, replicate, variant)
-        return out if is_file or not hasattr(rows, "columns") else out.set_axis(rows.index)
+        return out.set_axis(rows.index) if not is_file and is_frame(rows) else out
 
     def _predict_rows(
         self, rows: Any, where: str, replicate: int | None, variant: str | None
@@ -187,7 +189,7 @@ class FittedModel:
             predictive = questions.forecast(self.run, horizon, ahead)
         except ConfigMismatchError as error:
             raise ConfigError(f"predict: {error}") from None
-        n_classes = getattr(problem.system, "n_classes", 0)
+        n_classes = problem.system.n_classes if isinstance(problem.system, CategoricalSeries) else 0
         frame = frame_of_predictive(
             predictive, problem.state_names, [str(k) for k in range(n_classes)]
         )
@@ -214,8 +216,6 @@ def _columns(problem: Any) -> InputColumns:
 
 def _in_units(predictive: Predictive, problem: Supervised) -> Predictive:
     """Real labels in their own units."""
-    from components.contracts.predictive import GaussianMixture
-
     if problem.y_mean is None or problem.y_std is None:
         return predictive
     assert isinstance(predictive, GaussianMixture)
@@ -259,7 +259,7 @@ def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
         metadata = {key: facts[key] for key in ("replicate", "step", "skeleton")}
 
         def give(_: Streams) -> Problem:
-            if job.attacker is not None and hasattr(problem, "attacker"):
+            if job.attacker is not None and isinstance(problem, Attackable):
                 problem.attacker = job.attacker
             return problem
 

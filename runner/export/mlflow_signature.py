@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from components.contracts.input_columns import InputColumn, InputColumns
+from components.problems.input_columns import InputColumn, InputColumns
 from components.topics.corpus import Corpus
 from runner.export.load_model import FittedModel
 from runner.export.new_rows import TEXT

@@ -51,7 +51,7 @@ READ_ERRORS = (
 WHEN = (2000, 1, 1, 0, 0, 0)  # time of each file: equal models are equal files
 
 
-class Facts(TypedDict):
+class ModelFacts(TypedDict):
     """Content of model.json, without the format and the checksum."""
 
     runner: str | None  # version that wrote it
@@ -70,7 +70,7 @@ class Facts(TypedDict):
 class ModelFile:
     """Content of a fitted model's file."""
 
-    facts: Facts
+    facts: ModelFacts
     tensors: dict[str, Tensor]
     config: str  # YAML
     card: str
@@ -164,7 +164,7 @@ def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
     if hashlib.sha256(parts[WEIGHTS]).hexdigest() != checksum:
         raise ConfigError(f"{path}: {WEIGHTS} is damaged (its checksum differs); {hint}")
     try:
-        facts = TypeAdapter(Facts).validate_python(content, strict=True)
+        facts = TypeAdapter(ModelFacts).validate_python(content, strict=True)
         # cloned: tensors read in place have any address, and BLAS rounds differently there
         tensors = {name: value.clone() for name, value in load(parts[WEIGHTS]).items()}
         texts = [parts[name].decode() for name in (CONFIG, CARD, REQUIREMENTS)]

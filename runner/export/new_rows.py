@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from components.contracts.input_columns import InputColumn, InputColumns
 from components.contracts.problems import Counts
 from components.datasets.own.text_table import TextTable, decode, read_table
 from components.datasets.text.sms_spam import words_of
 from components.errors import ConfigMismatchError, DamagedFileError
+from components.problems.input_columns import InputColumn, InputColumns
 from components.topics.corpus import count_words
 from components.topics.counted_corpus import to_word_counts
 from runner.errors import ConfigError, nearest
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 TEXT = "text"  # column of documents
 MOST_NAMED = 8  # columns that a message names
+
+
+def is_frame(rows: object) -> bool:
+    """True for a frame of pandas."""
+    import pandas as pd
+
+    return isinstance(rows, pd.DataFrame)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.catalogue.plugins import add_option, import_plugins
+from runner.catalogue import plugins
 from runner.compose.settings import validate_device
 from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes, write_text
@@ -44,7 +44,7 @@ def _parser() -> Parser:
     parser.add_argument("--variant", help="of variants trained side by side: one, by its name")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
     parser.add_argument("--card", action="store_true", help="print the model's card and end")
-    add_option(parser, "a module of yours that the model needs, imported before it is read")
+    plugins.add_option(parser, "a module of yours that the model needs, imported before it is read")
     conf_folders.add_option(parser)
     return parser
 
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
         validate_device(arguments.device)
     except ValueError as error:
         raise ConfigError(f"--{error}") from None
-    import_plugins(arguments.plugin, "--plugin")
+    plugins.import_plugins(arguments.plugin, "--plugin")
     if arguments.card:
         from runner.export.model_file import read_model_file
 

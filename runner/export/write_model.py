@@ -26,7 +26,7 @@ from runner.export import questions
 from runner.export.card import write_card
 from runner.export.described_problem import pack_problem
 from runner.export.load_model import rebuild
-from runner.export.model_file import Facts, ModelFile
+from runner.export.model_file import ModelFacts, ModelFile
 from runner.export.restored import RestoredRun
 from runner.report.compare import ComparedRecord
 
@@ -99,7 +99,7 @@ def write_model(run: RestoredRun, record: Path, compared: ComparedRecord, path: 
 def _content(run: RestoredRun, config: str, compared: ComparedRecord, with_rows: bool) -> ModelFile:
     problem_tensors: dict[str, Tensor] = {}
     described = pack_problem(run.problem, problem_tensors, with_rows)
-    facts: Facts = {
+    facts: ModelFacts = {
         "runner": installed_version(NAME),
         "run": compared.facts["signature"],
         "experiment": compared.facts["experiment"],

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from components.contracts.input_columns import InputColumns
 from components.contracts.problems import Batch, Kind, Target
 from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
@@ -19,6 +18,7 @@ from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
 from components.figures.supervised.predictions import predictions
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 
 Array = NDArray[np.float64]

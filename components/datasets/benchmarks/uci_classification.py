@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from components.contracts.input_columns import InputColumns
 from components.contracts.problems import Batch, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
 from components.datasets.tables.uci_regression import Shape, SplitTable, simulated_rows, split_rows
 from components.figures.supervised.calibration import calibration
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 from components.registry import register
 

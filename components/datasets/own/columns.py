@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from components.contracts.input_columns import ColumnType, InputColumn
 from components.datasets.own.text_table import TRUE_OR_FALSE, TextTable
 from components.errors import ConfigMismatchError
+from components.problems.input_columns import ColumnType, InputColumn
 
 MOST_LEVELS = 30  # different texts that a column of inputs may hold: one input for each
 Array = NDArray[np.float64]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.input_columns import InputColumns
 from components.contracts.problems import Batch, Kind, Rows, Target, Values
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
@@ -27,6 +26,7 @@ from components.errors import ConfigMismatchError, DamagedFileError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.figures.variational.clusters import clusters
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register

@@ -11,12 +11,12 @@ import torch
 from pydantic import BaseModel, NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.contracts.input_columns import InputColumns
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 
 

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from components.contracts.input_columns import InputColumns
 from components.contracts.posteriors import Predicts
 from components.contracts.problems import Batch
 from components.contracts.roles import Setting
@@ -19,6 +18,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised, SupervisedFigure
 
 Rows = NDArray[np.int_] | slice
