@@ -45,7 +45,17 @@ MOST_AHEAD = 10_000  # times of a forecast
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A fitted model from a file of ``Result.export`` or ``runner export``."""
+    """A fitted model from a file of ``Result.export`` or ``runner export``.
+
+    ``model`` in the examples below is this one.
+
+    Example:
+        >>> from runner import load_model, run
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> model = load_model(result.export("model.zip"))
+        >>> model
+        <model cavi_probit/08cb2eb4: labels>
+    """
 
     path: Path
     facts: ModelFacts  # run, experiment, data, versions, …
@@ -57,7 +67,12 @@ class FittedModel:
 
     @property
     def answers(self) -> questions.Answers:
-        """Kind of predictions: labels, forecasts, topics or clusters."""
+        """Kind of predictions: labels, forecasts, topics or clusters.
+
+        Example:
+            >>> model.answers
+            'labels'
+        """
         kind = questions.answers_of(self.run.problem, self.run.posterior)
         if kind is None:
             raise ConfigError(f"{self.path}: its posterior predicts nothing for new inputs")
@@ -65,7 +80,12 @@ class FittedModel:
 
     @property
     def columns(self) -> InputColumns:
-        """Columns that ``predict`` reads, in their order."""
+        """Columns that ``predict`` reads, in their order.
+
+        Example:
+            >>> [column.name for column in model.columns.columns]
+            ['x1', 'x2', 'x3']
+        """
         problem = self.run.problem
         if isinstance(problem, Sequence):
             return InputColumns.named([*problem.regressor_names, *problem.input_names])
@@ -88,6 +108,11 @@ class FittedModel:
 
         Raises:
             ConfigError: as ``Result.predict``.
+
+        Example:
+            >>> x = [[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]]
+            >>> bool((model.predictive(x).probs == result.predict(x).probs).all())
+            True
         """
         return questions.predict_labels(self.run, x, replicate, variant, self.facts["experiment"])
 
@@ -116,6 +141,11 @@ class FittedModel:
 
         Raises:
             ConfigError: a column is missing, a cell cannot be used, or no replicate is selected.
+
+        Example:
+            >>> frame = model.predict([[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]])
+            >>> frame.columns.tolist(), frame["class"].tolist()
+            (['class', 'p(0)', 'p(1)'], ['1', '0'])
         """
         is_file = isinstance(rows, str | PathLike)
         where = str(rows) if is_file else "the frame"
@@ -238,6 +268,12 @@ def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel
     Raises:
         ConfigError: there is no such file, it is no model, it is damaged or of another format,
             or names plug-ins that are not imported.
+
+    Example:
+        >>> from runner import load_model, run
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> load_model(result.export("model.zip")).facts["data"]
+        'binary_simulation'
     """
     file = Path(path)
     stored = read_model_file(file)
