@@ -40,13 +40,15 @@ def _bind_components() -> None:
 _bind_components()
 # Module of each name: the command line starts without them, and ``import runner`` costs nothing.
 _MODULE_BY_NAME = {
-    "run": "running",
-    "load": "result",
-    "Result": "result",
-    "Score": "result",
-    "runs": "frames",
-    "compare": "comparing",
-    "Comparison": "comparing",
+    "run": "python.running",
+    "load": "python.result",
+    "Result": "python.result",
+    "Score": "python.result",
+    "runs": "python.frames",
+    "compare": "python.comparing",
+    "Comparison": "python.comparing",
+    "load_model": "export.load_model",
+    "FittedModel": "export.load_model",
 }
 _ERROR_NAMES = {"ConfigError", "RunFailure", "RunnerError", "RunnerWarning"}
 __all__ = ["CONF", *_MODULE_BY_NAME, *_ERROR_NAMES]
@@ -54,7 +56,7 @@ __all__ = ["CONF", *_MODULE_BY_NAME, *_ERROR_NAMES]
 
 def __getattr__(name: str) -> object:
     if name in _MODULE_BY_NAME:
-        attribute = vars(import_module(f"runner.python.{_MODULE_BY_NAME[name]}"))[name]
+        attribute = vars(import_module(f"runner.{_MODULE_BY_NAME[name]}"))[name]
     elif name in _ERROR_NAMES:
         attribute = vars(import_module("runner.errors"))[name]
     else:

@@ -19,6 +19,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.problems.input_columns import InputColumns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,6 +90,8 @@ class Supervised:
     attacker: Attacker | None = None
     # labels of the classes in the data; empty: their numbers
     class_names: list[str] = field(default_factory=list)
+    # columns that inputs were made of; None: columns x1 … xD in the units of x
+    columns: InputColumns | None = None
     _at_test_inputs: tuple[weakref.ref, Rng, Predictive] | None = field(
         default=None, init=False, repr=False
     )

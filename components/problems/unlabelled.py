@@ -21,6 +21,7 @@ from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
 from components.metrics.unlabelled import likelihood_bounds
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
+from components.problems.input_columns import InputColumns
 
 BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
 
@@ -58,6 +59,8 @@ class Unlabelled:
     evidence: LatentEvidence | None = None
     replicates: int = 1
     attacker: Attacker | None = None  # always None: there are no labels to attack
+    # columns that rows were made of; None: columns x1 … xD in the units of x
+    columns: InputColumns | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigMismatchError where binary values, or the probabilities that they are drawn

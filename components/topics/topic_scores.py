@@ -31,6 +31,17 @@ def proportions(seen: Counts, topics: Tensor, alpha: Tensor) -> Tensor:
     return gamma / gamma.sum(1, keepdim=True)
 
 
+def mean_proportions(posterior: HoldsTopics, documents: Counts) -> Tensor:
+    """``proportions`` averaged over S sets of topics [B, K], matched to the numbering of the last
+    set."""
+    last = posterior.topics[-1]
+    total = proportions(documents, last, posterior.alpha)
+    for topics in posterior.topics[:-1]:
+        indices, ref_indices = match_topics(topics, last)
+        total[:, ref_indices] += proportions(documents, topics, posterior.alpha)[:, indices]
+    return total / len(posterior.topics)
+
+
 def completion(posterior: HoldsTopics, seen: Counts, held: Counts) -> Tensor:
     """log p(y) of every pair of the held halves given the halves seen [M]: S⁻¹ Σ_s Σ_k E[π_ik]
     B_skv.

@@ -45,6 +45,14 @@ COMMANDS = {
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
     ),
     "compare": ("runner.report.compare", "compare <run> <run> …  configs and results side by side"),
+    "export": (
+        "runner.export.export_command",
+        "export <run> <file>    a fitted model as one file that predicts without data and record",
+    ),
+    "predict": (
+        "runner.export.predict_command",
+        "predict <file> <rows>  predictions of an exported model: mean, sd, quantiles, probabilities",
+    ),
     "sync": (
         "runner.tracking.sync",
         "sync                   push to MLflow what it has not got yet",
@@ -64,7 +72,7 @@ COMMANDS = {
     ),
 }
 # commands that do nothing but print
-PRINTING_COMMANDS = ("list", "show", "compare", "sweep", "doctor", "completion")
+PRINTING_COMMANDS = ("list", "show", "compare", "sweep", "doctor", "completion", "predict")
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run

@@ -86,6 +86,11 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
             "--port",
             "--jobs",
             "--only",
+            "--horizon",
+            "--replicate",
+            "--variant",
+            "--device",
+            "--register",
         ),
         _no_candidates,
     ),
@@ -115,7 +120,7 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         return _families(word)
     if command == "show":
         return _entries(word)
-    if command in ("resume", "compare", "sync"):
+    if command in ("resume", "compare", "sync") or (command == "export" and is_first):
         return _runs(words)
     if command in ("study", "report", "rerun"):
         launched = [] if command == "study" else _launch_names(words)

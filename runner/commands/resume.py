@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
@@ -10,7 +11,7 @@ from runner.catalogue.plugins import confirm_import
 from runner.compose.settings import validate_device
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
-from runner.disk.yaml_limits import check_file
+from runner.disk.yaml_limits import check_file, check_text
 from runner.errors import ConfigError, display_path
 from runner.record.record import find
 from runner.terminal.arguments import Parser, add_output_dir
@@ -24,8 +25,17 @@ def read_run_config(file: Path) -> tuple[DictConfig, str, list[str]]:
     """
     hint = "give the run's own command again"
     with reading(file, f"; {hint}"):
-        check_file(file)
-        cfg = OmegaConf.load(file)
+        text = check_file(file)
+    return parse_run_config(text, file, hint)
+
+
+def parse_run_config(
+    text: str, file: Path, hint: str = "write it again"
+) -> tuple[DictConfig, str, list[str]]:
+    """``read_run_config`` of a text; ``file`` is its place, and ``hint`` the fix, for messages."""
+    with reading(file, f"; {hint}"):
+        check_text(text)
+        cfg = OmegaConf.load(StringIO(text))
         content = OmegaConf.to_container(cfg, resolve=False)
     plugins = content.get("plugins", []) if isinstance(content, dict) else None
     if (

@@ -95,8 +95,13 @@ def prepare(
     return build(resolve(cfg, experiment, explicit))
 
 
-def build(resolved: ResolvedConfig) -> Job:
+def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     """The job of a config in full.
+
+    Args:
+        resolved: the config.
+        data: name of the data of a fitted model, which are not looked for; None: the dataset
+            names its data.
 
     Raises:
         ConfigError: a component refuses its keys, or two of them do not fit.
@@ -111,20 +116,23 @@ def build(resolved: ResolvedConfig) -> Job:
     composition = _composition(resolved)
     try:
         parts = composition.parts
-        _check_data_keys(settings, parts["dataset"])
+        if data is None:
+            _check_data_keys(settings, parts["dataset"])
         _check_whole(settings, composition.values, parts)
     except IncompatibleError as error:
         raise add_suggested_fixes(error, composition) from None
     dataset: Dataset = parts["dataset"]
-    data = dataset.identity(Path(settings.data_dir), settings.offline)
-    if settings.validation is not None:
-        data = f"{data}-validation"
+    state = None
+    if data is None:
+        data = dataset.identity(Path(settings.data_dir), settings.offline)
+        data = data if settings.validation is None else f"{data}-validation"
+        state = data_state(dataset.name, Path(settings.data_dir), settings.offline)
     identity = {
         "notes": [*resolved.notes, *check_draws(dict(parts["inference"]), settings)],
         "data": data,
         "signature": sign(config, data),
         "threat": _threat(config, parts),
-        "data_state": data_state(dataset.name, Path(settings.data_dir), settings.offline),
+        "data_state": state,
     }
     return Job(**vars(resolved) | parts | identity)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runner.disk.yaml_limits import read_yaml
-from runner.errors import ConfigError, RunFailure
+from runner.errors import ConfigError
 from runner.record.checks import combine_checks
 from runner.record.facts import RunState
 from runner.record.record import find
@@ -24,33 +24,7 @@ if TYPE_CHECKING:
 
     from components.contracts.predictive import Predictive
     from components.contracts.roles import Problem
-    from runner.python.restored import RestoredRun
-from runner.catalogue.plugins import refuse_unknown_modules
-from runner.commands.resume import read_run_config
-from runner.compose.config import Job, prepare
-
-
-def rebuild_job(folder: Path, data_dir: str | None) -> Job:
-    """Job of a record's run, ready to be loaded again.
-
-    Users' code is imported only if the caller has already imported it.
-
-    Raises:
-        ConfigError: its config is damaged, or names modules that are not imported, or its
-            data are missing.
-    """
-    import sys
-
-    from runner.compose import guard
-
-    cfg, experiment, modules = read_run_config(folder / "config.yaml")
-    unknown = [module for module in modules if module not in sys.modules]
-    refuse_unknown_modules(unknown, f"the record {folder}", f"import {', '.join(unknown)} first,")
-    cfg.output_dir = str(folder.parent.parent)
-    if data_dir is not None:
-        cfg.data_dir = data_dir
-    with guard.within():
-        return prepare(cfg, experiment, None)
+    from runner.export.restored import RestoredRun
 
 
 class Score(NamedTuple):
@@ -201,20 +175,9 @@ class Result:
     # ---------------------------------------------------------------------------------------------
     @cached_property
     def _restore(self) -> RestoredRun:
-        from components.errors import DataUnavailableError, NumericalError
-        from runner.terminal import printer
+        from runner.export.restored import restore_record
 
-        try:
-            from runner.python.restored import restore_run
-
-            with printer.suppress_output():
-                return restore_run(
-                    rebuild_job(self.record, self._data_dir), self.record, self.compared.facts
-                )
-        except DataUnavailableError as error:
-            raise ConfigError(str(error)) from None
-        except NumericalError as error:
-            raise RunFailure(f"{self.record}: {error}") from error
+        return restore_record(self.record, self.compared.facts, self._data_dir)
 
     @property
     def posterior(self) -> Any:
@@ -287,28 +250,39 @@ class Result:
             >>> predictive.probs.shape, predictive.guess.tolist()
             (torch.Size([2, 1, 2]), [[1], [0]])
         """
-        import numpy as np
-        import torch
+        from runner.export.questions import predict_labels
 
-        from components.contracts.posteriors import Predicts
-        from components.problems.supervised import Supervised
+        return predict_labels(self._restore, x, replicate, variant, self.experiment)
 
-        problem, posterior, rng = self._restore.one(replicate, variant)
-        if not isinstance(problem, Supervised) or not isinstance(posterior, Predicts):
-            raise ConfigError(
-                f"predict: {self.experiment} is a {problem.kind} problem, which has no labels to predict; ask its posterior, "
-                f"a {type(posterior).__name__}"
-            )
-        like = problem.test.x
-        inputs = x if isinstance(x, torch.Tensor) else torch.as_tensor(np.array(x))
-        if inputs.ndim != 2 or inputs.shape[1] != problem.n_inputs:
-            raise ConfigError(
-                f"predict: x is {tuple(inputs.shape)}, and {self.experiment} has rows of {problem.n_inputs}"
-            )
-        with torch.no_grad():
-            return problem.predictive_at(
-                posterior, inputs if inputs is like else inputs.to(like), rng
-            )
+    def export(self, path: str | PathLike[str]) -> Path:
+        """Write the fitted model to one file that predicts without the data or the record.
+
+        The file is a zip: weights in safetensors, the config, the columns, a card.  Training
+        rows are in it only if the posterior needs them.  ``load_model`` reads it.
+
+        Args:
+            path: file to write.
+
+        Returns:
+            The path.
+
+        Raises:
+            ConfigError: the posterior predicts nothing for new inputs, or needs files; and as
+                ``posterior``.
+            RunFailure: as ``posterior``.
+
+        Example:
+            >>> from runner import load_model
+            >>> model = load_model(result.export("model.zip"))
+            >>> x = [[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]]
+            >>> bool((model.predictive(x).probs == result.predict(x).probs).all())
+            True
+        """
+        from runner.export.write_model import write_model
+
+        target = Path(path)
+        write_model(self._restore, self.record, self.compared, target)
+        return target
 
     def inference_data(self) -> DataTree:
         """ArviZ's InferenceData of the run; ``pip install 'bayes-runner[arviz]'`` has its reader.

@@ -19,7 +19,7 @@ PUBLIC_MODULES = ("components.registry", "components.errors")
 
 def runner_page() -> str:
     """Page of the public names of ``runner``, each from the module that defines it."""
-    names = {name: f"runner.python.{module}" for name, module in runner._MODULE_BY_NAME.items()}
+    names = {name: f"runner.{module}" for name, module in runner._MODULE_BY_NAME.items()}
     names |= dict.fromkeys(sorted(runner._ERROR_NAMES), "runner.errors")
     lines = ["# runner", "", "`from runner import run, load, runs, compare`; by example: "]
     lines[-1] += "[from Python](../python.md)."

@@ -50,6 +50,7 @@ ORDER = {
         "commands",
         "study",
         "report",
+        "export",
         "python",
     ],
 }

@@ -21,7 +21,7 @@ ROLE_CLASSES = [
     for role in ROLES.values()
     for base in role.bases
 ]
-INTERFACE = [(f"runner.python.{module}", name) for name, module in runner._MODULE_BY_NAME.items()]
+INTERFACE = [(f"runner.{module}", name) for name, module in runner._MODULE_BY_NAME.items()]
 GAMES = [("runner.python.games", name) for name in ("parallel_env", "GameAsParallelEnv")]
 MODULES = sorted({module for module, _ in [*ROLE_CLASSES, *INTERFACE, *GAMES]})
 

@@ -18,6 +18,7 @@ from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.hinton import hinton
 from components.figures.supervised.predictions import predictions
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 
 Array = NDArray[np.float64]
@@ -124,4 +125,5 @@ class PartlyLabelled(Dataset[Supervised]):
             y_std=y_std.to(setting.device, setting.dtype),
             label_unit="N m",
             figures=[hinton, predictions, calibration],
+            columns=InputColumns.numbered(x.shape[1], x_mean, x_std),
         )

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from components.contracts.problems import Batch, Target
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.tables.raw_units import Rows, standardised_inputs
+from components.datasets.tables.raw_units import Rows, column_scales, standardised_inputs
 from components.datasets.tables.uci_regression import Shape, SplitTable, simulated_rows, split_rows
 from components.figures.supervised.calibration import calibration
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -146,7 +147,9 @@ class UciClassification(SplitTable):
             simulated_labels(self.set, SOURCES[self.set]) if path is None else _read(path, self.set)
         )
         train_rows, scored = split_rows(len(values), split)
-        x = standardised_inputs(torch.from_numpy(values), train_rows)
+        raw = torch.from_numpy(values)
+        x = standardised_inputs(raw, train_rows)
+        kept = raw[train_rows]
         y = torch.from_numpy(classes)[:, None]
 
         def batch(rows: Rows) -> Batch:
@@ -165,4 +168,5 @@ class UciClassification(SplitTable):
             task_names=[self.set],
             figures=[calibration],
             input_units="standardised",
+            columns=InputColumns.numbered(x.shape[1], kept.mean(0), column_scales(kept)),
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from components.datasets.own.text_table import TRUE_OR_FALSE, TextTable
 from components.errors import ConfigMismatchError
+from components.problems.input_columns import ColumnType, InputColumn
 
 MOST_LEVELS = 30  # different texts that a column of inputs may hold: one input for each
 Array = NDArray[np.float64]
@@ -26,6 +27,7 @@ class EncodedColumn:
     taken_for: str
     names: list[str]
     is_text: bool = False
+    levels: tuple[str, ...] = ()  # texts of the column, in order
 
 
 def encode(table: TextTable, name: str) -> EncodedColumn:
@@ -62,7 +64,24 @@ def encode(table: TextTable, name: str) -> EncodedColumn:
         len(texts), -1
     )
     return EncodedColumn(
-        values, f"{len(levels)} texts", [f"{name} {level}" for level in levels[1:]], True
+        values,
+        f"{len(levels)} texts",
+        [f"{name} {level}" for level in levels[1:]],
+        True,
+        tuple(levels),
+    )
+
+
+def input_columns(encoded: Mapping[str, EncodedColumn]) -> tuple[InputColumn, ...]:
+    """Names, types and texts of encoded columns."""
+    types: dict[str, ColumnType] = {"true or false": "true or false"}
+    return tuple(
+        InputColumn(
+            name,
+            "texts" if column.is_text else types.get(column.taken_for, "numbers"),
+            column.levels,
+        )
+        for name, column in encoded.items()
     )
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from components.contracts.problems import Batch, Kind, Rows, Target, Values
 from components.contracts.roles import Setting
 from components.contracts.streams import Rng
-from components.datasets.own.columns import class_labels, encode, parse_real_labels
+from components.datasets.own.columns import class_labels, encode, input_columns, parse_real_labels
 from components.datasets.own.input_units import Bounds, ImageShape, convert_inputs, describe_columns
 from components.datasets.own.own_file import OwnFile
 from components.datasets.own.own_problems import OwnTable, UnlabelledTable
@@ -26,6 +26,7 @@ from components.errors import ConfigMismatchError, DamagedFileError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
 from components.figures.variational.clusters import clusters
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
@@ -156,8 +157,11 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         encoded = {name: encode(table, name) for name in names}
         train_rows, scored, split_rule = self._rows(table, rng)
         columns = {name: column.values for name, column in encoded.items()}
-        x, input_scale = convert_inputs(
+        x, input_mean, input_scale = convert_inputs(
             table, columns, train_rows, self.standardise, self.bounds, self.image_shape
+        )
+        described = InputColumns(
+            input_columns(encoded), input_mean, input_scale, table.decimal, tuple(self.missing)
         )
         about = table.facts | {
             "columns": describe_columns(
@@ -167,7 +171,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
         }
         about |= input_facts(table, encoded, train_rows, scored)
         if not self.targets:
-            return self._unlabelled(x[train_rows], x[scored], about, setting)
+            return self._unlabelled(x[train_rows], x[scored], about, described, setting)
         y, mask, tasks, scale, classes = self._labels(table, train_rows)
         real = self.labels == "real"
 
@@ -200,12 +204,18 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             input_units="standardised" if self.standardise else "raw units",
             input_names=[name for column in encoded.values() for name in column.names],
             input_scale=input_scale,
+            columns=described,
             about=about
             | ({} if real else class_facts(y, mask, tasks, classes, train_rows, scored)),
         )
 
     def _unlabelled(
-        self, train: Tensor, test: Tensor, about: dict[str, str], setting: Setting
+        self,
+        train: Tensor,
+        test: Tensor,
+        about: dict[str, str],
+        columns: InputColumns,
+        setting: Setting,
     ) -> UnlabelledTable:
         return UnlabelledTable(
             name=self.identity(setting.data_dir, setting.offline),
@@ -216,6 +226,7 @@ class Csv(OwnFile[Supervised | Unlabelled]):
             image_shape=self.image_shape,
             figures=[clusters],
             about=about | {"values": "standardised" if self.standardise else "raw units"},
+            columns=columns,
         )
 
     def _rows(self, table: TextTable, rng: Rng) -> tuple[Indices, Indices, str]:

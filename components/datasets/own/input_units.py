@@ -82,9 +82,9 @@ def convert_inputs(
     standardise: bool,
     bounds: tuple[float, float] | None,
     image_shape: tuple[int, ...] | None,
-) -> tuple[Tensor, Tensor]:
-    """Inputs [N, D] in the units that were asked for, and how many units of the column one of these
-    is [D].
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs [N, D] in the units that were asked for, the column's value where one of these is 0 [D],
+    and how many units of the column one of these is [D].
 
     Args:
         columns: numbers [N, k] of each column, k ≥ 0.
@@ -110,5 +110,6 @@ def convert_inputs(
         )
     inputs = torch.from_numpy(x)
     if not standardise:
-        return inputs, inputs.new_ones(inputs.shape[1])
-    return standardised_inputs(inputs, kept), column_scales(inputs[kept])
+        return inputs, inputs.new_zeros(inputs.shape[1]), inputs.new_ones(inputs.shape[1])
+    kept_inputs = inputs[kept]
+    return standardised_inputs(inputs, kept), kept_inputs.mean(0), column_scales(kept_inputs)

@@ -16,6 +16,7 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised
 
 
@@ -47,7 +48,9 @@ class HeldOutRows(BaseModel):
         order = torch.randperm(len(x), generator=rng.data) if self.n_test else torch.arange(len(x))
         train_rows = order[self.n_test :]
         test_rows = order[: self.n_test] if self.n_test else train_rows
-        x = (x - x[train_rows].mean(0)) / x[train_rows].std(0, correction=0)
+        x_mean = x[train_rows].mean(0)
+        x_std = x[train_rows].std(0, correction=0)
+        x = (x - x_mean) / x_std
         y_mean = y_std = None
         if target == "real":
             y_mean = y[train_rows].mean(0)
@@ -76,4 +79,5 @@ class HeldOutRows(BaseModel):
             y_std=y_std,
             figures=[calibration],
             input_units="standardised",
+            columns=InputColumns.numbered(x.shape[1], x_mean, x_std),
         )

@@ -18,6 +18,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictions import predictions
+from components.problems.input_columns import InputColumns
 from components.problems.supervised import Supervised, SupervisedFigure
 
 Rows = NDArray[np.int_] | slice
@@ -56,6 +57,7 @@ class RawUnits(Supervised):
         A constant input is only centred.
         """
         x, y = data
+        columns = InputColumns.numbered(x.shape[1], x[kept].mean(0), column_scales(x[kept]))
         x = standardised_inputs(x, kept)
         y_mean = y[kept].mean(0)
         y_std = y[kept].std(0, correction=0)
@@ -82,6 +84,7 @@ class RawUnits(Supervised):
             y_std=y_std.to(setting.device, setting.dtype),
             figures=list(figures),
             evaluation_chunk=100,  # a posterior may hold thousands of networks
+            columns=columns,
         )
 
 

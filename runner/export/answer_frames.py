@@ -1,0 +1,68 @@
+"""Predictives as frames, in the units of the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)  # of the quantiles
+
+
+def frame_of_predictive(
+    predictive: Predictive, tasks: Sequence[str], classes: Sequence[str]
+) -> pd.DataFrame:
+    """A line for each input: mean, sd and quantiles, or the class and the probabilities; of several
+    tasks each column is named ``task: column``."""
+    import pandas as pd
+
+    n_tasks = (
+        predictive.mu.shape[2]
+        if isinstance(predictive, GaussianMixture)
+        else predictive.logits.shape[2]
+    )
+    names = [str(name) for name in tasks] or [f"y{t + 1}" for t in range(n_tasks)]
+    columns: dict[str, object] = {}
+    for name, value in _columns(predictive, classes).items():
+        for t in range(n_tasks):
+            key = name if n_tasks == 1 else f"{names[t]}: {name}"
+            numbers = value[:, t].cpu().tolist()
+            columns[key] = [classes[int(k)] for k in numbers] if name == "class" else numbers
+    keys = list(columns)
+    by_task = [key for t in range(n_tasks) for key in keys[t::n_tasks]]
+    return pd.DataFrame({key: columns[key] for key in by_task})
+
+
+def _columns(predictive: Predictive, classes: Sequence[str]) -> dict[str, Tensor]:
+    """Columns [B, T] by name."""
+    if isinstance(predictive, Categorical):
+        probs = predictive.probs
+        each = {f"p({name})": probs[..., k] for k, name in enumerate(classes)}
+        return {"class": predictive.guess, **each}
+    quantiles = {f"q{level:g}": predictive.quantile(level) for level in LEVELS}
+    return {"mean": predictive.mean, "sd": predictive.variance.sqrt(), **quantiles}
+
+
+def frame_of_clusters(log_density: Tensor, clusters: Tensor | None) -> pd.DataFrame:
+    """A line for each row: the cluster, counted from 1, its probabilities and log p(x)."""
+    import pandas as pd
+
+    out: dict[str, object] = {}
+    if clusters is not None:
+        out["cluster"] = (clusters.argmax(1) + 1).tolist()
+        out |= {f"p({k + 1})": clusters[:, k].tolist() for k in range(clusters.shape[1])}
+    return pd.DataFrame({**out, "log_density": log_density.tolist()})
+
+
+def frame_of_topics(proportions: Tensor) -> pd.DataFrame:
+    """A line for each document: the proportions of its topics."""
+    import pandas as pd
+
+    names = [f"topic {k + 1}" for k in range(proportions.shape[1])]
+    return pd.DataFrame(proportions.cpu().tolist(), columns=names)

@@ -1,0 +1,167 @@
+"""Problems as JSON and tensors: all that a model and its posterior ask of one, with or without its
+training rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.roles import Problem
+from runner.export.stand_in_rows import describe_rows, generate
+
+# Classes that a file may name, and their modules; a subclass is stored as the nearest of them.
+CLASSES = {
+    "Supervised": "components.problems.supervised",
+    "SupervisedReplicates": "components.problems.replicates.side_by_side",
+    "Unlabelled": "components.problems.unlabelled",
+    "Corpus": "components.topics.corpus",
+    "Sequence": "components.series.sequence",
+    "Forecasting": "components.series.forecasting",
+    "Batch": "components.contracts.problems",
+    "Rows": "components.contracts.problems",
+    "Words": "components.contracts.problems",
+    "Counts": "components.contracts.problems",
+    "InputColumns": "components.problems.input_columns",
+    "InputColumn": "components.problems.input_columns",
+    "FutureCovariates": "components.contracts.sequences",
+    "LinearGaussianSystem": "components.contracts.sequences",
+    "Classes": "components.series.forecasting",
+}
+# Fields of results and figures, which no prediction needs.
+LEFT_OUT = {"figures", "attacker", "truth", "evidence", "test_classes", "budget", "clean", "rng"}
+LEFT_OUT |= {"states", "means", "redraw", "suspect", "about", "scoring"}
+PROBLEMS = list(CLASSES)[:6]
+
+
+@cache
+def _class(name: str) -> type[Any]:
+    """Class of a name in ``CLASSES``.
+
+    Raises:
+        ValueError: the name is not among them."""
+    if name not in CLASSES:
+        raise ValueError(f"no problem has a part {name!r}")
+    cls: type[Any] = getattr(import_module(CLASSES[name]), name)
+    return cls
+
+
+def pack_problem(
+    value: Any, tensors: dict[str, Tensor], with_rows: bool, path: str = "problem"
+) -> Any:
+    """JSON of a problem or of a part of it; its tensors go to ``tensors``.
+
+    Values without such a form (functions, systems of simulations) are left out, as null.
+
+    Args:
+        value: the problem, or a part of it.
+        tensors: takes the tensors, by their paths.
+        with_rows: False stores noise of the same shape in the place of training rows.  A series
+            is always stored: its forecasts begin where it ends.
+        path: place of the part in the problem.
+    """
+    if isinstance(value, Tensor):
+        tensors[path] = value.detach().cpu().contiguous().clone()
+        return {"tensor": path}
+    if value is None or isinstance(value, bool | int | str):
+        return {"value": value}
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if (fields := _fields(value)) is not None:
+        name, names = fields
+        parts = {
+            field: _pack_field(value, field, tensors, with_rows, path)
+            for field in names
+            if field not in LEFT_OUT
+        }
+        return {"class": name, "fields": parts}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        inner = [pack_problem(v, tensors, with_rows, f"{path}.{i}") for i, v in enumerate(value)]
+        return {kind: inner}
+    return {"value": None}
+
+
+def _pack_field(
+    owner: Any, field: str, tensors: dict[str, Tensor], with_rows: bool, path: str
+) -> Any:
+    value = getattr(owner, field)
+    if field == "test" or (field == "train" and not with_rows):
+        described = describe_rows(owner, field)
+        if described is not None:
+            return described
+    if field == "future":
+        size = {"shape": [*value.shape], "dtype": str(value.dtype).removeprefix("torch.")}
+        return {"noise": "missing", **size}
+    return pack_problem(value, tensors, with_rows, f"{path}.{field}")
+
+
+def _fields(value: object) -> tuple[str, list[str]] | None:
+    """Name of the stored class of a value, and the fields that it is made from; None: of no such
+    class."""
+    for cls in type(value).__mro__:
+        if cls.__name__ in CLASSES and cls.__module__ == CLASSES[cls.__name__]:
+            if dataclasses.is_dataclass(cls):
+                return cls.__name__, [field.name for field in dataclasses.fields(cls) if field.init]
+            return cls.__name__, list(vars(cls)["_fields"])
+    return None
+
+
+def unpack_problem(packed: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    """The inverse of ``pack_problem``.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: damaged, or not written by it.
+    """
+    if "class" in packed:
+        cls = _class(packed["class"])
+        fields = {
+            name: unpack_problem(part, tensors, device) for name, part in packed["fields"].items()
+        }
+        return cls(**fields | _required(cls, fields))
+    if "noise" in packed:
+        return generate(packed, device)
+    ((kind, content),) = packed.items()
+    if kind == "tensor":
+        is_scaler = ".columns." in content  # rows are converted on the CPU
+        return tensors[content] if is_scaler else tensors[content].to(device)
+    if kind == "float":
+        return float.fromhex(content)
+    if kind == "value":
+        if not (content is None or isinstance(content, bool | int | str)):
+            raise TypeError(f"{content!r:.60} is no value of a problem")
+        return content
+    parts = [unpack_problem(part, tensors, device) for part in content]
+    if kind not in ("list", "tuple"):
+        raise ValueError(f"no part of a problem is a {kind!r:.60}")
+    return parts if kind == "list" else tuple(parts)
+
+
+def _required(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """None for fields without a default that a file does not hold; a generator for a corpus."""
+    if not dataclasses.is_dataclass(cls):
+        return {}
+    missing = [
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.init
+        and field.name not in given
+        and field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+    ]
+    return {name: torch.Generator().manual_seed(0) if name == "rng" else None for name in missing}
+
+
+def check_problem(problem: object) -> Problem:
+    """The problem, if it is one.
+
+    Raises:
+        ValueError: it is another part."""
+    if not isinstance(problem, tuple(_class(name) for name in PROBLEMS)):
+        raise ValueError(f"a {type(problem).__name__} is no problem")
+    return problem  # type: ignore[return-value]

@@ -1,0 +1,88 @@
+"""``runner export``: a fitted model as one file, and as a model of MLflow."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from runner.catalogue import plugins
+from runner.disk import conf_folders
+from runner.errors import ConfigError
+from runner.record.record import find
+from runner.terminal.arguments import Parser, add_output_dir
+
+SUFFIX = ".zip"
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="runner export",
+        description="Writes the posterior of a run to one file that predicts without the data and without the record: "
+        "weights in safetensors, the config, the columns, a card in Markdown; no code and no pickle. Before it is written the "
+        "model is rebuilt from the file's content and must predict the same numbers. Training rows are in the file only if "
+        "the posterior needs them. runner predict reads it.",
+        epilog="Exit code 0; 1 if there is no checkpoint that this version can read; 2 if the run cannot be exported.",
+    )
+    parser.add_argument("run", help="folder of the run, or the beginning of its signature")
+    parser.add_argument(
+        "file", nargs="?", help="file to write, model.zip (with --mlflow it may be left out)"
+    )
+    add_output_dir(parser)
+    parser.add_argument("--data-dir", help="folder of its data files (default: as recorded)")
+    parser.add_argument(
+        "--mlflow",
+        action="store_true",
+        help="log the model to MLflow too, into the run's own entry: mlflow models serve and predict read it",
+    )
+    parser.add_argument(
+        "--register", metavar="NAME", help="with --mlflow: a version of the registered model NAME"
+    )
+    plugins.add_option(parser, "a module of yours that the run used, imported before it is read")
+    conf_folders.add_option(parser)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Exports one run; exit code 0."""
+    arguments = _parser().parse_intermixed_args(argv[1:])
+    if arguments.register is not None and not arguments.mlflow:
+        raise ConfigError("export: --register names a model of MLflow; add --mlflow")
+    if arguments.file is None and not arguments.mlflow:
+        raise ConfigError("export: no file; name one, as model.zip")
+    if arguments.file is not None and Path(arguments.file).suffix != SUFFIX:
+        raise ConfigError(f"export: {arguments.file}: the file is a zip; name it {SUFFIX}")
+    conf_folders.use(arguments.config_dir)
+    plugins.import_plugins(arguments.plugin, "--plugin")
+    folder = find(arguments.run, Path(arguments.output_dir))
+
+    return _export(folder, arguments)
+
+
+def _export(folder: Path, arguments: Namespace) -> int:
+    from runner.export.restored import restore_record
+    from runner.export.write_model import write_model
+    from runner.report.compare import load
+
+    compared = load(folder)
+    run = restore_record(folder, compared.facts, arguments.data_dir)
+    with TemporaryDirectory() as scratch:
+        given = arguments.file
+        file = Path(scratch) / "model.zip" if given is None else Path(given)
+        stored = write_model(run, folder, compared, file)
+        if given is not None:
+            rows = "with" if stored.facts["holds_training_rows"] else "without"
+            size = f"{file.stat().st_size / 1e6:.2g} MB"
+            print(f"{file}: {size}, {rows} training rows; runner predict {file} reads it")
+        if arguments.mlflow:
+            from runner.disk.secrets import mask_secrets
+            from runner.export.log_to_mlflow import log_to_mlflow
+            from runner.tracking.store import tracking_uri
+
+            address = log_to_mlflow(file, folder, arguments.register)
+            store = mask_secrets(tracking_uri(folder.parent.parent))
+            print(f"{address} in {store}")
+            print(
+                f"MLFLOW_TRACKING_URI={store} mlflow models serve -m {address} --env-manager local"
+            )
+    return 0

@@ -1,0 +1,331 @@
+"""``load_model`` and what it gives: a fitted model that predicts without its data."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from components.contracts.attackers import Attackable
+from components.contracts.capabilities import CategoricalSeries
+from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.problems import Rows
+from components.contracts.roles import Problem
+from components.contracts.sequences import FutureCovariates
+from components.errors import ConfigMismatchError
+from components.problems.input_columns import InputColumns
+from components.problems.replicates.side_by_side import SupervisedReplicates
+from components.problems.supervised import Supervised
+from components.series.forecasting import Forecasting
+from components.series.sequence import Sequence
+from components.topics.corpus import Corpus
+from runner.catalogue.plugins import refuse_unknown_modules
+from runner.commands.resume import parse_run_config
+from runner.compose import guard
+from runner.compose.config import Job, build
+from runner.compose.resolve import resolve
+from runner.errors import ConfigError
+from runner.execution.rng import Streams
+from runner.export import questions
+from runner.export.answer_frames import frame_of_clusters, frame_of_predictive, frame_of_topics
+from runner.export.described_problem import check_problem, unpack_problem
+from runner.export.model_file import ModelFacts, ModelFile, read_model_file
+from runner.export.new_rows import is_frame, read_documents, read_rows, to_documents, to_inputs
+from runner.export.restored import RestoredRun, StateMismatchError, restore_state
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_AHEAD = 10_000  # times of a forecast
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted model from a file of ``Result.export`` or ``runner export``.
+
+    ``model`` in the examples below is this one.
+
+    Example:
+        >>> from runner import load_model, run
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> model = load_model(result.export("model.zip"))
+        >>> model
+        <model cavi_probit/08cb2eb4: labels>
+    """
+
+    path: Path
+    facts: ModelFacts  # run, experiment, data, versions, …
+    card: str  # Markdown
+    run: RestoredRun
+
+    def __repr__(self) -> str:
+        return f"<model {self.facts['experiment']}/{self.facts['run'][:8]}: {self.answers}>"
+
+    @property
+    def answers(self) -> questions.Answers:
+        """Kind of predictions: labels, forecasts, topics or clusters.
+
+        Example:
+            >>> model.answers
+            'labels'
+        """
+        kind = questions.answers_of(self.run.problem, self.run.posterior)
+        if kind is None:
+            raise ConfigError(f"{self.path}: its posterior predicts nothing for new inputs")
+        return kind
+
+    @property
+    def columns(self) -> InputColumns:
+        """Columns that ``predict`` reads, in their order.
+
+        Example:
+            >>> [column.name for column in model.columns.columns]
+            ['x1', 'x2', 'x3']
+        """
+        problem = self.run.problem
+        if isinstance(problem, Sequence):
+            return InputColumns.named([*problem.regressor_names, *problem.input_names])
+        if isinstance(problem, Corpus):
+            return InputColumns.named(list(problem.vocabulary))
+        return _columns(problem.splits[0] if isinstance(problem, SupervisedReplicates) else problem)
+
+    def predictive(
+        self, x: Any, *, replicate: int | None = None, variant: str | None = None
+    ) -> Predictive:
+        """Posterior predictive of labels, equal to ``Result.predict``.
+
+        Args:
+            x: inputs [B, D], standardised as ``Result.problem.test.x``.
+            replicate: one of the replicates that were trained side by side.
+            variant: one of the variants that were trained side by side.
+
+        Returns:
+            A mixture of normals or of class probabilities, in the units of the problem.
+
+        Raises:
+            ConfigError: as ``Result.predict``.
+
+        Example:
+            >>> x = [[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]]
+            >>> bool((model.predictive(x).probs == result.predict(x).probs).all())
+            True
+        """
+        return questions.predict_labels(self.run, x, replicate, variant, self.facts["experiment"])
+
+    def predict(
+        self,
+        rows: Any = None,
+        *,
+        horizon: int | None = None,
+        replicate: int | None = None,
+        variant: str | None = None,
+    ) -> pd.DataFrame:
+        """Predictions for rows in the units of the data.
+
+        Args:
+            rows: path of a CSV or Parquet file, a frame with the model's columns, or numbers
+                [B, D] in their order.  For topics a column ``text``, a file *.txt with a document
+                a line, or counts in columns named by words.  For a series its regressors and
+                inputs at the times ahead, a row for each; None: those of the dataset, or none.
+            horizon: times ahead; None: as many as rows, or as the dataset had.
+            replicate: one of the replicates that were trained side by side.
+            variant: one of the variants that were trained side by side.
+
+        Returns:
+            A line for each row: mean, sd and quantiles of real labels and series, class and
+            probabilities, cluster and probabilities, or proportions of topics.
+
+        Raises:
+            ConfigError: a column is missing, a cell cannot be used, or no replicate is selected.
+
+        Example:
+            >>> frame = model.predict([[0.5, -1.0, 0.0], [-2.0, 0.0, 0.0]])
+            >>> frame.columns.tolist(), frame["class"].tolist()
+            (['class', 'p(0)', 'p(1)'], ['1', '0'])
+        """
+        is_file = isinstance(rows, str | PathLike)
+        where = str(rows) if is_file else "the frame"
+        if is_file:
+            is_text = self.answers == "topics" and Path(rows).suffix == ".txt"
+            rows = read_documents(Path(rows)) if is_text else read_rows(Path(rows), self.columns)
+        if self.answers == "forecasts":
+            return self._forecast(rows, horizon, where)
+        if horizon is not None:
+            raise ConfigError("predict: horizon is for series; this model predicts rows")
+        if rows is None:
+            raise ConfigError("predict: no rows; give a frame, or a CSV or Parquet file")
+        out = self._predict_rows(rows, where, replicate, variant)
+        return out.set_axis(rows.index) if not is_file and is_frame(rows) else out
+
+    def _predict_rows(
+        self, rows: Any, where: str, replicate: int | None, variant: str | None
+    ) -> pd.DataFrame:
+        problem = self.run.problem
+        if isinstance(problem, Corpus):
+            documents = to_documents(rows, problem.vocabulary, where)
+            return frame_of_topics(questions.topic_proportions(self.run, documents))
+        if self.answers == "clusters":
+            return frame_of_clusters(
+                *questions.describe_rows(self.run, to_inputs(rows, self.columns, where))
+            )
+        split, _, _ = self.run.one(replicate, variant)
+        assert isinstance(split, Supervised)
+        x = to_inputs(rows, _columns(split), where)
+        predictive = self.predictive(x, replicate=replicate, variant=variant)
+        return frame_of_predictive(
+            _in_units(predictive, split),
+            split.task_names,
+            split.classes if split.n_classes > 1 else [],
+        )
+
+    def _forecast(self, rows: Any, horizon: int | None, where: str) -> pd.DataFrame:
+        problem = self.run.problem
+        assert isinstance(problem, Sequence)
+        covariates = self.columns.columns
+        ahead = problem.beyond if isinstance(problem, Forecasting) else None
+        known = problem.future.shape[1] if isinstance(problem, Forecasting) else None
+        if rows is not None:
+            if not covariates:
+                raise ConfigError(
+                    "predict: the series has no regressors and no inputs; give horizon (--horizon) in place of rows"
+                )
+            values = to_inputs(rows, self.columns, where).to(problem.observations)
+            split = len(problem.regressor_names)
+            ahead = FutureCovariates(
+                values[:, :split] if split else None,
+                values[:, split:] if problem.input_names else None,
+            )
+            known = len(values)
+        horizon = known if horizon is None else horizon
+        if horizon is None or not 1 <= horizon <= MOST_AHEAD:
+            raise ConfigError(
+                f"predict: horizon={horizon}: give the number of times ahead, 1 to {MOST_AHEAD:,} (--horizon)"
+            )
+        if covariates and horizon > (known or 0):
+            raise ConfigError(
+                f"predict: horizon={horizon}: {', '.join(c.name for c in covariates)} are known for {known or 0} times; "
+                "give rows with these columns, one for each time ahead"
+            )
+        return self._forecast_frame(horizon, _first(ahead, horizon))
+
+    def _forecast_frame(self, horizon: int, ahead: FutureCovariates | None) -> pd.DataFrame:
+        problem = self.run.problem
+        assert isinstance(problem, Sequence)
+        try:
+            predictive = questions.forecast(self.run, horizon, ahead)
+        except ConfigMismatchError as error:
+            raise ConfigError(f"predict: {error}") from None
+        n_classes = problem.system.n_classes if isinstance(problem.system, CategoricalSeries) else 0
+        frame = frame_of_predictive(
+            predictive, problem.state_names, [str(k) for k in range(n_classes)]
+        )
+        dates = problem.dates[problem.observations.shape[1] :][:horizon]
+        times: list[str] | list[int] = list(range(1, horizon + 1))
+        frame.insert(0, "time", list(dates) if len(dates) == horizon else times)
+        return frame
+
+
+def _first(ahead: FutureCovariates | None, horizon: int) -> FutureCovariates | None:
+    if ahead is None:
+        return None
+    return FutureCovariates(*(None if value is None else value[:horizon] for value in ahead))
+
+
+def _columns(problem: Any) -> InputColumns:
+    """Columns of a problem; x1 … xD where the dataset named none."""
+    if problem.columns is not None:
+        columns: InputColumns = problem.columns
+        return columns
+    n = problem.train.x[0].numel() if isinstance(problem.train, Rows) else problem.n_inputs
+    return InputColumns.numbered(n)
+
+
+def _in_units(predictive: Predictive, problem: Supervised) -> Predictive:
+    """Real labels in their own units."""
+    if problem.y_mean is None or problem.y_std is None:
+        return predictive
+    assert isinstance(predictive, GaussianMixture)
+    return predictive.rescale(problem.y_mean, problem.y_std)
+
+
+def load_model(path: str | PathLike[str], *, device: str = "cpu") -> FittedModel:
+    """Load a fitted model from its file; neither its data nor its record are needed.
+
+    Nothing in the file is run: it holds no code and no pickle, and plug-ins that it names must
+    have been imported by the caller.
+
+    Args:
+        path: file of ``Result.export`` or ``runner export``.
+        device: cpu, cuda or cuda:1; draws of predictions differ between kinds of devices.
+
+    Returns:
+        The model.
+
+    Raises:
+        ConfigError: there is no such file, it is no model, it is damaged or of another format,
+            or names plug-ins that are not imported.
+
+    Example:
+        >>> from runner import load_model, run
+        >>> result = run("cavi_probit", "steps=20", replicates=2, smoke=True, tracking=False)
+        >>> load_model(result.export("model.zip")).facts["data"]
+        'binary_simulation'
+    """
+    file = Path(path)
+    stored = read_model_file(file)
+    return FittedModel(file, stored.facts, stored.card, rebuild(stored, file, device))
+
+
+def rebuild(stored: ModelFile, file: Path, device: str = "cpu") -> RestoredRun:
+    """Posterior of a model's file.
+
+    Raises:
+        ConfigError: as ``load_model``.
+    """
+    hint = "write it again with runner export of this version"
+    try:
+        job = _job(stored, file, device)
+        on = torch.device(job.settings.device)
+        problem = check_problem(unpack_problem(stored.facts["problem"], stored.tensors, on))
+        facts = stored.facts
+        metadata = {key: facts[key] for key in ("replicate", "step", "skeleton")}
+
+        def give(_: Streams) -> Problem:
+            if job.attacker is not None and isinstance(problem, Attackable):
+                problem.attacker = job.attacker
+            return problem
+
+        return restore_state(job, give, metadata, stored.tensors)
+    except ConfigMismatchError as error:
+        raise ConfigError(f"{file}: {error}") from None
+    except StateMismatchError as error:
+        raise ConfigError(
+            f"{file}: its state does not fit this version ({error}), it was written by runner "
+            f"{stored.facts.get('runner')!r:.20}; {hint}"
+        ) from None
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+        MemoryError,
+        AssertionError,
+        RecursionError,
+    ) as error:
+        raise ConfigError(f"{file}: damaged ({error!r:.200}); {hint}") from None
+
+
+def _job(stored: ModelFile, file: Path, device: str) -> Job:
+    """Raises ConfigError: the config is not valid, or names plug-ins that are not imported."""
+    cfg, experiment, modules = parse_run_config(stored.config, file / "config.yaml")
+    unknown = [module for module in modules if module not in sys.modules]
+    refuse_unknown_modules(unknown, str(file), f"import {', '.join(unknown)} first,")
+    cfg.device = device
+    with guard.within():
+        return build(resolve(cfg, experiment, None), str(stored.facts["data"]))

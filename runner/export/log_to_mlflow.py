@@ -1,0 +1,104 @@
+"""A fitted model in MLflow's store: in the entry of its run, and in the registry."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from pathlib import Path
+
+from runner.disk.secrets import mask_secrets
+from runner.errors import RunFailure
+from runner.export.load_model import load_model
+from runner.export.mlflow_signature import ARTIFACT, make_example, make_signature
+from runner.export.write_model import installed_version
+from runner.tracking.mirror import Mirror
+from runner.tracking.store import one_at_a_time, remove_stray_folders
+
+CODE = Path(__file__).with_name("mlflow_model.py")
+SECONDS = 300.0  # that other processes may hold the store
+
+
+def log_to_mlflow(file: Path, record: Path, register: str | None = None) -> str:
+    """Log a model's file as a pyfunc model, from code and without pickle.
+
+    The run is pushed first if the store has not got it.
+
+    Args:
+        file: of the fitted model.
+        record: folder of its run, in the output folder whose store is used.
+        register: name of a registered model, which gets a version; None: none.
+
+    Returns:
+        The model's address, ``models:/…``.
+
+    Raises:
+        RunFailure: the store cannot be reached, or refuses the model.
+    """
+    output_dir = record.parent.parent
+    mirror = Mirror(record, output_dir, seconds=SECONDS)
+    if not mirror.push() or mirror.run_id is None:
+        reason = mirror.trouble or "its run was deleted there"
+        raise RunFailure(f"export: MLflow has not got the run: {reason}; the record is unchanged")
+    from mlflow.exceptions import MlflowException
+
+    try:
+        with (
+            one_at_a_time(mirror.uri, SECONDS),
+            remove_stray_folders(mirror.uri),
+            _tracking_to(mirror.uri),
+            redirect_stderr(io.StringIO()),  # bars and notes of MLflow
+        ):
+            return _log(file, mirror.run_id, register)
+    except MlflowException as error:
+        message = mask_secrets(str(error).strip().splitlines()[0])
+        raise RunFailure(f"export: MLflow refused the model: {message}") from None
+
+
+@contextmanager
+def _tracking_to(uri: str) -> Iterator[None]:
+    """Context in which MLflow's functions use a store; it is a setting of the process."""
+    import mlflow
+
+    before = os.environ.get("MLFLOW_TRACKING_URI")  # None: unset
+    mlflow.set_tracking_uri(uri)
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(before)
+
+
+def _log(file: Path, run_id: str, register: str | None) -> str:
+    """The address of the model, in the run's own experiment."""
+    import mlflow
+    from mlflow import MlflowClient
+    from mlflow.models import Model
+
+    client = MlflowClient()
+    experiment = client.get_run(run_id).info.experiment_id
+    logged = client.create_logged_model(experiment, name=ARTIFACT, source_run_id=run_id)
+    model = load_model(file)
+    example = make_example(model)
+    stored: Model = Model.log(
+        None,
+        mlflow.pyfunc,
+        name=ARTIFACT,
+        run_id=run_id,
+        model_id=logged.model_id,
+        python_model=str(CODE),
+        artifacts={ARTIFACT: str(file)},
+        signature=make_signature(model, example),
+        input_example=example,
+        pip_requirements=[*_requirements(file), f"mlflow=={installed_version('mlflow')}"],
+        registered_model_name=register,
+        metadata={name: model.facts[name] for name in ("run", "experiment", "data")},
+    )
+    address: str = stored.model_uri
+    return address
+
+
+def _requirements(file: Path) -> list[str]:
+    from runner.export.model_file import read_model_file
+
+    return read_model_file(file).requirements.split()

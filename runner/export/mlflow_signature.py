@@ -1,0 +1,64 @@
+"""Signature and input example of a fitted model in MLflow, by its columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from components.problems.input_columns import InputColumn, InputColumns
+from components.topics.corpus import Corpus
+from runner.export.load_model import FittedModel
+from runner.export.new_rows import TEXT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ARTIFACT = "model"  # name of the model in its run, and of its file
+HORIZON = "horizon"  # column of a series without regressors: times ahead, in one row
+EXAMPLE_HORIZON = 3
+
+
+def make_example(model: FittedModel) -> pd.DataFrame:
+    """A row of means and first texts: no row of the data."""
+    import pandas as pd
+
+    columns = model.columns
+    problem = model.run.problem
+    if isinstance(problem, Corpus) and problem.image_shape is None:
+        return pd.DataFrame({TEXT: [" ".join(list(problem.vocabulary)[:3])]})
+    if isinstance(problem, Corpus):
+        return pd.DataFrame({column.name: [1.0] for column in columns.columns})
+    if not columns.columns:
+        return pd.DataFrame({HORIZON: [EXAMPLE_HORIZON]})
+    return pd.DataFrame(
+        {
+            column.name: [value]
+            for column, value in zip(columns.columns, _typical(columns), strict=True)
+        }
+    )
+
+
+def _typical(columns: InputColumns) -> list[Any]:
+    """The mean of each column of numbers, or 0; the first text of the others."""
+    values: list[Any] = []
+    j = 0
+    for column in columns.columns:
+        is_known = columns.mean is not None and not column.levels
+        mean = float(columns.mean[j]) if is_known and columns.mean is not None else 0.0
+        values.append(_cell(column, mean))
+        j += len(column.levels) - 1 if column.levels else 1
+    return values
+
+
+def _cell(column: InputColumn, mean: float) -> Any:
+    if column.levels:
+        return column.levels[0]
+    return bool(mean > 0.5) if column.type == "true or false" else mean
+
+
+def make_signature(model: FittedModel, example: pd.DataFrame) -> Any:
+    """MLflow's signature: the columns of the example and of its prediction."""
+    from mlflow.models import infer_signature
+
+    first = example[HORIZON].iloc[0] if HORIZON in example and not model.columns.columns else None
+    predicted = model.predict(example) if first is None else model.predict(horizon=int(first))
+    return infer_signature(example, predicted)

@@ -1,0 +1,177 @@
+"""The zip of a fitted model: five files of known names and bounded sizes, none of which is code or
+pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+from typing_extensions import TypedDict
+
+from runner.disk.atomic import write_bytes
+from runner.disk.plain_file import open_plain
+from runner.errors import ConfigError
+
+FORMAT = 1  # of the file; a reader refuses others
+MODEL = "model.json"
+WEIGHTS = "weights.safetensors"
+CONFIG = "config.yaml"
+CARD = "README.md"
+REQUIREMENTS = "requirements.txt"
+# Largest size of each file, in bytes.
+LIMITS = {
+    MODEL: 32 * 2**20,
+    WEIGHTS: 16 * 2**30,
+    CONFIG: 5_000_000,
+    CARD: 5_000_000,
+    REQUIREMENTS: 100_000,
+}
+KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+MOST_RATIO = 100  # of a compressed file; a state of JSON has 10
+READ_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    RuntimeError,  # encrypted
+    NotImplementedError,
+    EOFError,
+    ValueError,
+)
+WHEN = (2000, 1, 1, 0, 0, 0)  # time of each file: equal models are equal files
+
+
+class ModelFacts(TypedDict):
+    """Content of model.json, without the format and the checksum."""
+
+    runner: str | None  # version that wrote it
+    run: str  # signature
+    experiment: str
+    data: str
+    replicate: Annotated[int, Field(ge=0)]
+    step: Annotated[int, Field(ge=0)]
+    holds_training_rows: bool
+    versions: dict[str, str]  # of packages, at training
+    problem: dict[str, Any]  # of ``described_problem``
+    skeleton: dict[str, Any]  # of the checkpoint
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """Content of a fitted model's file."""
+
+    facts: ModelFacts
+    tensors: dict[str, Tensor]
+    config: str  # YAML
+    card: str
+    requirements: str
+
+    def write(self, path: Path) -> None:
+        """Write the zip under a temporary name, then rename it."""
+        weights = save(self.tensors)
+        facts = {
+            "format": FORMAT,
+            **self.facts,
+            "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        }
+        text = json.dumps(facts, indent=1, ensure_ascii=False).encode()
+        entries = {
+            CARD: self.card.encode(),
+            CONFIG: self.config.encode(),
+            MODEL: text,
+            REQUIREMENTS: self.requirements.encode(),
+            WEIGHTS: weights,
+        }
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name, content in entries.items():
+                entry = zipfile.ZipInfo(name, WHEN)
+                entry.compress_type = (
+                    zipfile.ZIP_STORED if name == WEIGHTS else zipfile.ZIP_DEFLATED
+                )
+                archive.writestr(entry, content)
+        write_bytes(path, buffer.getvalue())
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Content of a fitted model's file, after its names, sizes and checksum were verified.
+
+    Raises:
+        ConfigError: there is no such file, it is no model, or of another format.
+    """
+    try:
+        with open_plain(path) as stream, zipfile.ZipFile(stream) as archive:
+            parts = _read_parts(archive, path)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; give the file of runner export") from None
+    except READ_ERRORS as error:
+        raise ConfigError(
+            f"{path}: no model of runner export ({error}); write one with runner export RUN {path.name}"
+        ) from None
+    return _decode(parts, path)
+
+
+def _read_parts(archive: zipfile.ZipFile, path: Path) -> dict[str, bytes]:
+    """Raises ConfigError: a file has another name, or is too large."""
+    entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    foreign = [name for name in names if name not in LIMITS]
+    if foreign:
+        raise ConfigError(
+            f"{path}: holds {foreign[0]!r:.80}, which no model of runner export has; its files are {', '.join(LIMITS)}"
+        )
+    if any(entry.compress_type not in KINDS for entry in entries):
+        raise ConfigError(f"{path}: is compressed in a way that no model is; zip it by deflate")
+    if missing := [name for name in LIMITS if names.count(name) != 1]:
+        raise ConfigError(
+            f"{path}: no model of runner export, it holds {names.count(missing[0])} files {missing[0]}; "
+            "write one with runner export"
+        )
+    for entry in entries:
+        most = min(LIMITS[entry.filename], MOST_RATIO * (entry.compress_size + 1000))
+        if entry.file_size > most:
+            raise ConfigError(
+                f"{path}: {entry.filename} has {entry.file_size:,} bytes, at most {most:,} are read"
+            )
+    # reading ends at the size that was checked, whatever the compressed bytes hold
+    return {entry.filename: archive.open(entry).read(entry.file_size) for entry in entries}
+
+
+def _decode(parts: dict[str, bytes], path: Path) -> ModelFile:
+    """Raises ConfigError: the content is damaged, or of another format."""
+    hint = "write it again with runner export"
+    try:
+        content = json.loads(parts[MODEL])
+        version = content.pop("format")
+        checksum = content.pop("weights_sha256", None)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise ConfigError(f"{path}: {MODEL} is damaged ({error!r:.100}); {hint}") from None
+    if version != FORMAT:
+        raise ConfigError(
+            f"{path}: has format {version!r:.20}, written by runner {content.get('runner')!r:.20}, and this version reads "
+            f"format {FORMAT}; {hint} of this version"
+        )
+    if hashlib.sha256(parts[WEIGHTS]).hexdigest() != checksum:
+        raise ConfigError(f"{path}: {WEIGHTS} is damaged (its checksum differs); {hint}")
+    try:
+        facts = TypeAdapter(ModelFacts).validate_python(content, strict=True)
+        # cloned: tensors read in place have any address, and BLAS rounds differently there
+        tensors = {name: value.clone() for name, value in load(parts[WEIGHTS]).items()}
+        texts = [parts[name].decode() for name in (CONFIG, CARD, REQUIREMENTS)]
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{path}: {MODEL} is damaged ({key}: {first['msg']}); {hint}") from None
+    except (SafetensorError, UnicodeDecodeError, ValueError) as error:
+        raise ConfigError(f"{path}: damaged ({error}); {hint}") from None
+    return ModelFile(facts, tensors, *texts)

@@ -1,0 +1,248 @@
+"""Rows to be predicted: files and frames become inputs, by the columns that the model was trained
+on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.contracts.problems import Counts
+from components.datasets.own.text_table import TextTable, decode, read_table
+from components.datasets.text.sms_spam import words_of
+from components.errors import ConfigMismatchError, DamagedFileError
+from components.problems.input_columns import InputColumn, InputColumns
+from components.topics.corpus import count_words
+from components.topics.counted_corpus import to_word_counts
+from runner.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+TEXT = "text"  # column of documents
+MOST_NAMED = 8  # columns that a message names
+
+
+def is_frame(rows: object) -> bool:
+    """True for a frame of pandas."""
+    import pandas as pd
+
+    return isinstance(rows, pd.DataFrame)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except (ConfigMismatchError, DamagedFileError) as error:
+        raise ConfigError(f"predict: {error}") from None
+    except OSError as error:
+        raise ConfigError(
+            f"predict: {error.filename}: {error.strerror}; name a CSV or Parquet file of rows"
+        ) from None
+
+
+def read_documents(file: Path) -> pd.DataFrame:
+    """Lines of a text file as a column ``text``.
+
+    Raises:
+        ConfigError: there is no such file, or it is no text.
+    """
+    import pandas as pd
+
+    with _reading():
+        return pd.DataFrame({TEXT: decode(file, None)[0].splitlines()})
+
+
+def read_rows(file: Path, columns: InputColumns) -> pd.DataFrame:
+    """Rows of a CSV or Parquet file; cells of a CSV file are texts.
+
+    Raises:
+        ConfigError: there is no such file, or it is no table.
+    """
+    import pandas as pd
+
+    with _reading():
+        if file.suffix.lower() in (".parquet", ".pq"):
+            try:
+                return pd.read_parquet(file)
+            except ValueError as error:
+                raise ConfigError(
+                    f"predict: {file}: no Parquet file ({' '.join(str(error).split()):.200})"
+                ) from None
+            except ImportError:
+                raise ConfigError(
+                    f"predict: {file}: Parquet needs pyarrow; pip install pyarrow, or give a CSV file"
+                ) from None
+        # a single row has too few numbers to show its decimal mark
+        table = read_table(file, ",", columns.missing, (), columns.decimal)
+    return pd.DataFrame(table.cells, index=pd.Index(table.lines), dtype=object)
+
+
+def to_inputs(rows: Any, columns: InputColumns, where: str) -> Tensor:
+    """Inputs [B, D] in float64, standardised as the training rows were.
+
+    Args:
+        rows: a frame with the columns, by their names; or numbers [B, D] in their order.
+        columns: of the model.
+        where: name of the rows, for messages.
+
+    Raises:
+        ConfigError: a column is missing, a cell has another type, or a text is unknown.
+    """
+    import pandas as pd
+
+    if not isinstance(rows, pd.DataFrame):
+        return columns.convert(_to_matrix(rows, columns, where))
+    names = [column.name for column in columns.columns]
+    _check_columns(rows, names, where)
+    if not len(rows):
+        raise ConfigError(f"predict: {where} holds no row; give at least one")
+    parts = [_encode(rows[column.name], column, columns, where) for column in columns.columns]
+    return columns.convert(torch.from_numpy(np.concatenate(parts, 1)))
+
+
+def _check_columns(rows: pd.DataFrame, names: Sequence[str], where: str) -> None:
+    """Raises ConfigError: a column is missing, or there twice."""
+    given = [str(name) for name in rows.columns]
+    missing = [name for name in names if name not in given]
+    if missing:
+        hint = nearest(missing[0], given)
+        raise ConfigError(
+            f"predict: {where} lacks {_list(missing)}{hint}; the model reads {_list(names)}"
+        )
+    if twice := [name for name in names if given.count(name) > 1]:
+        raise ConfigError(f"predict: {where} has two columns {twice[0]!r}; rename one")
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _to_matrix(rows: Any, columns: InputColumns, where: str) -> Tensor:
+    """Raises ConfigError: rows are no numbers [B, D]."""
+    if texts := [column.name for column in columns.columns if column.levels]:
+        raise ConfigError(
+            f"predict: {where} has no names of columns, and {texts[0]} holds texts; give a frame"
+        )
+    try:
+        x = torch.as_tensor(np.asarray(rows, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"predict: {where} is no table of numbers; give a frame or an array [B, {columns.n_inputs}]"
+        ) from None
+    if x.ndim != 2 or x.shape[1] != columns.n_inputs:
+        raise ConfigError(
+            f"predict: {where} is {tuple(x.shape)}, and the model reads {columns.n_inputs} columns"
+        )
+    if not bool(x.isfinite().all()):
+        row = int((~x.isfinite()).any(1).nonzero()[0])
+        raise ConfigError(
+            f"predict: {where}, row {row}: a number is missing or not finite; fill it"
+        )
+    return x
+
+
+def _encode(cells: pd.Series[Any], column: InputColumn, columns: InputColumns, where: str) -> Any:
+    """Numbers or indicators [B, k] of a column."""
+    if column.levels:
+        texts = [_text(cell, columns) for cell in cells]
+        return _indicators(texts, cells, column, where)
+    values = _numbers(cells, columns)
+    if (bad := ~np.isfinite(values)).any():
+        row = int(np.flatnonzero(bad)[0])
+        cell = cells.iloc[row]
+        is_missing = _text(cell, columns) is None
+        wrong = "is missing" if is_missing else f"is {cell!r}, no number"
+        mend = "fill it" if is_missing else f"the model was trained on {column.type}"
+        raise ConfigError(f"predict: {_place(where, cells, row)}: {column.name} {wrong}; {mend}")
+    return values[:, None]
+
+
+def _numbers(cells: pd.Series[Any], columns: InputColumns) -> Any:
+    """Numbers [B], NaN where a cell is none."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(cells.dtype) or pd.api.types.is_numeric_dtype(cells.dtype):
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    table = TextTable(Path(), {}, [], columns.decimal)
+    out = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        if isinstance(cell, str):
+            number = table.number(cell.strip())
+            out[row] = np.nan if number is None else number
+        elif isinstance(cell, bool | int | float | np.number | np.bool_):
+            out[row] = float(cell)
+    return out
+
+
+def _text(cell: object, columns: InputColumns) -> str | None:
+    """A cell as the training table had it; None: missing."""
+    if cell is None or cell != cell:  # NaN
+        return None
+    text = str(cell).strip()
+    return None if text in columns.missing else text
+
+
+def _indicators(
+    texts: list[str | None], cells: pd.Series[Any], column: InputColumn, where: str
+) -> Any:
+    for row, text in enumerate(texts):
+        if text is None:
+            raise ConfigError(
+                f"predict: {_place(where, cells, row)}: {column.name} is missing; fill it"
+            )
+        if text not in column.levels:
+            raise ConfigError(
+                f"predict: {_place(where, cells, row)}: {column.name} is {text!r}, an unknown category; the model knows "
+                f"{_list(column.levels)}"
+            )
+    values = [[float(text == level) for level in column.levels[1:]] for text in texts]
+    return np.array(values, dtype=np.float64).reshape(len(texts), -1)
+
+
+def _place(where: str, cells: pd.Series[Any], row: int) -> str:
+    """Row of a frame by its index; of a file its line."""
+    label = "line" if where.endswith((".csv", ".tsv", ".txt")) else "row"
+    return f"{where}, {label} {cells.index[row]}"
+
+
+def to_documents(rows: Any, vocabulary: Sequence[str], where: str) -> Counts:
+    """Documents as counts of the words of a vocabulary.
+
+    Args:
+        rows: a frame with a column ``text``, or with counts in columns that are named by words
+            (a word without a column does not occur); or counts [B, V].
+        vocabulary: words of the model [V].
+        where: name of the rows, for messages.
+
+    Raises:
+        ConfigError: there is no such column, or a count is negative or no whole number.
+    """
+    import pandas as pd
+
+    if isinstance(rows, pd.DataFrame) and TEXT in rows and TEXT not in vocabulary:
+        texts = ["" if text is None or text != text else str(text) for text in rows[TEXT]]
+        return to_word_counts([words_of(text) for text in texts], vocabulary)
+    if isinstance(rows, pd.DataFrame):
+        known = [name for name in rows.columns if name in set(vocabulary)]
+        if not known:
+            raise ConfigError(
+                f"predict: {where} has neither a column {TEXT} nor one named by a word of the model; words are "
+                f"{_list(list(vocabulary))}"
+            )
+        counts = to_inputs(rows, InputColumns.named([str(name) for name in known]), where)
+        table = torch.zeros(len(rows), len(vocabulary), dtype=torch.float64)
+        table[:, [list(vocabulary).index(name) for name in known]] = counts
+    else:
+        table = _to_matrix(rows, InputColumns.named(list(vocabulary)), where)
+    with _reading():
+        return count_words(table)

@@ -1,0 +1,112 @@
+"""``runner predict``: predictions of an exported model as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.catalogue import plugins
+from runner.compose.settings import validate_device
+from runner.disk import conf_folders
+from runner.disk.atomic import write_bytes, write_text
+from runner.errors import ConfigError
+from runner.terminal.arguments import Parser
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARQUET = (".parquet", ".pq")
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="runner predict",
+        description="Predicts with a file of runner export: mean, sd and quantiles of real labels and of series, class and "
+        "probabilities, cluster and probabilities, or proportions of topics; a line for each row, in the units of the data. "
+        "Neither the data nor the record are needed. The file is checked and nothing in it is run.",
+        epilog="The same rows have the same predictions in every process: Monte-Carlo draws use the run's stream "
+        "'evaluation'. Exit code 0, or 2 for a file or rows that cannot be used.",
+    )
+    parser.add_argument("model", help="file of runner export")
+    parser.add_argument(
+        "rows",
+        nargs="?",
+        help="CSV or Parquet file with the model's columns; of a series its regressors at the times ahead",
+    )
+    parser.add_argument("--to", help="CSV or Parquet file to write (default: CSV to the terminal)")
+    parser.add_argument("--horizon", type=int, help="of a series: number of times ahead")
+    parser.add_argument(
+        "--replicate", type=int, help="of replicates trained side by side: one, from 0"
+    )
+    parser.add_argument("--variant", help="of variants trained side by side: one, by its name")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
+    parser.add_argument("--card", action="store_true", help="print the model's card and end")
+    plugins.add_option(parser, "a module of yours that the model needs, imported before it is read")
+    conf_folders.add_option(parser)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Predicts the rows of one file; exit code 0."""
+    arguments = _parser().parse_intermixed_args(argv[1:])
+    conf_folders.use(arguments.config_dir)
+    try:
+        validate_device(arguments.device)
+    except ValueError as error:
+        raise ConfigError(f"--{error}") from None
+    plugins.import_plugins(arguments.plugin, "--plugin")
+    if arguments.card:
+        from runner.export.model_file import read_model_file
+
+        print(read_model_file(Path(arguments.model)).card)
+        return 0
+
+    from runner.export.load_model import load_model
+
+    model = load_model(arguments.model, device=arguments.device)
+    frame = model.predict(
+        arguments.rows,
+        horizon=arguments.horizon,
+        replicate=arguments.replicate,
+        variant=arguments.variant,
+    )
+    _write(frame, arguments.to)
+    return 0
+
+
+def _write(frame: pd.DataFrame, to: str | None) -> None:
+    """Raises ConfigError: the file cannot be written."""
+    if to is None:
+        sys.stdout.write(_to_csv(frame))
+        return
+    path = Path(to)
+    try:
+        if path.suffix.lower() in PARQUET:
+            write_bytes(path, _to_parquet(frame))
+        else:
+            write_text(path, _to_csv(frame))
+    except OSError as error:
+        raise ConfigError(
+            f"--to {path}: {error.strerror}; name a file in a folder that exists"
+        ) from None
+    print(f"{path}: {len(frame):,} predictions")
+
+
+def _to_csv(frame: pd.DataFrame) -> str:
+    """CSV whose numbers are read back to the last digit."""
+    text = io.StringIO()
+    frame.to_csv(text, index=False, quoting=csv.QUOTE_MINIMAL, lineterminator="\n")
+    return text.getvalue()
+
+
+def _to_parquet(frame: pd.DataFrame) -> bytes:
+    try:
+        content: bytes = frame.to_parquet(index=False)
+    except ImportError:
+        raise ConfigError(
+            "--to: Parquet needs pyarrow; pip install pyarrow, or write CSV"
+        ) from None
+    return content
