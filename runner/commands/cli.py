@@ -26,6 +26,10 @@ COMMANDS = {
         "runner.catalogue.new",
         "new <role> <name>      a component, experiment or study of your own: file, YAML and test",
     ),
+    "test": (
+        "runner.conformance.command",
+        "test <module>          checks of your own components: keys, steps, checkpoints, random numbers",
+    ),
     "data": (
         "runner.system.data",
         "data list|fetch|verify data files: what is there, download, check",
@@ -64,7 +68,7 @@ COMMANDS = {
     ),
 }
 # commands that do nothing but print
-PRINTING_COMMANDS = ("list", "show", "compare", "sweep", "doctor", "completion")
+PRINTING_COMMANDS = ("list", "show", "test", "compare", "sweep", "doctor", "completion")
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run

@@ -19,6 +19,7 @@ from runner.compose.parts import component_defaults, expand_component, nested_ro
 from runner.conformance.small import CHAINS, FIRST, GIVEN, GRID, SMALL, WITH
 from runner.errors import ConfigError
 
+KINDS_TO_TRY = ("supervised", "unlabelled", "sequence", "density", "game")
 Part = tuple[str, str]  # role, name
 Keys = tuple[str, ...]  # "key=value" of one component
 
@@ -183,3 +184,18 @@ def list_kinds(role: str, name: str) -> list[str]:
         return [cls.kind]
     kinds = sorted(cls.requires.kinds)
     return kinds if role == "inference" else kinds[:1]
+
+
+def find_runs_with_part(role: str, name: str, **fixed: str) -> tuple[SmallRun, ...]:
+    """The first run with a component that lives inside others: a gradient or a block.
+
+    Raises:
+        LookupError: nothing has a place for it.
+    """
+    key, _, value = registry.ROLES[role].given.format(name).partition("=")
+    outer, _, inner = key.partition(".")
+    search = PartnerSearch(asked={outer: (f"{inner}={value}",)})
+    for kind in KINDS_TO_TRY:
+        with contextlib.suppress(LookupError):
+            return (search.find_run(kind, **fixed),)
+    raise LookupError(f"{role}={name}: nothing has a place for it")

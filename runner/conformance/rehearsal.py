@@ -39,6 +39,12 @@ class Rehearsal:
         copy = checkpoint.snapshot(self.state, self.rng.state(), {})
         return json.dumps(copy.skeleton), copy.tensors | copy.traces
 
+    @property
+    def state_content(self) -> Content:
+        """The same of the state without the streams."""
+        copy = checkpoint.snapshot(self.state, {}, {})
+        return json.dumps(copy.skeleton), copy.tensors | copy.traces
+
     def advance(self, stop: int) -> None:
         """Take steps up to the step ``stop``, which is included."""
         inference = self.job.inference
