@@ -48,6 +48,14 @@ COMMANDS = {
         "runner.report.report",
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
     ),
+    "archive": (
+        "runner.report.exchange.archive",
+        "archive <study>        records, YAML, environment and report in one file for others",
+    ),
+    "runs": (
+        "runner.python.runs_table",
+        "runs [key=value]       table of the recorded runs; --to FILE.parquet, .csv or .json",
+    ),
     "compare": ("runner.report.compare", "compare <run> <run> …  configs and results side by side"),
     "sync": (
         "runner.tracking.sync",
@@ -68,7 +76,7 @@ COMMANDS = {
     ),
 }
 # commands that do nothing but print
-PRINTING_COMMANDS = ("list", "show", "test", "compare", "sweep", "doctor", "completion")
+PRINTING_COMMANDS = ("list", "show", "test", "runs", "compare", "sweep", "doctor", "completion")
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run

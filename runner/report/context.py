@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from runner.compose.protocol import UNKNOWN
 from runner.compose.settings import signed_overrides
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import describe_commit
@@ -27,6 +28,7 @@ from runner.study.definition import StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
+OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
 SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 # "Table D.3 and Table D.3" of earlier reports
@@ -41,6 +43,7 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     """Values of a cell that the template and Markdown show."""
     summary = cell.summary
     mark = FAILED_CHECK_MARK if cell.doubted else ""
+    mark += OTHER_PROTOCOL_MARK if cell.other_protocol else ""
     difference, difference_in_se = _describe_difference(cell, spec.digits + 1)
     return {
         "column": cell.column,
@@ -198,7 +201,7 @@ def notes(
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
-        return [_shorten(line) for line in kept.notes]
+        return [*(_shorten(line) for line in kept.notes), *note_protocols(tables)]
     messages = [
         f"Of the earlier scores: {_shorten(line)}"
         for line in kept.notes
@@ -212,11 +215,56 @@ def notes(
     if earlier:
         messages.append(
             f"{format_count(earlier, 'score')} of earlier reports (--with) are included; "
-            "their runs are not listed here."
+            f"their runs are not listed here.{_describe_unknown(tables)}"
         )
     elif snapshot is None:
         messages.append("Nothing has been run yet: only published numbers are shown.")
-    return messages + _note_other_data(tables) + _note_bad_runs(runs)
+    return [
+        *messages,
+        *note_protocols(tables),
+        *_note_other_data(tables),
+        *_note_bad_runs(runs),
+    ]
+
+
+def _describe_unknown(tables: list[TableLayout]) -> str:
+    """Sentence about earlier scores without a protocol; empty: there are none."""
+    cells = [cell for laid in tables for _, line in laid.rows for cell in line]
+    unknown = sum(cell.earlier for cell in cells if cell.protocol == UNKNOWN)
+    if not unknown:
+        return ""
+    return f" Protocol unknown: {format_count(unknown, 'score')} of files without one."
+
+
+def note_protocols(tables: list[TableLayout]) -> list[str]:
+    """Lines about earlier scores of another protocol: those that are marked, those left out."""
+    marked: dict[str, list[str]] = {}
+    left_out: dict[str, list[str]] = {}
+    for laid in tables:
+        for row, cells in laid.rows:
+            for cell in cells:
+                name = f"{row.name} ({cell.column})"
+                if cell.other_protocol:
+                    marked.setdefault(cell.other_protocol, []).append(name)
+                if cell.left_out:
+                    left_out.setdefault(cell.left_out, []).append(name)
+    return [
+        *(
+            f"{OTHER_PROTOCOL_MARK} {_join_some(names)}: {why}; compared with nothing."
+            for why, names in marked.items()
+        ),
+        *(
+            f"Earlier scores left out, of {_join_some(names)}: {why}."
+            for why, names in left_out.items()
+        ),
+    ]
+
+
+def _join_some(names: list[str]) -> str:
+    """Distinct names, the first few of many."""
+    distinct = list(dict.fromkeys(names))
+    more = f", {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
+    return ", ".join(distinct[:SHOWN]) + more
 
 
 # Sentences of origin files that earlier versions wrote, and how they are written now.
