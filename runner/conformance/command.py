@@ -54,7 +54,7 @@ def check_component(
         if check == "refusals" and "keys" in failed:
             yield _skip(component, check, "keys")
             continue
-        result = _try_check(component, check, lambda function=function: function(component))
+        result = _try_check(component, check, partial(function, component))
         failed |= {check} if result.state == "failed" else set()
         yield result
     if unusable := failed & {"declarations", "keys"}:

@@ -6,12 +6,13 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from components import registry
 from components.contracts.attackers import Evasion
-from components.contracts.roles import Component
 from components.registry import REQUIRED
 from runner.compose.build import build_component
 from runner.compose.fit.pairs import check_model, check_pairs
@@ -52,7 +53,7 @@ class PartnerSearch:
 
     small: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: SMALL)
     asked: Mapping[str, Keys] = field(default_factory=dict)
-    _built: dict[tuple[str, str, Keys], Component] = field(default_factory=dict)
+    _built: dict[tuple[str, str, Keys], Any] = field(default_factory=dict)
     _data_fits: dict[tuple[object, object], bool] = field(default_factory=dict)
 
     def small_keys(self, role: str, name: str) -> list[str]:
@@ -98,13 +99,14 @@ class PartnerSearch:
         if not self._fits_data(*parts[:2]):
             return False
         try:
-            built = [self._build(*part) for part in parts]
-            check_pairs(*built, None if attacker is None else self._build("attacker", attacker, ()))
+            data, built, method = (self._build(*part) for part in parts)
+            attack = None if attacker is None else self._build("attacker", attacker, ())
+            check_pairs(data, built, method, attack)
         except ConfigError:
             return False
         return True
 
-    def _build(self, role: str, name: str, keys: Keys) -> Component:
+    def _build(self, role: str, name: str, keys: Keys) -> Any:
         """A small component, built from its YAML."""
         if (role, name, keys) not in self._built:
             values = component_defaults(role, name) | {
@@ -144,8 +146,9 @@ class PartnerSearch:
             [fixed["attacker"]] if "attacker" in fixed else [None, *self.list_names("attacker")]
         )
         for attacker, *names in itertools.product(attackers, datasets, models, methods):
-            if self.fits(*names, attacker):
-                choice = dict(zip(REQUIRED, names, strict=True))
+            dataset, model, method = map(str, names)
+            if self.fits(dataset, model, method, attacker):
+                choice = dict(zip(REQUIRED, (dataset, model, method), strict=True))
                 choice |= {"attacker": attacker} if attacker else {}
                 return self.small_run(choice.items())
         raise LookupError(f"no {kind} run with {fixed}")
@@ -153,7 +156,10 @@ class PartnerSearch:
     def _with_place(self, role: str, names: list[str]) -> list[str]:
         """Names of a role with a place for the nested component that is asked for."""
         keys = {key.partition("=")[0] for key in self.asked.get(role, ())}
-        return [name for name in names if keys <= nested_roles(registry.get(role, name)).keys()]
+        if not keys:
+            return names
+        classes: dict[str, type[BaseModel]] = {name: registry.get(role, name) for name in names}
+        return [name for name, cls in classes.items() if keys <= nested_roles(cls).keys()]
 
     def find_runs(self, role: str, name: str, **fixed: str) -> tuple[SmallRun, ...]:
         """Runs with a component, one for each kind of problem that something fits it on.

@@ -11,7 +11,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -155,7 +155,7 @@ def check_random_numbers(trial: StepTrial) -> str:
 
 def check_same_seed(trial: StepTrial) -> str:
     """The same seed gives the same result, under other global streams and another time too."""
-    disturbances = {
+    disturbances: dict[str, Callable[[], AbstractContextManager[None]]] = {
         "two runs of one seed differ: a clock, a variable of the module or the order of a set "
         "decides": nullcontext,
         "the global random state decides": _other_global_streams,

@@ -31,19 +31,14 @@ def _to_parquet(frame: pd.DataFrame) -> bytes:
     Raises:
         ConfigError: pyarrow is not installed.
     """
-    columns = {
-        name: [_to_text(value) for value in frame[name]]
-        for name in frame.columns
-        if frame[name].dtype.kind == "O" and len({type(v) for v in frame[name]} - {type(None)}) > 1
-    }
-    columns |= {
-        name: [_to_text(value) for value in frame[name]]
-        for name in frame.columns
-        if any(isinstance(value, list | dict) for value in frame[name])
-    }
+    frame = frame.copy()
+    for name in frame.columns:
+        kinds = {type(value) for value in frame[name]} - {type(None)}
+        if frame[name].dtype.kind == "O" and (len(kinds) > 1 or kinds & {list, dict}):
+            frame[name] = [_to_text(value) for value in frame[name]]
     buffer = io.BytesIO()
     try:
-        frame.assign(**columns).to_parquet(buffer, index=False)
+        frame.to_parquet(buffer, index=False)
     except ImportError:
         raise ConfigError(
             "--to: Parquet needs pyarrow; pip install pyarrow, or write .csv or .json"

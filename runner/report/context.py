@@ -16,7 +16,7 @@ from runner.compose.settings import signed_overrides
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import describe_commit
 from runner.report.origin import Origin
-from runner.report.results import Cell, TableLayout, describe_replicates
+from runner.report.results import OTHER_PROTOCOL_MARK, Cell, TableLayout, describe_replicates
 from runner.report.wording import (
     describe_ours,
     describe_published,
@@ -28,7 +28,6 @@ from runner.study.definition import StudyDefinition, TableSpec
 from runner.study.snapshot import Snapshot
 
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
-OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
 SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
 # "Table D.3 and Table D.3" of earlier reports
@@ -162,15 +161,15 @@ def provenance(
     if snapshot is None:
         return kept or [("runs", f"none yet: runner study {study.name}")]
     records = [run["facts"] for run in runs if run["facts"]]
-    machines = (f["hardware"].get("gpu") or f["hardware"].get("cpu", "") for f in records)
+    machines = (_describe_machine(f.get("hardware") or {}) for f in records)
     return [
         ("data", _join_distinct(f["data"] for f in records)),
         ("replicates", describe_replicates(study, [f["replicates"] for f in records])),
         ("runs", _describe_states(runs)),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
         ("overrides of this launch", " ".join(signed_overrides(snapshot.extra)) or "none"),
-        ("code", _join_distinct(describe_commit(f["git"]) for f in records)),
-        ("versions", _join_distinct(_describe_versions(f["versions"]) for f in records)),
+        ("code", _join_distinct(describe_commit(f.get("git") or {}) for f in records)),
+        ("versions", _join_distinct(_describe_versions(f.get("versions") or {}) for f in records)),
         ("machine", _join_distinct(machines)),
         ("threads of a run", _join_distinct(f.get("threads") for f in records)),
         *(
@@ -191,6 +190,11 @@ def _join_distinct(values: Iterable[Any]) -> str:
     return ", ".join(dict.fromkeys(str(v) for v in values if v)) or "–"
 
 
+def _describe_machine(hardware: dict[str, Any]) -> str:
+    """GPU of a machine, or its processor."""
+    return str(hardware.get("gpu") or hardware.get("cpu") or "")
+
+
 def _describe_versions(versions: dict[str, str]) -> str:
     packages = ("python", "torch", "gpytorch", "numpy")
     return "  ".join(f"{name} {versions[name]}" for name in packages if versions.get(name))
@@ -201,7 +205,8 @@ def notes(
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
-        return [*(_shorten(line) for line in kept.notes), *note_protocols(tables)]
+        lines = [*map(_shorten, kept.notes), *note_protocols(tables)]
+        return list(dict.fromkeys(lines))
     messages = [
         f"Of the earlier scores: {_shorten(line)}"
         for line in kept.notes

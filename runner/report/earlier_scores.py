@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from runner.compose.protocol import UNKNOWN
 from runner.errors import ConfigError, nearest
-from runner.report.exchange.score_files import Line, ScoreFile, read_lines
+from runner.report.exchange.score_files import Line, ScoreFile, as_score_file, read_lines
 from runner.study.definition import StudyDefinition
 
 HEADER = ["table", "row", "column", "data", "seed", "replicate", "score"]
@@ -36,7 +37,7 @@ class EarlierCell:
 EarlierScores = dict[tuple[str, str, str], EarlierCell]  # (table, row, column) -> cell
 
 
-def read_earlier(files: Sequence[ScoreFile], study: StudyDefinition) -> EarlierScores:
+def read_earlier(files: Sequence[Path | ScoreFile], study: StudyDefinition) -> EarlierScores:
     """The scores of all files together; of two that give the same replicate the later file counts.
 
     Raises:
@@ -46,7 +47,7 @@ def read_earlier(files: Sequence[ScoreFile], study: StudyDefinition) -> EarlierS
     tables = {spec.name: study.columns(spec) for spec in study.tables}
     rows = [row.name for row in study.rows]
     cells: EarlierScores = {}
-    for file in files:
+    for file in map(as_score_file, files):
         for number, line in read_lines(file, HEADER):
             where = f"--with {file.label}, line {number}"
             _check_names(where, line, study.name, tables, rows)

@@ -21,7 +21,7 @@ from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
 from runner.report.earlier_scores import EarlierCell, EarlierScores, read_earlier
-from runner.report.exchange.score_files import ScoreFile, origin_path
+from runner.report.exchange.score_files import ScoreFile, as_score_file, origin_path
 from runner.report.results import ExpectedProtocols, TableLayout
 from runner.study.definition import StudyDefinition
 
@@ -122,9 +122,8 @@ def read_kept_scores(scores: Sequence[Path | ScoreFile], study: StudyDefinition)
     Raises:
         ConfigError: a file is damaged, or is not of this study.
     """
-    files = [f if isinstance(f, ScoreFile) else ScoreFile(f, str(f)) for f in scores]
-    paths = [file.path for file in files]
-    earlier = read_earlier(files, study)
+    paths = [as_score_file(source).path for source in scores]
+    earlier = read_earlier(scores, study)
     merged: dict[str, Any] = {
         "provenance": [],
         "notes": [],

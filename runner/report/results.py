@@ -46,6 +46,7 @@ STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in t
 LATE_METRIC_PREFIX = (
     "late/"  # before a metric: its mean over the evaluations of the second half of the steps
 )
+OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
 ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
 
 

@@ -17,15 +17,20 @@ MAX_ARCHIVE_BYTES = 4 * 2**30
 CHUNK_BYTES = 2**20
 
 
-class _WebRedirects(urllib.request.HTTPRedirectHandler):
-    """Redirections to http and https only."""
-
-    def redirect_request(  # type: ignore[no-untyped-def]
-        self, req, fp, code, msg, headers, newurl
+def _build_opener() -> urllib.request.OpenerDirector:
+    """Opener for http and https only, where redirections lead too."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.UnknownHandler,
     ):
-        if urlsplit(newurl).scheme not in SCHEMES:
-            raise urllib.error.URLError(f"it leads to {newurl}, which is no web address")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        opener.add_handler(handler())
+    return opener
 
 
 def is_url(source: str) -> bool:
@@ -45,9 +50,8 @@ def download(url: str, folder: Path, limit: int) -> Path:
         raise ConfigError(f"{url}: must be an address with http:// or https://")
     name = PurePosixPath(unquote(parts.path)).name or "download"
     path = folder / name.replace("\\", "_").replace("\0", "_")[-120:]
-    opener = urllib.request.build_opener(_WebRedirects)
     try:
-        with opener.open(url, timeout=TIMEOUT_SECONDS) as answer, path.open("wb") as file:
+        with _build_opener().open(url, timeout=TIMEOUT_SECONDS) as answer, path.open("wb") as file:
             _copy(answer, file, url, limit)
     except urllib.error.HTTPError as error:
         if error.code in (404, 410):

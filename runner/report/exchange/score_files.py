@@ -28,6 +28,11 @@ class ScoreFile:
     label: str
 
 
+def as_score_file(source: Path | ScoreFile) -> ScoreFile:
+    """A file of scores named by its path."""
+    return source if isinstance(source, ScoreFile) else ScoreFile(source, str(source))
+
+
 def origin_path(scores: Path) -> Path:
     """Path of the origin of a file of scores, next to it."""
     stem = scores.name.removesuffix(PARQUET).removesuffix(".csv")
