@@ -86,6 +86,7 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
             "--port",
             "--jobs",
             "--only",
+            "--setting",
         ),
         _no_candidates,
     ),
@@ -117,6 +118,10 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         return _entries(word)
     if command in ("resume", "compare", "sync"):
         return _runs(words)
+    if command == "archive":
+        return _launch_names(words)
+    if command == "test":
+        return modules(words) if is_first else []
     if command in ("study", "report", "rerun"):
         launched = [] if command == "study" else _launch_names(words)
         return [*without_meaning(options("study")), *launched]

@@ -304,11 +304,12 @@ def _build_parser() -> Parser:
 
 def main(argv: list[str]) -> int:
     """Writes the report of a study from its records, or from an archive; runs nothing."""
-    arguments = _build_parser().parse_args(argv[1:])
+    parser = _build_parser()
+    arguments = parser.parse_args(argv[1:])
     if arguments.study is None and len(arguments.earlier) > 1:  # --with FILE STUDY
         arguments.study = arguments.earlier.pop()
     if arguments.study is None:
-        raise ConfigError("runner report: name a study; runner report --help tells more")
+        parser.error("the following arguments are required: study")
     conf_folders.use(arguments.config_dir)
     output_dir = Path(arguments.output_dir).resolve()
     if not is_archive(arguments.study):
