@@ -103,6 +103,7 @@ def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[Small
         LookupError: nothing fits it.
     """
     from runner.conformance.partners import PartnerSearch, find_runs_with_part
+    from runner.conformance.small import SMALL
 
     fixed = dict(word.split("=", 1) for word in overrides if word.split("=")[0] in registry.CHOSEN)
     for partner, chosen in fixed.items():
@@ -110,9 +111,16 @@ def _find_runs(component: CheckedComponent, overrides: list[str]) -> tuple[Small
             near = nearest(chosen, registry.names(partner))
             raise ConfigError(f"{partner}={chosen}: no such {partner}{near}")
     role, name = component.role, component.name
+    own_keys = [
+        word.removeprefix(f"{role}.")
+        for word in overrides
+        if word.startswith(f"{role}.") and word.split("=")[0].count(".") == 1
+    ]
+    own_small = [*SMALL.get(role, {}).get(name, []), *own_keys]
+    small = {**SMALL, role: {**SMALL.get(role, {}), name: own_small}}
     try:
         if role in registry.CHOSEN:
-            return PartnerSearch().find_runs(role, name, **{**fixed, role: name})
+            return PartnerSearch(small).find_runs(role, name, **{**fixed, role: name})
         return find_runs_with_part(role, name, **fixed)
     except LookupError as error:
         raise LookupError(

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from components import registry
 from components.contracts.attackers import Evasion
+from components.contracts.plugins.declared import is_foreign
 from components.registry import REQUIRED
 from runner.compose.build import build_component
 from runner.compose.fit.pairs import check_model, check_pairs
@@ -57,15 +58,18 @@ class PartnerSearch:
     _data_fits: dict[tuple[object, object], bool] = field(default_factory=dict)
 
     def small_keys(self, role: str, name: str) -> list[str]:
-        """Keys that make a component small; a sampler and an attack have some by their class."""
+        """Keys that make a component small.
+
+        A sampler and an attack of ours have some by their class; a user's keep their defaults.
+        """
         keys = list(self.small.get(role, {}).get(name, []))
         cls = registry.get(role, name)
+        if is_foreign(cls):
+            return keys
         given = {key.split("=")[0] for key in keys}
         if role == "inference":
-            chain_keys = {key: key.split("=")[0] for key in CHAINS}
-            keys += [
-                key for key, name in chain_keys.items() if name in cls.model_fields.keys() - given
-            ]
+            chain_keys = cls.model_fields.keys() - given
+            keys += [key for key in CHAINS if key.split("=")[0] in chain_keys]
         is_continuous = vars(cls).get("domain", "continuous") == "continuous"
         if issubclass(cls, Evasion) and is_continuous and "eps" not in given:
             keys = [GRID, *keys]

@@ -190,6 +190,8 @@ def check_refusals(component: CheckedComponent) -> str:
     """Refusals of an unknown key and of wrong values name the key."""
     role, cls = component.role, component.cls
     defaults = component_defaults(role, component.name)
+    if open_keys := [key for key, value in defaults.items() if value == NOT_GIVEN]:
+        return f"not tried: {', '.join(open_keys)} has no default"
     keys = [key for key in cls.yaml_keys() if key != "name"]  # type: ignore[attr-defined]
     refused = {UNKNOWN_KEY: [_refusal(role, defaults | {UNKNOWN_KEY: 1})]}
     for key in sorted(keys):

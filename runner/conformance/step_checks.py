@@ -33,6 +33,7 @@ from runner.execution.rng import Streams
 from runner.execution.scores import plain
 
 STEPS = 4
+SHORT_SERIES = 60  # steps: some attackers of filters need the last one
 # diagnostics that are undefined for a few draws, or for chains that have not moved
 UNDEFINED_FOR_FEW_DRAWS = frozenset(
     {"ess", "ess_tail", "rhat", "rhat_predictions", "e_bfmi", "weight_ess", "pareto_k", "z_max"}
@@ -56,11 +57,16 @@ class StepTrial:
         return format_code_location(self.cls)
 
     def run(self, replicate: int = 0) -> Rehearsal:
-        """A run from its beginning: four steps, or as many as the method has any use for."""
+        """A run from its beginning.
+
+        It has four steps, or as many as the method has any use for; all of a short series.
+        """
         job = self.make_job()
         rehearsal = begin(job, replicate)
         enough = job.inference.max_useful_steps
-        rehearsal.advance(STEPS if enough is None else min(STEPS, enough))
+        length = rehearsal.problem.length(job.inference.requires.batch_kind)
+        steps = length if length is not None and length <= SHORT_SERIES else STEPS
+        rehearsal.advance(steps if enough is None else min(steps, enough))
         return rehearsal
 
     @cached_property

@@ -128,3 +128,10 @@ def test_a_module_without_components_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
     assert _answer(["test", "no_components_here"]) == 2
     assert "registers no component; decorate a class" in capsys.readouterr().err
+
+
+def test_a_key_without_a_default_is_given_on_the_command_line(conform):
+    values = YAML.replace("scale: 0.5", "scale: ???")
+    code, results = conform(CLASS, values, "inference.scale=0.7")
+    assert code == 0, json.dumps(results, indent=1)
+    assert results["refusals"]["reason"] == "not tried: scale has no default"
