@@ -8,16 +8,19 @@ from dataclasses import replace
 import pytest
 from made_records import made_record
 
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
 from runner.compose.protocol import find_protocol
 from runner.errors import ConfigError
 from runner.report.context import note_protocols, table_views
 from runner.report.csv_files import write_replicates
 from runner.report.earlier_scores import HEADER, PROTOCOL, read_earlier
+from runner.report.exchange.expected import expect_protocols
 from runner.report.exchange.score_files import ScoreFile
 from runner.report.latex_tables import score_table
 from runner.report.origin import collect_protocols
-from runner.report.results import layout_table
-from runner.study.definition import StudyDefinition
+from runner.report.results import belongs, layout_table
+from runner.study.definition import StudyDefinition, load_study, plan
 from runner.study.snapshot import FrozenRun, Snapshot
 
 CONFIG = {
@@ -183,3 +186,17 @@ def test_a_rank_diagram_leaves_other_protocols_out(tmp_path):
     (row, (cell,)) = laid.rows[1]
     laid.rows[1] = row, [replace(cell, other_protocol="steps=3")]
     assert set(collect_blocks(spec, laid, ["A", "B"])[1]) == {"A"}
+
+
+def test_the_definition_of_a_study_tells_the_protocol_of_its_runs(tmp_path):
+    study = load_study("moe_mog_steps")
+    table = study.tables[0]
+    run = next(
+        run for run in plan(study, []) if belongs(run, table, run.row, study.columns(table)[0])
+    )
+    place = table.name, run.row, study.columns(table)[0]
+    metric = table.column_metric(place[2])
+    expected = expect_protocols(study, [place])[place]
+    for extra, is_same in (["seed=7", f"output_dir={tmp_path}"], True), (["steps=600"], False):
+        job = prepare(*compose([*run.overrides, *extra]))
+        assert (find_protocol(job.config, metric) == expected) is is_same
