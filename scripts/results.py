@@ -103,7 +103,8 @@ def make(
             result.files[f"{name}_{stem}.png"] = (folder / f"{stem}.png").read_bytes()
             page = page.replace(f"]({stem}.png)", f"]({name}_{stem}.png)")
         old = FOLDER / f"{name}.md"
-        if name in (reruns := find_reruns(FOLDER)):
+        reruns = find_reruns(FOLDER if snapshot is None else folder)
+        if name in reruns:
             page = note_rerun(page, reruns[name])
         page = with_prose(page, old.read_text(encoding="utf-8") if old.exists() else "")
         result.files[f"{name}.md"] = page.encode()

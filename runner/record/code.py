@@ -16,6 +16,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ("*.py", "*.yaml", "*.toml")
+# of untracked files; records kept in a folder of the checkout have YAML too
+NEW_SOURCES = ("*.py", "conf/*.yaml", "components/*.yaml", "*.toml")
 PACKAGES = (
     "bayes-runner",
     "torch",
@@ -53,9 +55,8 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
         if not sha or Path(top) != ROOT.resolve():
             return {}
         diff = _git("diff", "HEAD", "--", *SOURCES)
-        for path in sorted(
-            _git("ls-files", "--others", "--exclude-standard", "--", *SOURCES).splitlines()
-        ):
+        untracked = _git("ls-files", "--others", "--exclude-standard", "--", *NEW_SOURCES)
+        for path in sorted(untracked.splitlines()):
             diff += f"new file {path}\n{(ROOT / path).read_text(errors='replace')}"
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return {}

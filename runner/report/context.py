@@ -30,6 +30,11 @@ from runner.study.snapshot import Snapshot
 FAILED_CHECK_MARK = "†"  # behind a number whose run failed checks
 SHOWN = 12  # missing runs that a note names
 EARLIER_SCORES_PREFIX = "of earlier scores: "  # before the notes on earlier scores
+INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among those shown
+# notes that hold for the runs of one folder, where earlier scores are included
+OUTDATED_PATTERN = re.compile(
+    r"[\d,]+ of [\d,]+ runs? are done\. Missing: .*\(not started\)|[\d,]+ rows? without a score: "
+)
 # "Table D.3 and Table D.3" of earlier reports
 REPEATED_PATTERN = re.compile(r"\b(\w+(?: [\w.]+)?) and \1(?= on )")
 
@@ -179,6 +184,12 @@ def provenance(
     ]
 
 
+def has_earlier_scores(snapshot: Snapshot | None, tables: list[TableLayout]) -> bool:
+    """Whether a score in the tables is of an earlier report; without runs here all are."""
+    cells = (cell for laid in tables for _, row in laid.rows for cell in row)
+    return snapshot is None or any(cell.earlier for cell in cells)
+
+
 def _describe_states(runs: list[dict[str, Any]]) -> str:
     """How many runs are in each state, and the time that all took."""
     states = Counter(run["state"] for run in runs)
@@ -205,8 +216,11 @@ def notes(
 ) -> list[str]:
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
-        lines = [*map(_shorten, kept.notes), *note_protocols(tables)]
-        return list(dict.fromkeys(lines))
+        lines = [_shorten(line) for line in kept.notes]
+        if any(INCLUDED in line for line in lines):
+            lines = [line for line in lines if not OUTDATED_PATTERN.match(line)]
+            lines += _note_empty_rows(tables)
+        return list(dict.fromkeys([*lines, *note_protocols(tables)]))
     messages = [
         f"Of the earlier scores: {_shorten(line)}"
         for line in kept.notes
@@ -219,9 +233,10 @@ def notes(
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
         messages.append(
-            f"{format_count(earlier, 'score')} of earlier reports (--with) are included; "
+            f"{format_count(earlier, 'score')} {INCLUDED} are included; "
             f"their runs are not listed here.{_describe_unknown(tables)}"
         )
+        messages += _note_empty_rows(tables)
     elif snapshot is None:
         messages.append("Nothing has been run yet: only published numbers are shown.")
     return [
@@ -290,14 +305,34 @@ def _shorten(line: str) -> str:
     return REPEATED_PATTERN.sub(r"\1", line)
 
 
-def describe_part(only: Sequence[str], runs: list[dict[str, Any]]) -> list[str]:
-    """Selection of a partial report, how many runs are done, and the others by state."""
+def _note_empty_rows(tables: list[TableLayout]) -> list[str]:
+    """A line that names the rows without a score of a run here or of an earlier report."""
+    filled: dict[str, bool] = {}
+    for laid in tables:
+        for row, cells in laid.rows:
+            seen = any(cell.values or cell.reason for cell in cells)
+            filled[row.name] = filled.get(row.name, False) or seen
+    empty = [name for name, seen in filled.items() if not seen]
+    if not empty:
+        return []
+    more = f"; {len(empty) - SHOWN} more" if len(empty) > SHOWN else ""
+    return [f"{format_count(len(empty), 'row')} without a score: {'; '.join(empty[:SHOWN])}{more}."]
+
+
+def describe_part(
+    only: Sequence[str], runs: list[dict[str, Any]], with_earlier: bool = False
+) -> list[str]:
+    """Selection of a partial report, how many runs are done, and the others by state.
+
+    ``with_earlier``: earlier scores are included, so that a run that is missing here may
+    have its scores there.
+    """
     lines = []
     if only:
         selection = " ".join(f"--only {text}" for text in only)
         lines.append(f"Part of the study: {selection}.")
     missing = [run for run in runs if run["state"] != "done"]
-    if missing:
+    if missing and not with_earlier:
         states: dict[str, list[str]] = {}
         for run in missing[:SHOWN]:
             states.setdefault(run["state"], []).append(run["name"])

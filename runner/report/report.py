@@ -22,6 +22,7 @@ from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.report.context import (
     describe_part,
+    has_earlier_scores,
     note_protocols,
     notes,
     provenance,
@@ -211,8 +212,10 @@ def write(
     if snapshot is None and kept.origin.rows:
         page_tables = restrict_to_kept_rows(tables, kept.origin.rows)
     page_rows = {row.name: row for laid in page_tables for row, _ in laid.rows}.values()
-    messages = [*describe_part(only, runs), *notes(snapshot, tables, runs, kept.origin)]
-    came_from = provenance(study, snapshot, runs, kept.origin.provenance)
+    part = describe_part(only, runs, with_earlier=bool(kept.scores))
+    earlier = kept.origin if has_earlier_scores(snapshot, tables) else Origin()
+    messages = [*part, *notes(snapshot, tables, runs, earlier)]
+    came_from = provenance(study, snapshot, runs, earlier.provenance)
     context = {
         "name": name,
         "smoke": smoke,
@@ -351,20 +354,19 @@ def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: 
             )
         except OSError as error:
             raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
-    _print_summary(name, snapshot, tables, arguments.only)
+    runs = run_views(snapshot) if snapshot else []
+    partial = describe_part(arguments.only, runs, with_earlier=bool(kept.scores))
+    _print_summary(name, tables, partial)
     for path in paths:
         out.print(f"written  {path}")
     return 0
 
 
-def _print_summary(
-    name: str, snapshot: Snapshot | None, tables: list[TableLayout], only: Sequence[str]
-) -> None:
+def _print_summary(name: str, tables: list[TableLayout], partial: list[str]) -> None:
     """Verdicts, what is missing, and scores of another protocol."""
     verdicts = (cell.verdict.word for laid in tables for _, cells in laid.rows for cell in cells)
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
-    runs = run_views(snapshot) if snapshot else []
-    for line in describe_part(only, runs):
+    for line in partial:
         out.print(f"partial  {line}")
     for line in note_protocols(tables):
         out.print(f"note     {line}")

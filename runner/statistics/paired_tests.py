@@ -27,6 +27,7 @@ Values = Mapping[tuple[int, int], float]  # (seed, replicate) -> score
 LEVEL = 0.05  # of the Wilcoxon test, and of the bold type
 MIN_PAIRS = 5  # fewer pairs have no p
 MIN_REPLICATES = 5  # of fewer a verdict is "indicative"
+ROUNDING = 1e-12  # relative; what is smaller is no difference and no spread
 MIN_PAIRS_TO_DIFFER = 6  # with 5 pairs the smallest two-sided p is 1/16: nothing is significant
 
 
@@ -118,7 +119,7 @@ class PairedDifference:
         """The difference in its own standard errors."""
         if self.se is None:
             return math.nan
-        if self.se == 0.0:
+        if self.se <= ROUNDING * abs(self.difference):
             return 0.0 if self.difference == 0.0 else math.copysign(math.inf, self.difference)
         return self.difference / self.se
 
@@ -136,7 +137,7 @@ def compare(a: Values, b: Values, overlap: float = 0.0) -> PairedDifference:
     corrected (``inflate``), and p is of the t test with this SE, as Nadeau and Bengio have it.
     """
     keys = [k for k in a if k in b and math.isfinite(a[k]) and math.isfinite(b[k])]
-    d = np.array([a[k] - b[k] for k in keys])
+    d = np.array([0.0 if math.isclose(a[k], b[k], rel_tol=ROUNDING) else a[k] - b[k] for k in keys])
     summary = summarise(d)
     se = inflate(summary.se, summary.n, overlap)
     pair = PairedDifference(summary.mean, se, summary.n, math.nan)

@@ -172,9 +172,17 @@ def _join(first: list[Found], second: list[Found]) -> list[Found]:
     return first + renamed
 
 
+def _in_order(columns: list[str]) -> list[str]:
+    """Columns by size where all are numbers, or else in the study's order."""
+    try:
+        return sorted(columns, key=float)
+    except ValueError:
+        return columns
+
+
 def _table(found: list[Found], estimates: list[Estimate], options: Options, signed: bool) -> str:
     """Rows by columns; an empty cell has no kept score."""
-    columns = list(dict.fromkeys(each.cell.column for each in found))
+    columns = _in_order(list(dict.fromkeys(each.cell.column for each in found)))
     rows = list(dict.fromkeys(each.cell.row.name for each in found))
     keys = {(each.cell.row.name, each.cell.column) for each in found}
     if len(keys) < len(found):

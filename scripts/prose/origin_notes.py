@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from runner.report.context import INCLUDED
 from runner.report.origin import Origin, path_of, read_origin
 from scripts.prose.scores import list_scores
 
 DIRTY = "with uncommitted changes"
 EARLIER = "of earlier scores: code"
-INCLUDED = "of earlier reports (--with)"  # of a note: earlier scores are among those kept
 
 
 def _find_code(origin: Origin) -> str:

@@ -46,6 +46,16 @@ def test_a_change_that_is_not_committed_is_a_hash(checkout):
     assert "step = 2" in code.commit(keep_diff=True)["diff"]
 
 
+def test_records_in_a_folder_of_the_checkout_are_no_change(checkout):
+    record = checkout / "kept" / "studies" / "one"
+    record.mkdir(parents=True)
+    (record / "snapshot.yaml").write_text("name: one\n")
+    assert code.commit().keys() == {"sha"}
+    (checkout / "conf").mkdir()
+    (checkout / "conf" / "config.yaml").write_text("seed: 1\n")
+    assert code.commit().keys() == {"sha", "diff_sha256"}
+
+
 def test_a_repository_around_an_installation_is_not_ours(checkout, monkeypatch):
     inside = checkout / "site-packages"
     inside.mkdir()

@@ -44,6 +44,26 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
         read_kept_scores([kept], STUDY)
 
 
+def test_rows_whose_scores_are_earlier_ones_are_not_missing(kept, study, tmp_path):  # noqa: F811
+    empty = replace(study, output_dir=tmp_path / "elsewhere")
+    earlier = read_kept_scores([kept], STUDY)
+    report.write("small", STUDY, empty, tmp_path / "second", earlier)
+    page = (tmp_path / "second" / "small.md").read_text()
+    assert "runs are done" not in page
+    assert "1 row without a score: iRF." in page
+    again = read_kept_scores([tmp_path / "second" / "small_replicates.csv"], STUDY)
+    report.write("small", STUDY, None, tmp_path / "third", again)
+    third = (tmp_path / "third" / "small.md").read_text()
+    assert third.count("without a score: iRF.") == 1
+
+
+def test_scores_that_were_all_made_again_replace_the_earlier_provenance(kept, study, tmp_path):  # noqa: F811
+    earlier = read_kept_scores([kept], STUDY)
+    report.write("small", STUDY, study, tmp_path / "second", earlier)
+    page = (tmp_path / "second" / "small.md").read_text()
+    assert "arlier scores" not in page
+
+
 def test_what_differs_from_the_reference_row(study):  # noqa: F811
     def configured(run):
         config = {

@@ -51,6 +51,15 @@ def test_one_value_has_no_standard_error_and_lost_ones_are_counted():
     assert math.isnan(summarise([math.nan]).mean)
 
 
+def test_differences_by_rounding_are_none():
+    sums = keyed(0.1 * r + 0.2 for r in range(6))
+    pair = compare(sums, keyed(0.1 * r + 0.1 + 0.1 for r in range(6)))
+    assert (pair.difference, pair.in_se, pair.p) == (0.0, 0.0, 1.0)
+    shifted = compare({k: v + 0.5 for k, v in sums.items()}, sums)
+    assert 0.0 < shifted.se < 1e-15
+    assert shifted.in_se == math.inf
+
+
 def test_paired_comparison_pairs_by_seed_and_replicate():
     a = {(0, 0): 1.0, (0, 1): 2.0, (1, 0): 7.0, (1, 1): 4.0}
     b = {(1, 1): 3.0, (0, 1): 0.0, (0, 0): 0.0, (9, 9): 100.0}
