@@ -59,3 +59,7 @@ class ConfigMismatchError(ValueError):
 
     The message names the key and the fix.
     """
+
+
+class GlobalStreamError(ConfigMismatchError):
+    """A user's component that draws from a random stream of the whole process, or seeds it."""

@@ -101,7 +101,7 @@ def register(role: str, name: str) -> Callable[[C], C]:
     return add
 
 
-def _parse_docstring(docstring: str | None) -> tuple[str, str]:
+def parse_docstring(docstring: str | None) -> tuple[str, str]:
     """First sentence and the text after ``Source:`` of a docstring."""
     text = " ".join((docstring or "").split())
     head, _, source = text.partition("Source:")
@@ -153,14 +153,14 @@ def catalogue(role: str) -> list[Entry]:
         entries[name] = Entry(
             role,
             name,
-            *_parse_docstring(_docstring(_read(path), f'@register("{role}", "{name}")')),
+            *parse_docstring(_docstring(_read(path), f'@register("{role}", "{name}")')),
             path,
         )
     for (r, name), cls in _registered.items():
         if r == role and name not in entries:
             module = importlib.import_module(cls.__module__)
             entries[name] = Entry(
-                role, name, *_parse_docstring(cls.__doc__), Path(module.__file__ or "")
+                role, name, *parse_docstring(cls.__doc__), Path(module.__file__ or "")
             )
     return [entries[name] for name in sorted(entries)]
 

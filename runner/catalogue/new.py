@@ -11,6 +11,7 @@ import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from components import registry
 from runner.disk import conf_folders
 from runner.errors import ConfigError, display_path
 from runner.terminal.arguments import Parser
@@ -55,6 +56,8 @@ def main(argv: list[str]) -> int:
     run = f"runner {command}" if args.role == "study" else f"runner --config-dir conf {command}"
     print(f"run it   PYTHONPATH=. {run}")
     print(f"test it  python -m pytest test_{args.name}.py")
+    if args.role in registry.ROLES:
+        print(f"check it PYTHONPATH=. runner test {args.name} --config-dir conf")
     return 0
 
 

@@ -26,6 +26,10 @@ COMMANDS = {
         "runner.catalogue.new",
         "new <role> <name>      a component, experiment or study of your own: file, YAML and test",
     ),
+    "test": (
+        "runner.conformance.command",
+        "test <module>          checks of your own components: keys, steps, checkpoints, random numbers",
+    ),
     "data": (
         "runner.system.data",
         "data list|fetch|verify data files: what is there, download, check",
@@ -43,6 +47,14 @@ COMMANDS = {
     "report": (
         "runner.report.report",
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
+    ),
+    "archive": (
+        "runner.report.exchange.archive",
+        "archive <study>        records, YAML, environment and report in one file for others",
+    ),
+    "runs": (
+        "runner.python.runs_table",
+        "runs [key=value]       table of the recorded runs; --to FILE.parquet, .csv or .json",
     ),
     "compare": ("runner.report.compare", "compare <run> <run> …  configs and results side by side"),
     "export": (
@@ -72,7 +84,17 @@ COMMANDS = {
     ),
 }
 # commands that do nothing but print
-PRINTING_COMMANDS = ("list", "show", "compare", "sweep", "doctor", "completion", "predict")
+PRINTING_COMMANDS = (
+    "list",
+    "show",
+    "test",
+    "runs",
+    "compare",
+    "sweep",
+    "doctor",
+    "completion",
+    "predict",
+)
 HELP = """runner: experiments in Bayesian and adversarial machine learning
 
   runner +experiment=sarcos_mdgp                       one run

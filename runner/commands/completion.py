@@ -91,6 +91,7 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
             "--variant",
             "--device",
             "--register",
+            "--setting",
         ),
         _no_candidates,
     ),
@@ -122,6 +123,10 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         return _entries(word)
     if command in ("resume", "compare", "sync") or (command == "export" and is_first):
         return _runs(words)
+    if command == "archive":
+        return _launch_names(words)
+    if command == "test":
+        return modules(words) if is_first else []
     if command in ("study", "report", "rerun"):
         launched = [] if command == "study" else _launch_names(words)
         return [*without_meaning(options("study")), *launched]

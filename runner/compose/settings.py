@@ -124,14 +124,20 @@ def signed_overrides(overrides: Iterable[str]) -> list[str]:
 
 def sign(config: dict[str, Any], data: str) -> str:
     """Hash of the resolved config less what cannot change a number, and of the data's own name."""
-    signed = {k: v for k, v in config.items() if k not in UNSIGNED_KEYS} | {"data": data}
+    signed = signed_config(config | {"data": data})
+    return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def signed_config(config: dict[str, Any]) -> dict[str, Any]:
+    """A resolved config less what cannot change a number and keys at their legacy defaults."""
+    signed = {k: v for k, v in config.items() if k not in UNSIGNED_KEYS}
     # nothing is held out, as in the records from before the key
     if signed.get("validation") is None:
         signed.pop("validation", None)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
-    signed = _drop_legacy_defaults(_drop_idle_shrinkage(signed))
-    return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:12]
+    dropped: dict[str, Any] = _drop_legacy_defaults(_drop_idle_shrinkage(signed))
+    return dropped
 
 
 def _drop_idle_shrinkage(config: dict[str, Any]) -> dict[str, Any]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import math
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from components.metrics.names import better
 from runner.errors import ConfigError
+from runner.record import record
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
 from runner.record.facts import UnreadableRecordError, load_facts, read_config
 from runner.record.lines import readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
-from runner.record.record import find
+from runner.report.exchange.opened import is_archive, open_archive
 from runner.statistics.standard_error import mean_se
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.streams import is_terminal
@@ -269,7 +272,10 @@ def main(argv: list[str]) -> int:
         "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
     )
     parser.add_argument(
-        "run", nargs="+", help="folder of a run, or the beginning of its signature; two or more"
+        "run",
+        nargs="+",
+        help="folder of a run, or the beginning of its signature, two or more; or archives of studies (a path or URL): "
+        "all their runs, or those of the signatures that follow",
     )
     add_output_dir(parser)
     parser.add_argument(
@@ -278,11 +284,35 @@ def main(argv: list[str]) -> int:
         help="show every key of the configurations, not the differences",
     )
     arguments = parser.parse_args(argv[1:])
-    if len(arguments.run) < 2:
+    if len(arguments.run) < 2 and not is_archive(arguments.run[0]):
         raise ConfigError(f"compare: give two runs or more, not {len(arguments.run)}")
-    runs = _readable(arguments.run, Path(arguments.output_dir))
+    with ExitStack() as stack:
+        return _compare(*_find_records(arguments, stack), everything=arguments.all)
+
+
+def _find_records(arguments: Namespace, stack: ExitStack) -> tuple[list[str], list[Path]]:
+    """Words for runs, and the folders in which they are looked for, archives among them.
+
+    An archive that no other word follows stands for all its runs.
+    """
+    archives = [
+        stack.enter_context(open_archive(word)).folder for word in arguments.run if is_archive(word)
+    ]
+    words = [word for word in arguments.run if not is_archive(word)]
+    if archives and not words:
+        words = [str(folder) for archive in archives for folder in record.runs(archive)]
+    return words, [*archives, Path(arguments.output_dir)]
+
+
+def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
+    """Print what differs between runs, and their results.
+
+    Raises:
+        ConfigError: fewer than two can be read.
+    """
+    runs = _readable(names, folders)
     labels = [run.label for run in runs]
-    config = config_rows(runs, arguments.all)
+    config = config_rows(runs, everything)
     _section("run", "", labels, fact_rows(runs))
     _section("config", "no difference" if not config else "", labels, config)
     results = result_rows(runs)
@@ -305,7 +335,19 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _readable(names: list[str], output_dir: Path) -> list[ComparedRecord]:
+def _find_in(name: str, folders: list[Path]) -> Path:
+    """The run of a name in the first folder that has it.
+
+    Raises:
+        ConfigError: none has it, or one has several.
+    """
+    for folder in folders[:-1]:
+        if any(path.name.startswith(name) for path in record.runs(folder)):
+            return record.find(name, folder)
+    return record.find(name, folders[-1])
+
+
+def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
     """The runs that this user may read, the others named in a line.
 
     Raises:
@@ -313,7 +355,7 @@ def _readable(names: list[str], output_dir: Path) -> list[ComparedRecord]:
     runs = []
     for name in names:
         try:
-            runs.append(load(find(name, output_dir)))
+            runs.append(load(_find_in(name, folders)))
         except UnreadableRecordError as error:
             print(f"note: left out: {error}", file=sys.stderr)
     if len(runs) < 2:

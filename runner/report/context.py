@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from runner.compose.protocol import UNKNOWN
 from runner.compose.settings import signed_overrides
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import describe_commit
 from runner.report.origin import Origin
-from runner.report.results import Cell, TableLayout, describe_replicates
+from runner.report.results import OTHER_PROTOCOL_MARK, Cell, TableLayout, describe_replicates
 from runner.report.wording import (
     describe_ours,
     describe_published,
@@ -46,6 +47,7 @@ def _view(cell: Cell, spec: TableSpec) -> dict[str, Any]:
     """Values of a cell that the template and Markdown show."""
     summary = cell.summary
     mark = FAILED_CHECK_MARK if cell.doubted else ""
+    mark += OTHER_PROTOCOL_MARK if cell.other_protocol else ""
     difference, difference_in_se = _describe_difference(cell, spec.digits + 1)
     return {
         "column": cell.column,
@@ -164,15 +166,15 @@ def provenance(
     if snapshot is None:
         return kept or [("runs", f"none yet: runner study {study.name}")]
     records = [run["facts"] for run in runs if run["facts"]]
-    machines = (f["hardware"].get("gpu") or f["hardware"].get("cpu", "") for f in records)
+    machines = (_describe_machine(f.get("hardware") or {}) for f in records)
     return [
         ("data", _join_distinct(f["data"] for f in records)),
         ("replicates", describe_replicates(study, [f["replicates"] for f in records])),
         ("runs", _describe_states(runs)),
         ("frozen", f"{snapshot.taken}, commit {snapshot.git[:10] or 'unknown'}"),
         ("overrides of this launch", " ".join(signed_overrides(snapshot.extra)) or "none"),
-        ("code", _join_distinct(describe_commit(f["git"]) for f in records)),
-        ("versions", _join_distinct(_describe_versions(f["versions"]) for f in records)),
+        ("code", _join_distinct(describe_commit(f.get("git") or {}) for f in records)),
+        ("versions", _join_distinct(_describe_versions(f.get("versions") or {}) for f in records)),
         ("machine", _join_distinct(machines)),
         ("threads of a run", _join_distinct(f.get("threads") for f in records)),
         *(
@@ -199,6 +201,11 @@ def _join_distinct(values: Iterable[Any]) -> str:
     return ", ".join(dict.fromkeys(str(v) for v in values if v)) or "–"
 
 
+def _describe_machine(hardware: dict[str, Any]) -> str:
+    """GPU of a machine, or its processor."""
+    return str(hardware.get("gpu") or hardware.get("cpu") or "")
+
+
 def _describe_versions(versions: dict[str, str]) -> str:
     packages = ("python", "torch", "gpytorch", "numpy")
     return "  ".join(f"{name} {versions[name]}" for name in packages if versions.get(name))
@@ -210,11 +217,10 @@ def notes(
     """Notes that a reader must not overlook; ``kept``: the origin of earlier scores."""
     if snapshot is None and kept.provenance:
         lines = [_shorten(line) for line in kept.notes]
-        if not any(INCLUDED in line for line in lines):
-            return lines
-        return [line for line in lines if not OUTDATED_PATTERN.match(line)] + _note_empty_rows(
-            tables
-        )
+        if any(INCLUDED in line for line in lines):
+            lines = [line for line in lines if not OUTDATED_PATTERN.match(line)]
+            lines += _note_empty_rows(tables)
+        return list(dict.fromkeys([*lines, *note_protocols(tables)]))
     messages = [
         f"Of the earlier scores: {_shorten(line)}"
         for line in kept.notes
@@ -227,12 +233,58 @@ def notes(
     earlier = sum(cell.earlier for laid in tables for _, cells in laid.rows for cell in cells)
     if earlier:
         messages.append(
-            f"{format_count(earlier, 'score')} {INCLUDED} are included; their runs are not listed here."
+            f"{format_count(earlier, 'score')} {INCLUDED} are included; "
+            f"their runs are not listed here.{_describe_unknown(tables)}"
         )
         messages += _note_empty_rows(tables)
     elif snapshot is None:
         messages.append("Nothing has been run yet: only published numbers are shown.")
-    return messages + _note_other_data(tables) + _note_bad_runs(runs)
+    return [
+        *messages,
+        *note_protocols(tables),
+        *_note_other_data(tables),
+        *_note_bad_runs(runs),
+    ]
+
+
+def _describe_unknown(tables: list[TableLayout]) -> str:
+    """Sentence about earlier scores without a protocol; empty: there are none."""
+    cells = [cell for laid in tables for _, line in laid.rows for cell in line]
+    unknown = sum(cell.earlier for cell in cells if cell.protocol == UNKNOWN)
+    if not unknown:
+        return ""
+    return f" Protocol unknown: {format_count(unknown, 'score')} of files without one."
+
+
+def note_protocols(tables: list[TableLayout]) -> list[str]:
+    """Lines about earlier scores of another protocol: those that are marked, those left out."""
+    marked: dict[str, list[str]] = {}
+    left_out: dict[str, list[str]] = {}
+    for laid in tables:
+        for row, cells in laid.rows:
+            for cell in cells:
+                name = f"{row.name} ({cell.column})"
+                if cell.other_protocol:
+                    marked.setdefault(cell.other_protocol, []).append(name)
+                if cell.left_out:
+                    left_out.setdefault(cell.left_out, []).append(name)
+    return [
+        *(
+            f"{OTHER_PROTOCOL_MARK} {_join_some(names)}: {why}; compared with nothing."
+            for why, names in marked.items()
+        ),
+        *(
+            f"Earlier scores left out, of {_join_some(names)}: {why}."
+            for why, names in left_out.items()
+        ),
+    ]
+
+
+def _join_some(names: list[str]) -> str:
+    """Distinct names, the first few of many."""
+    distinct = list(dict.fromkeys(names))
+    more = f", {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
+    return ", ".join(distinct[:SHOWN]) + more
 
 
 # Sentences of origin files that earlier versions wrote, and how they are written now.

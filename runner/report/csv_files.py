@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from runner.report.earlier_scores import HEADER
+from runner.compose.protocol import UNKNOWN
+from runner.report.earlier_scores import HEADER, PROTOCOL
 from runner.report.results import TableLayout
 from runner.terminal.csv_cells import escape_cell
 
@@ -81,13 +82,22 @@ def write_numbers(tables: list[TableLayout], path: Path) -> None:
 
 
 def write_replicates(tables: list[TableLayout], path: Path) -> None:
-    """Every replicate's score as one line of CSV, which ``--with`` reads."""
+    """Every replicate's score as one line of CSV, which ``--with`` reads.
+
+    It has a column of protocols if one is known.
+    """
+    cells = [
+        (laid.spec.name, row.name, cell)
+        for laid in tables
+        for row, line in laid.rows
+        for cell in line
+    ]
+    has_protocols = any(cell.protocol != UNKNOWN and cell.values for _, _, cell in cells)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for laid in tables:
-            for row, cells in laid.rows:
-                for c in cells:
-                    for (seed, replicate), score in sorted(c.values.items()):
-                        line = [laid.spec.name, row.name, c.column, c.data, seed, replicate, score]
-                        writer.writerow(map(escape_cell, line))
+        writer.writerow([*HEADER, PROTOCOL] if has_protocols else HEADER)
+        for table, row, c in cells:
+            for (seed, replicate), score in sorted(c.values.items()):
+                values = [table, row, c.column, c.data, seed, replicate, score]
+                protocol = [c.protocol] if has_protocols else []
+                writer.writerow(map(escape_cell, [*values, *protocol]))

@@ -61,6 +61,8 @@ def _score_caption(laid: TableLayout, smoke: bool) -> str:
         sentences.append(OVERLAP)
     if any(cell.bold for _, cells in laid.rows for cell in cells):
         sentences.append(f"Bold: {describe_bold(laid.splits_overlap)}")
+    if any(cell.other_protocol for _, cells in laid.rows for cell in cells):
+        sentences.append(r"\textsuperscript{\S}: of another protocol, compared with nothing")
     if any(cell.number for _, cells in laid.rows for cell in cells):
         sentences.append(_describe_published(laid))
     return _caption(laid, sentences, smoke)
@@ -125,7 +127,8 @@ def _format_score(cell: Cell, laid: TableLayout) -> str:
         if spread is None
         else f"{centre:.{digits}f} \\pm {spread:.{digits}f}"
     )
-    return f"\\bfseries {text}" if cell.bold else text
+    text = f"\\bfseries {text}" if cell.bold else text
+    return f"{text} {{\\textsuperscript{{\\S}}}}" if cell.other_protocol else text
 
 
 def _format_published(cell: Cell, digits: int) -> str:

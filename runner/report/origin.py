@@ -10,16 +10,19 @@ that were drawn from whole runs.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from runner.compose.protocol import UNKNOWN
 from runner.disk.atomic import write_text
 from runner.errors import ConfigError
 from runner.report.earlier_scores import EarlierCell, EarlierScores, read_earlier
-from runner.report.results import TableLayout
+from runner.report.exchange.score_files import ScoreFile, as_score_file, origin_path
+from runner.report.results import ExpectedProtocols, TableLayout
 from runner.study.definition import StudyDefinition
 
 
@@ -45,13 +48,13 @@ class Origin:
     figures: dict[str, str] = field(default_factory=dict)  # file stem -> caption
     rows: dict[str, list[str]] = field(default_factory=dict)  # table -> rows that it shows
     study: str = ""  # study of the runs, if it differs from the name of the file
+    # hash of each protocol among the scores -> its parts in words
+    protocols: dict[str, str] = field(default_factory=dict)
 
 
 def path_of(scores: Path) -> Path:
     """Path of the origin of a file of scores."""
-    return scores.with_name(
-        scores.name.removesuffix(".csv").removesuffix("_replicates") + "_origin.json"
-    )
+    return origin_path(scores)
 
 
 def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
@@ -63,6 +66,14 @@ def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
         for cell in line
     ]
     return [cell for cell in cells if cell.doubted or cell.why]
+
+
+def collect_protocols(tables: list[TableLayout], kept: Origin) -> dict[str, str]:
+    """Parts of each protocol among the scores of tables, by its hash."""
+    cells = [cell for laid in tables for _, line in laid.rows for cell in line if cell.values]
+    own = {cell.expected.digest: cell.expected.parts for cell in cells if cell.expected}
+    known = kept.protocols | own
+    return {cell.protocol: known[cell.protocol] for cell in cells if cell.protocol in known}
 
 
 def write_origin(origin: Origin, path: Path) -> None:
@@ -78,6 +89,19 @@ class Kept:
     scores: EarlierScores = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)
     beside: list[Path] = field(default_factory=list)  # the files of scores
+    # protocols of the study's own cells, where no records tell them
+    expected: ExpectedProtocols = field(default_factory=dict)
+
+    @property
+    def places_of_known_protocol(self) -> list[tuple[str, str, str]]:
+        """(table, row, column) of the cells with a protocol."""
+        return [place for place, cell in self.scores.items() if cell.protocol != UNKNOWN]
+
+    @property
+    def of_unknown_protocol(self) -> int:
+        """Number of scores without a protocol."""
+        cells = self.scores.values()
+        return sum(len(cell.values) for cell in cells if cell.protocol == UNKNOWN)
 
     def pictures(self) -> dict[str, tuple[str, Path]]:
         """Figures next to the scores, as ``<study>_<stem>.png``: {stem: (caption, file)}."""
@@ -90,7 +114,7 @@ class Kept:
         return by_stem
 
 
-def read_kept_scores(scores: list[Path], study: StudyDefinition) -> Kept:
+def read_kept_scores(scores: Sequence[Path | ScoreFile], study: StudyDefinition) -> Kept:
     """Files of scores and the files next to them.
 
     If two give the same replicate, the later file takes precedence.
@@ -98,6 +122,7 @@ def read_kept_scores(scores: list[Path], study: StudyDefinition) -> Kept:
     Raises:
         ConfigError: a file is damaged, or is not of this study.
     """
+    paths = [as_score_file(source).path for source in scores]
     earlier = read_earlier(scores, study)
     merged: dict[str, Any] = {
         "provenance": [],
@@ -107,8 +132,9 @@ def read_kept_scores(scores: list[Path], study: StudyDefinition) -> Kept:
         "figures": {},
         "rows": {},
         "study": "",
+        "protocols": {},
     }
-    for origin in (read_origin(path) for path in map(path_of, scores) if path.is_file()):
+    for origin in (read_origin(path) for path in map(path_of, paths) if path.is_file()):
         for entry in origin.cells:
             cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))
             cell.doubted = entry.doubted
@@ -121,8 +147,9 @@ def read_kept_scores(scores: list[Path], study: StudyDefinition) -> Kept:
         merged["differs"] |= origin.differs
         merged["figures"] |= origin.figures
         merged["rows"] |= origin.rows
+        merged["protocols"] |= origin.protocols
         merged["study"] = merged["study"] or origin.study
-    return Kept(earlier, Origin(**merged), scores)
+    return Kept(earlier, Origin(**merged), paths)
 
 
 def read_origin(path: Path) -> Origin:

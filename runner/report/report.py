@@ -4,10 +4,14 @@ CSV and PNG."""
 from __future__ import annotations
 
 import base64
+import gzip
 import io
+import json
 import re
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +24,7 @@ from runner.errors import ConfigError
 from runner.report.context import (
     describe_part,
     has_earlier_scores,
+    note_protocols,
     notes,
     provenance,
     run_views,
@@ -28,13 +33,23 @@ from runner.report.context import (
 from runner.report.csv_files import write_numbers, write_replicates
 from runner.report.details import details
 from runner.report.differs import beside, differs
+from runner.report.exchange.expected import expect_protocols
+from runner.report.exchange.opened import is_archive, open_archive
+from runner.report.exchange.score_files import open_score_files
 from runner.report.figures.costs import costs
 from runner.report.figures.curves import curves
 from runner.report.figures.evolutions import evolutions
 from runner.report.figures.picture import Picture, mark_smoke, marked_chart
 from runner.report.figures.ranks import ranks
 from runner.report.figures.spreads import spreads
-from runner.report.origin import Kept, Origin, collect_cell_facts, read_kept_scores, write_origin
+from runner.report.origin import (
+    Kept,
+    Origin,
+    collect_cell_facts,
+    collect_protocols,
+    read_kept_scores,
+    write_origin,
+)
 from runner.report.results import TableLayout, layout_table, restrict_to_kept_rows
 from runner.report.selection import folder_name, restrict
 from runner.report.wording import CORRECTION, describe_bold, describe_test
@@ -48,8 +63,6 @@ from runner.terminal.printer import out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-import gzip
-import json
 
 SCRIPT = Path(__file__).parent / "page.js"
 
@@ -184,7 +197,7 @@ def write(
     tables as pictures; ``only``: the selection that ``study`` and ``snapshot`` are restricted to.
     Where anything in it is a smoke run, title, files and figures say so."""
     kept = kept or Kept()
-    tables = layout_table(study, snapshot, kept.scores)
+    tables = layout_table(study, snapshot, kept.scores, kept.expected, kept.origin.protocols)
     runs = run_views(snapshot) if snapshot else []
     smoke = any(run["facts"].get("smoke") for run in runs)
     stem = f"{name}_smoke" if smoke else name
@@ -234,6 +247,7 @@ def write(
         row_changes,
         collect_cell_facts(tables),
         {f["file"][:-4]: f["caption"] for f in figures},
+        protocols=collect_protocols(tables, kept.origin),
     )
     write_origin(origin, folder / f"{stem}_origin.json")
     paths.reverse()
@@ -251,25 +265,31 @@ def write(
     return paths, tables
 
 
-def main(argv: list[str]) -> int:
-    """Writes the report of a study from its records; runs nothing."""
+def _build_parser() -> Parser:
     parser = Parser(
         prog="runner report",
         description="Lays the results of a study beside the published numbers; runs nothing.",
     )
-    parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")
     parser.add_argument(
-        "--to", type=Path, help="folder to write to (default: <output-dir>/<study>/report)"
+        "study",
+        nargs="?",
+        help="name of a study, or that under which it was launched (--as); or an archive of one, a path or URL",
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        help="folder to write to (default: <output-dir>/<study>/report; of an archive <output-dir>/<study>/archived_report)",
     )
     add_output_dir(parser)
     parser.add_argument(
         "--with",
         dest="earlier",
-        action="append",
+        action="extend",
+        nargs="+",
         default=[],
-        type=Path,
         metavar="FILE",
-        help="a <study>_replicates.csv of an earlier report or of another machine, whose scores count as well",
+        help="each a <study>_replicates.csv of an earlier report or of another machine, or the same as Parquet: "
+        "a path or a URL; their scores count as well",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="KEY=VALUE,…", help=ONLY_HELP
@@ -281,44 +301,77 @@ def main(argv: list[str]) -> int:
     )
     conf_folders.add_option(parser)
     plugins.add_option(parser, "as for runner study; a report imports none")
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Writes the report of a study from its records, or from an archive; runs nothing."""
+    parser = _build_parser()
     arguments = parser.parse_args(argv[1:])
+    if arguments.study is None and len(arguments.earlier) > 1:  # --with FILE STUDY
+        arguments.study = arguments.earlier.pop()
+    if arguments.study is None:
+        parser.error("the following arguments are required: study")
     conf_folders.use(arguments.config_dir)
     output_dir = Path(arguments.output_dir).resolve()
-    name = Path(arguments.study).stem if arguments.study.endswith(".yaml") else arguments.study
-    snapshot = snapshots.load(name, output_dir)
-    folder = arguments.to or inside(output_dir, name, "study") / "report"
+    if not is_archive(arguments.study):
+        study = arguments.study
+        name = Path(study).stem if study.endswith(".yaml") else study
+        folder = inside(output_dir, name, "study") / "report"
+        snapshot = snapshots.load(name, output_dir)
+        return _report(arguments, name, snapshot, arguments.to or folder)
+    with open_archive(arguments.study) as archive:
+        if arguments.config_dir is None and archive.conf is not None:
+            conf_folders.use(str(archive.conf))
+        folder = inside(output_dir, archive.study, "study") / "archived_report"
+        snapshot = snapshots.load(archive.study, archive.folder)
+        if snapshot is None:
+            raise ConfigError(f"{arguments.study}: has no snapshot of {archive.study}")
+        return _report(arguments, archive.study, snapshot, arguments.to or folder)
+
+
+def _report(arguments: Namespace, name: str, snapshot: Snapshot | None, folder: Path) -> int:
+    """Write a report and say what is in it."""
     if arguments.only:
         if snapshot is None:
+            where = Path(arguments.output_dir).resolve()
             raise ConfigError(
-                f"--only: study {name} was never launched under {output_dir}, so it has no runs"
+                f"--only: study {name} was never launched under {where}, so it has no runs"
             )
         snapshot = restrict(snapshot, arguments.only)
         folder = arguments.to or folder / folder_name(arguments.only)
     study = snapshot.study if snapshot else load_study(arguments.study)
-    earlier = read_kept_scores(arguments.earlier, study)
-    try:
-        paths, tables = write(
-            name,
-            study,
-            snapshot,
-            folder,
-            earlier,
-            arguments.paper,
-            only=arguments.only,
-        )
-    except OSError as error:
-        raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
+    with open_score_files(arguments.earlier) as files:
+        kept = read_kept_scores(files, study)
+        if snapshot is None:
+            kept = replace(kept, expected=expect_protocols(study, kept.places_of_known_protocol))
+        if unknown := kept.of_unknown_protocol:
+            out.print(f"note     protocol unknown: {unknown} of the scores of --with have none")
+        try:
+            paths, tables = write(
+                name, study, snapshot, folder, kept, arguments.paper, only=arguments.only
+            )
+        except OSError as error:
+            raise ConfigError(f"--to {folder}: cannot be written ({error.strerror})") from None
+    runs = run_views(snapshot) if snapshot else []
+    partial = describe_part(arguments.only, runs, with_earlier=bool(kept.scores))
+    _print_summary(name, tables, partial)
+    for path in paths:
+        out.print(f"written  {path}")
+    return 0
+
+
+def _print_summary(name: str, tables: list[TableLayout], partial: list[str]) -> None:
+    """Verdicts, what is missing, and scores of another protocol."""
     verdicts = (cell.verdict.word for laid in tables for _, cells in laid.rows for cell in cells)
     out.print(f"study {name}: " + ", ".join(f"{n} {word}" for word, n in Counter(verdicts).items()))
-    runs = run_views(snapshot) if snapshot else []
-    for line in describe_part(arguments.only, runs, with_earlier=bool(earlier.scores)):
+    for line in partial:
         out.print(f"partial  {line}")
+    for line in note_protocols(tables):
+        out.print(f"note     {line}")
     if any(laid.smoke for laid in tables):
         out.print("smoke    tiny data, few steps: no number here is a result", style="red")
     if find_spec("plotly") is None:
         out.print(
             "figures  are still pictures; pip install 'bayes-runner[report]' makes them interactive"
         )
-    for path in paths:
-        out.print(f"written  {path}")
-    return 0

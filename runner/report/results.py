@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from runner.compose.protocol import UNKNOWN, Protocol, find_protocol
 from runner.record.checks import failed_checks
 from runner.record.lines import by_replicate, readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
@@ -31,13 +32,21 @@ from runner.statistics.paired_tests import (
     summarise,
 )
 from runner.statistics.published import Published, PublishedNumber, format_mean, load_published
-from runner.study.definition import DISTANCES, POOLED_KEY, Row, StudyDefinition, TableSpec
+from runner.study.definition import (
+    DISTANCES,
+    POOLED_KEY,
+    PlannedRun,
+    Row,
+    StudyDefinition,
+    TableSpec,
+)
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STEP_TIME = "milliseconds_per_step"  # a metric that is read from the times in the record
 LATE_METRIC_PREFIX = (
     "late/"  # before a metric: its mean over the evaluations of the second half of the steps
 )
+OTHER_PROTOCOL_MARK = "§"  # behind a number of another protocol than the study's
 ESS_RATE = "ess_per_second"  # ess over the time of all steps, burn-in included
 
 
@@ -54,6 +63,12 @@ class Cell:
     earlier: int = 0  # values that a file of earlier scores gave
     doubted: bool = False  # a run behind it failed checks
     smoke: bool = False  # a run behind it is a smoke run
+    protocol: str = UNKNOWN  # hash of the protocol of its scores
+    expected: Protocol | None = None  # protocol of its runs here, done or not
+    other_protocol: str = (
+        ""  # how its scores differ from that protocol; they are compared with none
+    )
+    left_out: str = ""  # how earlier scores differ that are not among them
     overlap: float = 0.0  # test rows over training rows, where splits overlap
     number: PublishedNumber | None = None
     bold: bool = False
@@ -98,6 +113,9 @@ class Cell:
             return None
         summary = summarise(self.values.values())
         return replace(summary, se=inflate(summary.se, summary.n, self.overlap))
+
+
+ExpectedProtocols = dict[tuple[str, str, str], Protocol]  # (table, row, column) -> protocol
 
 
 @dataclass
@@ -219,14 +237,14 @@ def _missing(snapshot: Snapshot, run: FrozenRun, facts: dict[str, Any] | None, m
     return f"{facts['state']}: {facts['error']}" if facts.get("error") else facts["state"]
 
 
-def _belongs(run: FrozenRun, table: TableSpec, row: str, column: str) -> bool:
+def belongs(run: FrozenRun | PlannedRun, table: TableSpec, row: str, column: str) -> bool:
     """True if a run's scores belong to this row and column."""
     return run.row == row and (
         isinstance(table.columns, dict) or str(run.cell.get(table.columns)) == column
     )
 
 
-def _metric(table: TableSpec, row: Row, column: str) -> str:
+def metric_of(table: TableSpec, row: Row, column: str) -> str:
     """Name of a cell's score in its run's result."""
     metric = table.column_metric(column)
     return metric if row.part is None else f"{metric}/{row.part}"
@@ -236,35 +254,46 @@ def _over(snapshot: Snapshot, table: TableSpec, column: str) -> dict[tuple[int, 
     """Scores by which a column's scores are divided."""
     divisors: dict[tuple[int, int], float] = {}
     metric = next(
-        (_metric(table, row, column) for row in snapshot.study.rows if row.name == table.over), ""
+        (metric_of(table, row, column) for row in snapshot.study.rows if row.name == table.over), ""
     )
     for run in snapshot.runs:
         if (
             table.over is not None
-            and _belongs(run, table, table.over, column)
+            and belongs(run, table, table.over, column)
             and (facts := snapshot.facts(run))
         ):
             divisors |= scores(facts, snapshot.folder(run), metric)
     return divisors
 
 
+@dataclass(frozen=True)
+class ScoreSources:
+    """Records and earlier scores that cells are gathered from."""
+
+    snapshot: Snapshot | None
+    earlier: EarlierScores
+    # protocols of the study's cells, where no snapshot tells them
+    expected: ExpectedProtocols = field(default_factory=dict)
+    # hash of a protocol of earlier scores -> its parts in words
+    protocols: Mapping[str, str] = field(default_factory=dict)
+
+
 def _cell(
-    snapshot: Snapshot | None,
-    study: StudyDefinition,
-    table: TableSpec,
-    row: Row,
-    column: str,
-    earlier: EarlierScores,
+    sources: ScoreSources, study: StudyDefinition, table: TableSpec, row: Row, column: str
 ) -> Cell:
     """Gathers one cell from all runs that belong to it, and from earlier scores."""
-    cell = Cell(row, column)
-    metric = _metric(table, row, column)
+    snapshot = sources.snapshot
+    place = table.name, row.name, column
+    cell = Cell(row, column, expected=sources.expected.get(place))
+    metric = metric_of(table, row, column)
     reasons: dict[str, None] = {}
     contributing = []  # facts of the runs that have scores
     if snapshot:
         for run in snapshot.runs:
-            if not _belongs(run, table, row.name, column):
+            if not belongs(run, table, row.name, column):
                 continue
+            if not run.refused:
+                cell.expected = cell.expected or find_protocol(run.config, metric)
             facts = snapshot.facts(run)
             run_scores = _run_scores(snapshot, run, table, column, metric) if facts else {}
             if facts is None or not run_scores:
@@ -278,9 +307,11 @@ def _cell(
                 reasons[f"{len(run_scores)} of {facts['replicates']} replicates so far"] = None
     cell.doubted = any(failed_checks(facts) for facts in contributing)
     cell.smoke = any(facts.get("smoke") for facts in contributing)
-    earlier_cell = earlier.get((table.name, row.name, column))
+    if contributing and cell.expected:
+        cell.protocol = cell.expected.digest
+    earlier_cell = sources.earlier.get(place)
     if earlier_cell is not None:
-        _add_earlier_scores(cell, earlier_cell)
+        _add_earlier_scores(cell, earlier_cell, sources.protocols)
     cell.overlap = study.overlap(column, cell.data)
     if earlier_cell is not None and not contributing and not any(reasons):
         cell.reason = earlier_cell.why  # no run here has a result
@@ -305,13 +336,29 @@ def _run_scores(
     return run_scores
 
 
-def _add_earlier_scores(cell: Cell, earlier: EarlierCell) -> None:
-    """Add earlier scores of the same data to a cell; scores on other data belong to another one."""
-    if cell.data in ("", earlier.data):
-        cell.earlier = len(earlier.values.keys() - cell.values.keys())
-        cell.values = earlier.values | cell.values
-        cell.data = earlier.data
-        cell.doubted = cell.doubted or (earlier.doubted and cell.earlier > 0)
+def _add_earlier_scores(cell: Cell, earlier: EarlierCell, protocols: Mapping[str, str]) -> None:
+    """Add earlier scores of the same data and protocol to a cell.
+
+    Scores on other data belong to another one.  Scores of another protocol are left out if
+    there are records here, and marked otherwise.
+    """
+    if cell.data not in ("", earlier.data):
+        return
+    difference = ""
+    if cell.expected and earlier.protocol not in (UNKNOWN, cell.expected.digest):
+        difference = cell.expected.differences(protocols.get(earlier.protocol, ""))
+        difference = f"other protocol: {difference or earlier.protocol}"
+    if difference and cell.values:
+        cell.left_out = difference
+        return
+    cell.other_protocol = difference
+    cell.earlier = len(earlier.values.keys() - cell.values.keys())
+    if cell.earlier:
+        is_same = not cell.values or cell.protocol == earlier.protocol
+        cell.protocol = earlier.protocol if is_same else UNKNOWN
+    cell.values = earlier.values | cell.values
+    cell.data = earlier.data
+    cell.doubted = cell.doubted or (earlier.doubted and cell.earlier > 0)
 
 
 def _find_reason(cell: Cell, contributing: list[dict[str, Any]], reasons: Iterable[str]) -> str:
@@ -338,6 +385,8 @@ def _set_verdict(cell: Cell, published: Published | None, table: TableSpec) -> N
         if not published.is_comparable_on(cell.data):
             reason = f"other data: {cell.data}"
         reason = table.find_obstacle(cell.row) or published.not_comparable or reason
+    if cell.values:
+        reason = cell.other_protocol or reason
     cell.verdict = judge(
         cell.number,
         cell.judged(table),
@@ -364,7 +413,7 @@ def _compare_column(
 ) -> None:
     """Mark the best cells of a column, and compare all with the reference row's cell."""
     better = table.column_direction(column)
-    scored = {name: cell for name, cell in cells.items() if cell.values}
+    scored = {name: cell for name, cell in cells.items() if cell.values and not cell.other_protocol}
     if table.bold and len({cell.data for cell in scored.values()}) == 1:
         overlap = max(cell.overlap for cell in scored.values())
         rows = {name: cell.values for name, cell in scored.items()}
@@ -391,22 +440,31 @@ def layout_cell(
     published: Published | None,
 ) -> Cell:
     """One cell of earlier scores with its verdict; ``published``: the table's."""
-    cell = _cell(None, study, table, row, column, earlier)
+    cell = _cell(ScoreSources(None, earlier), study, table, row, column)
     _set_verdict(cell, published, table)
     return cell
 
 
 def layout_table(
-    study: StudyDefinition, snapshot: Snapshot | None, earlier: EarlierScores | None = None
+    study: StudyDefinition,
+    snapshot: Snapshot | None,
+    earlier: EarlierScores | None = None,
+    expected: ExpectedProtocols | None = None,
+    protocols: Mapping[str, str] | None = None,
 ) -> list[TableLayout]:
     """Every table of a study: cells with verdicts, bold type by column, and comparisons with the
-    reference row."""
+    reference row.
+
+    ``expected``: protocols of cells that no snapshot tells; ``protocols``: parts of the
+    protocols of earlier scores, by hash.
+    """
+    sources = ScoreSources(snapshot, earlier or {}, expected or {}, protocols or {})
     laid = []
     for table in study.tables:
         published = load_published(table.published) if table.published else None
         columns = study.columns(table)
         rows = [
-            (row, [_cell(snapshot, study, table, row, column, earlier or {}) for column in columns])
+            (row, [_cell(sources, study, table, row, column) for column in columns])
             for row in study.rows
             if table.rows is None or row.name in table.rows
         ]

@@ -45,6 +45,7 @@ ORDER = {
         "record",
         "tracking",
         "execution",
+        "conformance",
         "sweep",
         "system",
         "commands",

@@ -6,15 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from components import registry
 from components.contracts import attackers, roles
 from components.contracts.capabilities import CAPABILITIES
-from runner.catalogue.list_and_show import describe, explain_keys
-from runner.compose.build import build_component
-from runner.compose.parts import expand_component
-from runner.disk.yaml_comments import read_file
+from runner.conformance.outcomes import CheckedComponent
+from runner.conformance.source_checks import check_docstring, check_keys
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,20 +21,7 @@ ALL = [(role, name) for role in registry.ROLES for name in registry.names(role)]
 @pytest.mark.parametrize(("role", "name"), ALL)
 def test_yaml_and_class_agree(role, name):
     cls = registry.get(role, name)
-    path = ROOT / "conf" / role / f"{name}.yaml"
-    assert path.exists(), f"{role} {name} has no YAML"
-    values = OmegaConf.to_container(OmegaConf.load(path))
-    assert values["name"] == name
-    assert set(values) == cls.yaml_keys(), (
-        "the YAML holds every key of the class and of its threat, and no other"
-    )
-    assert [k for k, f in cls.model_fields.items() if not f.is_required()] == [], (
-        "defaults live in the YAML alone"
-    )
-    if "???" not in values.values():
-        # The defaults satisfy the class's own constraints; components named inside it are built
-        # from their YAML first.
-        build_component(role, expand_component(role, values, role), role)
+    check_keys(CheckedComponent(role, name, cls))
     bases = tuple((vars(roles) | vars(attackers))[base] for base in registry.ROLES[role].bases)
     assert issubclass(cls, bases)
     if role == "model":
@@ -50,18 +34,13 @@ def test_yaml_and_class_agree(role, name):
 @pytest.mark.parametrize(
     ("role", "path"), [(r, p) for r in registry.ROLES for p in (ROOT / "conf" / r).glob("*.yaml")]
 )
-def test_every_yaml_has_its_class_and_comments(role, path):
+def test_every_yaml_has_its_class(role, path):
     assert path.stem in registry.names(role)
-    # Its own, or that of a class which several components share.
-    for key in explain_keys(read_file(path)[0], describe(role, path.stem)[1]):
-        assert key.comment or key.path == "name", f"{path.name}: {key.path} has no comment"
 
 
-@pytest.mark.parametrize("role", registry.ROLES)
-def test_every_component_has_a_sentence_and_a_source(role):
-    for entry in registry.catalogue(role):
-        assert len(entry.sentence) > 10, entry.name
-        assert entry.source, f"{role} {entry.name} names no source"
+@pytest.mark.parametrize(("role", "name"), ALL)
+def test_every_component_has_a_sentence_and_a_source(role, name):
+    check_docstring(CheckedComponent(role, name, registry.get(role, name)))
 
 
 def test_facts_are_declared():

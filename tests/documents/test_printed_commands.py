@@ -23,6 +23,7 @@ from runner.compose.config import build
 from runner.compose.overrides import compose
 from runner.compose.resolve import resolve
 from runner.errors import ConfigError
+from runner.report.exchange.opened import SUFFIX
 from runner.study.definition import load_study, plan
 
 ALL = printed()
@@ -158,7 +159,7 @@ def test_every_sub_command_knows_what_it_is_asked():
             f"{command}: {w}" for w in words if w.startswith("--") and w.split("=")[0] not in known
         ]
         if name in ("study", "report", "rerun") and plain and plain[0] not in OWN | launched:
-            load_study(plain[0])
+            load_study(plain[0].removesuffix(SUFFIX))  # an archive has the study's name
         elif name == "show" and "/" in (plain or [""])[0]:
             group, _, what = plain[0].partition("/")
             wrong += [str(command)] * (group not in GROUPS or what not in options(group))

@@ -24,7 +24,7 @@ from components.contracts.user_code import (
     refusal,
     trap_process_exit,
 )
-from components.errors import ConfigMismatchError
+from components.errors import ConfigMismatchError, GlobalStreamError
 from components.old_names import resolve_old_name
 
 C = TypeVar("C", bound=type)
@@ -75,7 +75,7 @@ def _watch_method(role: str, cls: type, name: str) -> Callable[..., Any]:
                 raise
             raise refusal(where, error, method) from error
         if stream := drawn_from(before):
-            raise ConfigMismatchError(
+            raise GlobalStreamError(
                 f"{where} draws from {stream} global stream, or seeds it; "
                 f"{GLOBAL_STREAM_FIXES[stream]} ({format_code_location(method)})"
             )

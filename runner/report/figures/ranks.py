@@ -139,7 +139,12 @@ Block = tuple[str, int, int]  # column, seed and replicate; -1 for a whole colum
 
 
 def _blocks_of_cell(spec: RankSpec, laid: TableLayout, cell: Cell) -> dict[Block, float]:
-    """Finite scores of one cell by block, turned so that lower is better."""
+    """Finite scores of one cell by block, turned so that lower is better.
+
+    Scores of another protocol than the study's are in no block.
+    """
+    if cell.other_protocol:
+        return {}
     sign = -1.0 if laid.spec.column_direction(cell.column) == "higher" else 1.0
     scores: dict[Block, float] = {}
     if spec.blocks == "all" or (spec.blocks == "replicates" and cell.column == spec.column):

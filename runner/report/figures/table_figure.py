@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from components.figures.style import new_figure
-from runner.report.results import TableLayout
+from runner.report.results import OTHER_PROTOCOL_MARK, TableLayout
 from runner.study.definition import CENTRES
 
 INK, GREY, RULE = "#1a1a1a", "#8a8a8a", "#c8c8c8"
@@ -62,6 +62,7 @@ def table_figure(laid: TableLayout) -> Figure:
         for j, cell in enumerate(cells):
             x = LABEL_WIDTH_INCHES + column * (j + 0.5)
             text = cell.format(laid.spec)
+            text += OTHER_PROTOCOL_MARK if text and cell.other_protocol else ""
             if not text:
                 ax.text(x, y - 0.06, "not run", ha="center", va="center", fontsize=8, color=RULE)
             else:

@@ -34,10 +34,9 @@ def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
     )
     folder = tmp_path / "sarcos_table" / "report"
     assert (folder / "sarcos_table_replicates.csv").read_text() == given.read_text()
-    assert (
-        "3 scores of earlier reports (--with) are included"
-        in (folder / "sarcos_table.md").read_text()
-    )
+    page = (folder / "sarcos_table.md").read_text()
+    assert "3 scores of earlier reports (--with) are included" in page
+    assert "Protocol unknown: 3 scores of files without one." in page
     assert "Nothing has been run" not in (folder / "sarcos_table.md").read_text()
     (cell,) = (
         c
@@ -52,7 +51,7 @@ def test_a_report_reads_what_a_report_wrote(tmp_path, capsys):
         "sarcos",
         3,
     )
-    assert cell.verdict.word == "indicative"  # judged as one of our own
+    assert cell.verdict.word == "indicative"  # judged as one of our own, of three replicates
 
 
 def test_of_two_files_the_later_counts(tmp_path):

@@ -1,0 +1,98 @@
+"""Protocol of a score: what has to be equal for two scores to be replicates of one cell.
+
+It is the signed config of a run less what tells replicates, machines and displays apart, and
+the metric.  Kept scores carry its hash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from components.registry import CHOSEN
+from runner.compose.parts import known_keys, nested_parts
+from runner.compose.settings import signed_config
+from runner.errors import ConfigError
+
+# Signed keys in which the replicates of a cell, or their machines, may differ.
+FREE_KEYS = frozenset(
+    {"seed", "replicates", "device", "threads", "side_by_side", "record_every", "plugins"}
+)
+HASH_LENGTH = 12  # hexadecimal digits
+PART_LENGTH = 8
+UNKNOWN = ""  # of scores that were kept without one
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Hash of a protocol, and its parts in words: ``steps=30 dataset=uci:3f2a91bc``."""
+
+    digest: str
+    parts: str
+
+    def differences(self, other: str) -> str:
+        """Parts of another protocol that differ from this one's: ``steps=30 (here 5000)``.
+
+        Empty if the other's parts are not known.
+        """
+        ours, theirs = _to_parts(self.parts), _to_parts(other)
+        if not theirs:
+            return ""
+        changes = []
+        for key in [*theirs, *(key for key in ours if key not in theirs)]:
+            mine, its = ours.get(key, "none"), theirs.get(key, "none")
+            if mine == its:
+                continue
+            name, _, digest = mine.partition(":")
+            is_same_name = bool(digest) and its.partition(":")[0] == name
+            changes.append(
+                f"settings of {key}={name}" if is_same_name else f"{key}={its} (here {mine})"
+            )
+        return ", ".join(changes)
+
+
+def _to_parts(text: str) -> dict[str, str]:
+    return {key: value for key, _, value in (word.partition("=") for word in text.split())}
+
+
+def find_protocol(config: dict[str, Any], metric: str) -> Protocol:
+    """Protocol of a metric of a run with a resolved config."""
+    signed = {
+        k: v for k, v in signed_config(config).items() if k not in FREE_KEYS and v is not None
+    }
+    parts = {}
+    for key in sorted(signed):
+        value = signed[key]
+        if key in CHOSEN and isinstance(value, dict):
+            settings = _drop_file_names(key, value)
+            parts[key] = f"{value.get('name')}:{_hash(settings)[:PART_LENGTH]}"
+        else:
+            parts[key] = _to_word(value)
+    parts["metric"] = _to_word(metric)
+    text = " ".join(f"{key}={value}" for key, value in parts.items())
+    return Protocol(_hash(text)[:HASH_LENGTH], text)
+
+
+def _to_word(value: Any) -> str:
+    """A value without blanks."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return "_".join(text.split())
+
+
+def _drop_file_names(role: str, values: dict[str, Any]) -> dict[str, Any]:
+    """A component's mapping without the names of files that have a checksum in it."""
+    values = copy.deepcopy(values)
+    with contextlib.suppress(ConfigError):  # a component of a plug-in that is not imported
+        for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
+            for key, checksum in known_keys(inner, part, where).reads.items():
+                if part.get(checksum):
+                    part.pop(key, None)
+    return values
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Conformance of components: checks on a few steps with the smallest partners."""

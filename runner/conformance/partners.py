@@ -1,0 +1,211 @@
+"""Search for the smallest partners with which a component makes a whole run."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from components import registry
+from components.contracts.attackers import Evasion
+from components.contracts.plugins.declared import is_foreign
+from components.registry import REQUIRED
+from runner.compose.build import build_component
+from runner.compose.fit.pairs import check_model, check_pairs
+from runner.compose.parts import component_defaults, expand_component, nested_roles
+from runner.conformance.small import CHAINS, FIRST, GIVEN, GRID, SMALL, WITH
+from runner.errors import ConfigError
+
+KINDS_TO_TRY = ("supervised", "unlabelled", "sequence", "density", "game")
+Part = tuple[str, str]  # role, name
+Keys = tuple[str, ...]  # "key=value" of one component
+
+
+@dataclass(frozen=True)
+class SmallRun:
+    """Components of a run and the keys that make it small."""
+
+    choice: tuple[Part, ...]
+    keys: Keys  # as typed: role.key=value
+
+    @property
+    def overrides(self) -> list[str]:
+        """Overrides as a user would type them."""
+        return [*(f"{role}={name}" for role, name in self.choice), *self.keys]
+
+    def __str__(self) -> str:
+        return "-".join(name for _, name in self.choice)
+
+
+@dataclass(frozen=True, eq=False)
+class PartnerSearch:
+    """Partners of components, cheap ones first.
+
+    Args:
+        small: by role and name, keys that make a component small.
+        asked: by role, keys without which a nested component would have no place, such as
+            ``gradient=mine`` of an inference method.
+    """
+
+    small: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: SMALL)
+    asked: Mapping[str, Keys] = field(default_factory=dict)
+    _built: dict[tuple[str, str, Keys], Any] = field(default_factory=dict)
+    _data_fits: dict[tuple[object, object], bool] = field(default_factory=dict)
+
+    def small_keys(self, role: str, name: str) -> list[str]:
+        """Keys that make a component small.
+
+        A sampler and an attack of ours have some by their class; a user's keep their defaults.
+        """
+        keys = list(self.small.get(role, {}).get(name, []))
+        cls = registry.get(role, name)
+        if is_foreign(cls):
+            return keys
+        given = {key.split("=")[0] for key in keys}
+        if role == "inference":
+            chain_keys = cls.model_fields.keys() - given
+            keys += [key for key in CHAINS if key.split("=")[0] in chain_keys]
+        is_continuous = vars(cls).get("domain", "continuous") == "continuous"
+        if issubclass(cls, Evasion) and is_continuous and "eps" not in given:
+            keys = [GRID, *keys]
+        return keys
+
+    def required_keys(self, role: str, choice: Iterable[Part]) -> Keys:
+        """Keys of a role without which the others of a choice would not fit it."""
+        partners = tuple(key for part in choice for key in WITH.get(part, {}).get(role, []))
+        return (*partners, *self.asked.get(role, ()))
+
+    def small_run(self, choice: Iterable[Part]) -> SmallRun:
+        """The run of a choice, with the keys that make it small."""
+        choice = tuple(choice)
+        keys = [
+            f"{role}.{key}"
+            for role, name in choice
+            for key in [*self.small_keys(role, name), *self.required_keys(role, choice)]
+        ]
+        return SmallRun(choice, tuple(keys))
+
+    def list_names(self, role: str) -> list[str]:
+        """Names of a role, the cheap ones first."""
+        names = registry.names(role)
+        first = [name for name in FIRST[role] if name in names]
+        return first + [name for name in names if name not in first]
+
+    def fits(self, dataset: str, model: str, inference: str, attacker: str | None) -> bool:
+        """True if the components make a run."""
+        choice = list(zip(REQUIRED, (dataset, model, inference), strict=True))
+        parts = [(role, name, self.required_keys(role, choice)) for role, name in choice]
+        if not self._fits_data(*parts[:2]):
+            return False
+        try:
+            data, built, method = (self._build(*part) for part in parts)
+            attack = None if attacker is None else self._build("attacker", attacker, ())
+            check_pairs(data, built, method, attack)
+        except ConfigError:
+            return False
+        return True
+
+    def _build(self, role: str, name: str, keys: Keys) -> Any:
+        """A small component, built from its YAML."""
+        if (role, name, keys) not in self._built:
+            values = component_defaults(role, name) | {
+                key: yaml.safe_load(value)
+                for key, _, value in (
+                    pair.partition("=") for pair in [*self.small_keys(role, name), *keys]
+                )
+            }
+            expanded = expand_component(role, values, role)
+            self._built[role, name, keys] = build_component(role, expanded, role)
+        return self._built[role, name, keys]
+
+    def _fits_data(self, dataset: tuple[str, str, Keys], model: tuple[str, str, Keys]) -> bool:
+        """True if a model can read what a dataset holds."""
+        if (dataset, model) not in self._data_fits:
+            try:
+                check_model(self._build(*dataset), self._build(*model))
+                self._data_fits[dataset, model] = True
+            except ConfigError:
+                self._data_fits[dataset, model] = False
+        return self._data_fits[dataset, model]
+
+    def find_run(self, kind: str, **fixed: str) -> SmallRun:
+        """The first run on a problem of a kind with the components named.
+
+        Raises:
+            LookupError: there is no such run.
+        """
+        choices = [[fixed[role]] if role in fixed else self.list_names(role) for role in REQUIRED]
+        datasets, models, methods = (
+            [name for name in names if _takes(role, name, kind)]
+            for role, names in zip(REQUIRED, choices, strict=True)
+        )
+        models = self._with_place("model", models)
+        methods = self._with_place("inference", methods)
+        attackers = (
+            [fixed["attacker"]] if "attacker" in fixed else [None, *self.list_names("attacker")]
+        )
+        for attacker, *names in itertools.product(attackers, datasets, models, methods):
+            dataset, model, method = map(str, names)
+            if self.fits(dataset, model, method, attacker):
+                choice = dict(zip(REQUIRED, (dataset, model, method), strict=True))
+                choice |= {"attacker": attacker} if attacker else {}
+                return self.small_run(choice.items())
+        raise LookupError(f"no {kind} run with {fixed}")
+
+    def _with_place(self, role: str, names: list[str]) -> list[str]:
+        """Names of a role with a place for the nested component that is asked for."""
+        keys = {key.partition("=")[0] for key in self.asked.get(role, ())}
+        if not keys:
+            return names
+        classes: dict[str, type[BaseModel]] = {name: registry.get(role, name) for name in names}
+        return [name for name, cls in classes.items() if keys <= nested_roles(cls).keys()]
+
+    def find_runs(self, role: str, name: str, **fixed: str) -> tuple[SmallRun, ...]:
+        """Runs with a component, one for each kind of problem that something fits it on.
+
+        Raises:
+            LookupError: nothing fits it.
+        """
+        runs = []
+        for kind in list_kinds(role, name):
+            given = {role: name, **GIVEN.get((role, name, kind), {}), **fixed}
+            with contextlib.suppress(LookupError):
+                runs.append(self.find_run(kind, **given))
+        if not runs:
+            raise LookupError(f"{role}={name}: nothing fits it")
+        return tuple(runs)
+
+
+def _takes(role: str, name: str, kind: str) -> bool:
+    """True if a component takes part in problems of a kind."""
+    cls = registry.get(role, name)
+    return kind == cls.kind if role == "dataset" else kind in cls.requires.kinds
+
+
+def list_kinds(role: str, name: str) -> list[str]:
+    """Kinds of problem to try a component on: all of an inference method, one of another."""
+    cls = registry.get(role, name)
+    if role == "dataset":
+        return [cls.kind]
+    kinds = sorted(cls.requires.kinds)
+    return kinds if role == "inference" else kinds[:1]
+
+
+def find_runs_with_part(role: str, name: str, **fixed: str) -> tuple[SmallRun, ...]:
+    """The first run with a component that lives inside others: a gradient or a block.
+
+    Raises:
+        LookupError: nothing has a place for it.
+    """
+    key, _, value = registry.ROLES[role].given.format(name).partition("=")
+    outer, _, inner = key.partition(".")
+    search = PartnerSearch(asked={outer: (f"{inner}={value}",)})
+    for kind in KINDS_TO_TRY:
+        with contextlib.suppress(LookupError):
+            return (search.find_run(kind, **fixed),)
+    raise LookupError(f"{role}={name}: nothing has a place for it")

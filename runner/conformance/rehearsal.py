@@ -1,0 +1,120 @@
+"""A few steps of a run in memory: built, stepped, checkpointed and resumed without a record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.posteriors import POSTERIORS
+from components.evaluation.assess import assess
+from components.evaluation.replayed import PosteriorProvenance
+from runner.compose.config import Job
+from runner.execution import checkpoint
+from runner.execution.assembly import build_model, load_problem
+from runner.execution.rng import Streams
+
+Content = tuple[str, dict[str, Tensor]]  # of a checkpoint: its skeleton as JSON, its tensors
+
+
+@dataclass
+class Rehearsal:
+    """A replicate of a job: what was loaded and built, and its state."""
+
+    job: Job
+    rng: Streams
+    problem: Any
+    model: Any
+    state: Any
+    infos: list[dict[str, Any]] = field(default_factory=list)  # of the steps taken here
+    step: int = 0
+
+    @property
+    def content(self) -> Content:
+        """Skeleton and tensors of a checkpoint of the present state and streams."""
+        copy = checkpoint.snapshot(self.state, self.rng.state(), {})
+        return json.dumps(copy.skeleton), copy.tensors | copy.traces
+
+    @property
+    def state_content(self) -> Content:
+        """The same of the state without the streams."""
+        copy = checkpoint.snapshot(self.state, {}, {})
+        return json.dumps(copy.skeleton), copy.tensors | copy.traces
+
+    def advance(self, stop: int) -> None:
+        """Take steps up to the step ``stop``, which is included."""
+        inference = self.job.inference
+        kind = inference.requires.batch_kind
+        for _, batch in self.problem.batches(kind, self.rng, self.step, stop):
+            self.state, info = inference.step(self.state, batch, self.rng)
+            self.infos.append(info)
+        self.step = stop
+
+    def save(self, folder: Path) -> None:
+        """Write a checkpoint."""
+        facts = {"step": self.step, "replicate": self.rng.replicate, "signature": "rehearsal"}
+        copy = checkpoint.snapshot(self.state, self.rng.state(), facts)
+        checkpoint.save_checkpoint(folder, copy)
+
+    def restore(self, folder: Path) -> None:
+        """Go on from the newest checkpoint."""
+        newest = checkpoint.load_newest(folder, "rehearsal")
+        assert newest is not None, "no checkpoint was written"
+        facts, tensors, complaints = newest
+        assert complaints == [], "; ".join(complaints)
+        self.state, streams = checkpoint.restore(facts, tensors, self.state)
+        self.rng.restore(streams)
+        self.step = facts["step"]
+
+    def posterior(self) -> object:
+        """Posterior of the present state."""
+        return self.job.inference.posterior(self.state)
+
+    def missing_from(self, posterior: object) -> list[str]:
+        """Words that the method provides for this problem and that its posterior lacks."""
+        inference = self.job.inference
+        by_kind = inference.provides_by_kind.get(self.problem.kind, frozenset())
+        words = sorted(inference.provides | by_kind)
+        return [word for word in words if not isinstance(posterior, POSTERIORS[word])]
+
+    def assess(self) -> dict[str, Any]:
+        """Scores of the posterior, under attack too if the job has an attacker."""
+        made_by = PosteriorProvenance(self.model, self.job.inference)
+        job = self.job
+        posterior = self.posterior()
+        assessment = assess(
+            self.problem, posterior, job.attacker, job.threat, self.rng, False, made_by
+        )
+        return assessment.scores
+
+
+def begin(job: Job, replicate: int = 0) -> Rehearsal:
+    """Load the data, build the model and initialise the state of a replicate."""
+    rng = Streams(job.settings.seed, replicate)
+    problem = load_problem(job, rng)
+    model = build_model(job, problem, rng)
+    return Rehearsal(job, rng, problem, model, job.inference.init(model, problem, rng))
+
+
+def find_difference(one: Content, other: Content) -> str | None:
+    """Name of the first value of two checkpoints that is not bit-identical; None: all are."""
+    if one[1].keys() != other[1].keys():
+        return ", ".join(sorted(one[1].keys() ^ other[1].keys()))
+    for name, tensor in one[1].items():
+        if not _is_identical(tensor, other[1][name]):
+            return name
+    return None if one[0] == other[0] else "a number or text of the state"
+
+
+def _is_identical(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not one.is_floating_point() and not one.is_complex():
+        return torch.equal(one, other)
+    return torch.equal(one.isnan(), other.isnan()) and torch.equal(
+        one.nan_to_num(), other.nan_to_num()
+    )

@@ -1,0 +1,230 @@
+"""Checks of a component that run none of it: docstring, YAML, types of keys, refusals.
+
+Each function returns what it found, in words, or raises ``NonConformanceError``.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from components import registry
+from components.contracts.plugins.declared import check_declared
+from components.contracts.user_code import format_code_location, is_user_file
+from runner.catalogue.declarations import component_declaration
+from runner.catalogue.list_and_show import explain_keys, find_file, read_keys
+from runner.compose.build import build_component
+from runner.compose.parts import component_defaults, expand_component
+from runner.conformance.outcomes import CheckedComponent, NonConformanceError
+from runner.disk.yaml_comments import YamlKey
+from runner.errors import ConfigError, display_path
+
+SHORTEST_SENTENCE = 10  # characters
+NOT_GIVEN = "???"  # a key that the user has to set
+UNKNOWN_KEY = "no_such_key"
+# Values of every kind: each key refuses at least one of them.
+ANY_VALUES: tuple[object, ...] = (
+    "no such value",
+    [["no such value"]],
+    {"no": {"such": "value"}},
+    -7.25,
+)
+EVERY_KEY = "*"
+
+
+def check_declarations(component: CheckedComponent) -> str:
+    """Base class, methods and class variables of the role."""
+    check_declared(component.role, component.name, component.cls)
+    return f"{component.cls.__name__} has the methods and class variables of its role"
+
+
+def check_docstring(component: CheckedComponent) -> str:
+    """A docstring of its own with a sentence and a source."""
+    place = format_code_location(component.cls)
+    sentence, source = registry.parse_docstring(component.cls.__doc__)
+    if not vars(component.cls).get("__doc__"):
+        raise NonConformanceError(
+            f"{component.cls.__name__} has no docstring; write a sentence and 'Source: …' ({place})"
+        )
+    if len(sentence) <= SHORTEST_SENTENCE:
+        raise NonConformanceError(
+            f"the docstring begins with {sentence!r}; say in one sentence what it is ({place})"
+        )
+    if not source:
+        raise NonConformanceError(
+            f"the docstring names no source; end it with 'Source: …' ({place})"
+        )
+    return sentence
+
+
+def check_keys(component: CheckedComponent) -> str:
+    """YAML and class have the same keys, each with a comment and a type; defaults build."""
+    role, name, cls = component.role, component.name, component.cls
+    path = find_file(role, name)
+    if not path.is_file():
+        raise NonConformanceError(
+            f"no conf/{role}/{name}.yaml; write it, and name its folder with --config-dir conf"
+        )
+    _check_fields(cls)
+    file = display_path(path)
+    yaml_keys, values = read_keys(path)
+    values = values if isinstance(values, dict) else {}
+    if values.get("name") != name:
+        raise NonConformanceError(f"{file}: name is {values.get('name')!r}, must be {name}")
+    expected = cls.yaml_keys()  # type: ignore[attr-defined]
+    if lacking := sorted(expected - values.keys()):
+        raise NonConformanceError(f"{file}: lacks {', '.join(lacking)}, which the class has")
+    if unknown := sorted(values.keys() - expected):
+        raise NonConformanceError(f"{file}: {', '.join(unknown)}: no such key of the class")
+    if uncommented := _find_uncommented(role, name, yaml_keys):
+        raise NonConformanceError(
+            f"{file}: {uncommented} has no comment; say what it is and its unit"
+        )
+    if NOT_GIVEN not in values.values():
+        try:
+            build_component(
+                role, expand_component(role, component_defaults(role, name), role), role
+            )
+        except ConfigError as error:
+            raise NonConformanceError(f"{file}: {str(error).splitlines()[0]}") from None
+    return f"{_count_keys(len(expected) - 1)} with types, comments and defaults"
+
+
+def _find_uncommented(role: str, name: str, keys: list[YamlKey]) -> str | None:
+    """The first key with a comment neither in the YAML nor in a class that components share."""
+    bare = [key for key in keys if not key.comment and key.path != "name"]
+    if not bare:
+        return None
+    entry = next(e for e in registry.catalogue(role) if e.name == name)
+    explained = explain_keys(bare, component_declaration(entry))
+    return next((key.path for key in explained if not key.comment), None)
+
+
+def _count_keys(number: int) -> str:
+    return f"{number} key{'' if number == 1 else 's'}"
+
+
+def _check_fields(cls: type) -> None:
+    """Every key has a type, and no default in the class."""
+    assert issubclass(cls, BaseModel)
+    for key, field in cls.model_fields.items():
+        place = _key_location(cls, key)
+        if field.annotation in (Any, object):
+            raise NonConformanceError(
+                f"{key} has the type Any; write the type of its values, such as PositiveFloat ({place})"
+            )
+        if not field.is_required():
+            raise NonConformanceError(
+                f"{key} has a default in the class; defaults are in the YAML only ({place})"
+            )
+
+
+def check_keys_are_used(component: CheckedComponent) -> str:
+    """Every key is read somewhere in the source of its class, of its bases or of their modules."""
+    cls = component.cls
+    assert issubclass(cls, BaseModel)
+    reads = set[str]()
+    for module in {base.__module__ for base in cls.__mro__}:
+        reads |= set(_reads_of_module(module))
+    keys = [key for key in cls.model_fields if key != "name"]
+    if EVERY_KEY in reads:
+        return "keys are read as a whole"
+    for key in keys:
+        if key not in reads:
+            raise NonConformanceError(
+                f"{key} is never read, so that its value changes nothing; use it or remove it "
+                f"({_key_location(cls, key)})"
+            )
+    return f"read: {', '.join(keys)}" if keys else "no keys"
+
+
+def _reads_of_module(name: str) -> Iterator[str]:
+    """Attributes and texts that a module of the user's or of ``components`` reads.
+
+    ``EVERY_KEY`` among them: it reads all keys together.
+    """
+    file = vars(sys.modules[name]).get("__file__") or ""
+    is_user = bool(file) and is_user_file(file)
+    if not (is_user or name.startswith("components.")):
+        return
+    for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        if is_user and isinstance(node, ast.Call) and _reads_every_key(node):
+            yield EVERY_KEY
+
+
+def _reads_every_key(call: ast.Call) -> bool:
+    """True for ``self.model_dump()``, ``dict(self)`` and ``vars(self)``."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr == "model_dump"
+    given = [arg.id for arg in call.args if isinstance(arg, ast.Name)]
+    return isinstance(call.func, ast.Name) and call.func.id in ("dict", "vars") and "self" in given
+
+
+def _key_location(cls: type, key: str) -> str:
+    """File and line of the declaration of a key."""
+    for base in cls.__mro__:
+        if key not in vars(base).get("__annotations__", {}):
+            continue
+        try:
+            lines, first = inspect.getsourcelines(base)
+            file = Path(inspect.getsourcefile(base) or "").name
+        except (OSError, TypeError):
+            continue
+        for number, line in enumerate(lines, first):
+            if line.strip().startswith(f"{key}:"):
+                return f"{file}, line {number}"
+    return format_code_location(cls)
+
+
+def check_refusals(component: CheckedComponent) -> str:
+    """Refusals of an unknown key and of wrong values name the key."""
+    role, cls = component.role, component.cls
+    defaults = component_defaults(role, component.name)
+    if open_keys := [key for key, value in defaults.items() if value == NOT_GIVEN]:
+        return f"not tried: {', '.join(open_keys)} has no default"
+    keys = [key for key in cls.yaml_keys() if key != "name"]  # type: ignore[attr-defined]
+    refused = {UNKNOWN_KEY: [_refusal(role, defaults | {UNKNOWN_KEY: 1})]}
+    for key in sorted(keys):
+        refused[key] = [_refusal(role, defaults | {key: value}) for value in ANY_VALUES]
+    for key, messages in refused.items():
+        named = [message for message in messages if message]
+        if not named:
+            raise NonConformanceError(
+                f"{key} takes any value, a text and a mapping too; narrow its type "
+                f"({_key_location(cls, key)})"
+            )
+        for message in named:
+            if key not in message:
+                raise NonConformanceError(
+                    f"a wrong value of {key} is refused by '{message}'; name the key in the message "
+                    f"({_key_location(cls, key)})"
+                )
+    return f"an unknown key and wrong values of {_count_keys(len(keys))} are refused by name"
+
+
+def _refusal(role: str, values: dict[str, Any]) -> str:
+    """Message that refuses the values; empty if they are accepted."""
+    try:
+        build_component(role, expand_component(role, dict(values), role), role)
+    except ConfigError as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+SOURCE_CHECKS: dict[str, Callable[[CheckedComponent], str]] = {
+    "declarations": check_declarations,
+    "docstring": check_docstring,
+    "keys": check_keys,
+    "keys are used": check_keys_are_used,
+    "refusals": check_refusals,
+}

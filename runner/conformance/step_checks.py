@@ -1,0 +1,267 @@
+"""Checks of a component on a few steps: steps, finite values, random numbers, seeds, checkpoints,
+replicates.
+
+Each function returns what it found, in words, or raises ``NonConformanceError``.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import missing
+from components.contracts.plugins.global_streams import GLOBAL_STREAM_FIXES, drawn_from, stand
+from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
+from components.contracts.user_code import format_code_location
+from components.metrics.names import base_name
+from runner.compose.config import Job
+from runner.conformance.outcomes import NonConformanceError
+from runner.conformance.rehearsal import Content, Rehearsal, begin, find_difference
+from runner.execution.rng import Streams
+from runner.execution.scores import plain
+
+STEPS = 4
+SHORT_SERIES = 60  # steps: some attackers of filters need the last one
+# diagnostics that are undefined for a few draws, or for chains that have not moved
+UNDEFINED_FOR_FEW_DRAWS = frozenset(
+    {"ess", "ess_tail", "rhat", "rhat_predictions", "e_bfmi", "weight_ess", "pareto_k", "z_max"}
+)
+MEASURED_TIMES = frozenset({"milliseconds", "variance_seconds"})  # scores that no seed fixes
+OTHER_SEED = 97
+CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
+CLOCK_SHIFT = 40_000_123.75  # seconds
+
+
+@dataclass
+class StepTrial:
+    """Runs of one job for the checks."""
+
+    make_job: Callable[[], Job]  # builds every component anew
+    cls: type  # of the component under test
+
+    @property
+    def where(self) -> str:
+        """File and line of the component."""
+        return format_code_location(self.cls)
+
+    def run(self, replicate: int = 0) -> Rehearsal:
+        """A run from its beginning.
+
+        It has four steps, or as many as the method has any use for; all of a short series.
+        """
+        job = self.make_job()
+        rehearsal = begin(job, replicate)
+        enough = job.inference.max_useful_steps
+        length = rehearsal.problem.length(job.inference.requires.batch_kind)
+        steps = length if length is not None and length <= SHORT_SERIES else STEPS
+        rehearsal.advance(steps if enough is None else min(steps, enough))
+        return rehearsal
+
+    @cached_property
+    def undisturbed(self) -> Rehearsal:
+        """The run that others are compared with, as it is after its last step."""
+        return self.run()
+
+    @cached_property
+    def content(self) -> Content:
+        """Content of a checkpoint after the last step of the undisturbed run."""
+        return self.undisturbed.content
+
+    @cached_property
+    def scores(self) -> dict[str, Any]:
+        """Scores of the undisturbed run."""
+        self.content  # noqa: B018 (scores draw from the streams, which it holds)
+        return plain(self.undisturbed.assess())
+
+
+def find_broken_promise(rehearsal: Rehearsal) -> str:
+    """A declaration that what was loaded, built or stepped does not keep; empty: all are kept."""
+    job = rehearsal.job
+    inference = job.inference
+    kind = rehearsal.problem.kind
+    if inference.requires.batch_kind not in BATCH_KINDS_BY_PROBLEM[kind]:
+        return (
+            f"inference={inference.name} asks a {kind} problem for {inference.requires.batch_kind}"
+        )
+    if kind != job.dataset.poses():
+        return (
+            f"dataset={job.dataset.name} loads a {kind} problem and declares {job.dataset.poses()}"
+        )
+    offers = job.model.capabilities()
+    if lacks := missing(rehearsal.model, offers):
+        return f"model={job.model.name} offers {', '.join(lacks)}, which it does not have"
+    if lacks := missing(rehearsal.model, inference.required_capabilities(kind, offers)):
+        return f"model={job.model.name} lacks {', '.join(lacks)}"
+    for info in rehearsal.infos:
+        for name, value in info.items():
+            if not isinstance(value, int | float | Tensor):
+                return f"inference={inference.name}: info[{name!r}] is no number and no tensor"
+    if lacks := rehearsal.missing_from(rehearsal.posterior()):
+        return f"inference={inference.name}: its posterior lacks {', '.join(lacks)}"
+    return ""
+
+
+def check_steps(trial: StepTrial) -> str:
+    """Data load, the model is built, steps are taken, and the posterior is scored."""
+    rehearsal = trial.undisturbed
+    if message := find_broken_promise(rehearsal):
+        raise NonConformanceError(f"{message} ({trial.where})")
+    return f"{rehearsal.step} steps, {len(trial.scores)} scores"
+
+
+def check_finite(trial: StepTrial) -> str:
+    """Values of steps and scores are finite."""
+    rehearsal = trial.undisturbed
+    for number, info in enumerate(rehearsal.infos, 1):
+        if name := find_not_finite(plain(info)):
+            raise NonConformanceError(f"step {number}: {name} is not finite ({trial.where})")
+    scores = {
+        name: score
+        for name, score in trial.scores.items()
+        if base_name(name) not in UNDEFINED_FOR_FEW_DRAWS
+    }
+    if name := find_not_finite(scores):
+        value = scores[name]
+        raise NonConformanceError(f"the score {name} is {value}, not finite ({trial.where})")
+    return "values of steps and scores are finite"
+
+
+def find_not_finite(values: Mapping[str, Any]) -> str | None:
+    """Name of the first value that is NaN or infinite."""
+    for name, value in values.items():
+        numbers = torch.as_tensor(value, dtype=torch.float64).flatten().tolist()
+        if not all(map(math.isfinite, numbers)):
+            return name
+    return None
+
+
+def check_random_numbers(trial: StepTrial) -> str:
+    """The streams of the process are as they were."""
+    before = stand()
+    trial.run().assess()
+    if stream := drawn_from(before):
+        raise NonConformanceError(
+            f"something draws from {stream} global stream, or seeds it; "
+            f"{GLOBAL_STREAM_FIXES[stream]} ({trial.where})"
+        )
+    return "the global streams of Python, NumPy and PyTorch are untouched"
+
+
+def check_same_seed(trial: StepTrial) -> str:
+    """The same seed gives the same result, under other global streams and another time too."""
+    disturbances: dict[str, Callable[[], AbstractContextManager[None]]] = {
+        "two runs of one seed differ: a clock, a variable of the module or the order of a set "
+        "decides": nullcontext,
+        "the global random state decides": _other_global_streams,
+        "the clock decides": _shifted_clocks,
+    }
+    for cause, disturbed in disturbances.items():
+        with disturbed():
+            other = trial.run()
+            content = other.content
+            scores = plain(other.assess())
+        name = find_difference(trial.content, content) or _find_other_score(trial.scores, scores)
+        if name:
+            raise NonConformanceError(
+                f"{cause} ({name}); take all random numbers from rng ({trial.where})"
+            )
+    return "repeated, with other global streams, with another time: bit-identical"
+
+
+def _find_other_score(one: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """Name of the first score that differs; NaN equals NaN."""
+    names = [name for name in one | other if base_name(name) not in MEASURED_TIMES]
+    return next((name for name in names if repr(one.get(name)) != repr(other.get(name))), None)
+
+
+@contextmanager
+def _other_global_streams() -> Iterator[None]:
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    random.seed(OTHER_SEED)
+    np.random.seed(OTHER_SEED)
+    torch.random.default_generator.manual_seed(OTHER_SEED)
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.set_rng_state(states[2])
+
+
+@contextmanager
+def _shifted_clocks() -> Iterator[None]:
+    """The clocks of ``time`` go on from another moment."""
+    clocks = {name: getattr(time, name) for name in CLOCKS}
+    clocks_ns = {f"{name}_ns": getattr(time, f"{name}_ns") for name in CLOCKS}
+    for name, clock in clocks.items():
+        setattr(time, name, lambda clock=clock: clock() + CLOCK_SHIFT)
+    for name, clock in clocks_ns.items():
+        setattr(time, name, lambda clock=clock: clock() + int(CLOCK_SHIFT * 1e9))
+    try:
+        yield
+    finally:
+        for name, clock in (clocks | clocks_ns).items():
+            setattr(time, name, clock)
+
+
+def check_checkpoint(trial: StepTrial) -> str:
+    """A run that is interrupted and resumed equals an uninterrupted one, bit by bit."""
+    total = trial.undisturbed.step
+    stop = max(1, total // 2)
+    with tempfile.TemporaryDirectory() as place:
+        interrupted = begin(trial.make_job())
+        interrupted.advance(stop)
+        try:
+            interrupted.save(Path(place))
+        except TypeError as error:
+            raise NonConformanceError(f"{error} ({trial.where})") from None
+        resumed = begin(trial.make_job())
+        resumed.restore(Path(place))
+    if name := find_difference(interrupted.content, resumed.content):
+        raise NonConformanceError(f"a checkpoint loses {name} ({trial.where})")
+    resumed.advance(total)
+    if name := find_difference(trial.content, resumed.content):
+        raise NonConformanceError(
+            f"resumed after step {stop} of {total}, {name} differs from the uninterrupted run; keep "
+            f"everything that the next step needs in the state ({trial.where})"
+        )
+    return f"resumed after step {stop} of {total}: bit-identical"
+
+
+def check_replicates(trial: StepTrial) -> str:
+    """Replicates with draws from rng differ."""
+    first = trial.run()
+    other = trial.run(replicate=1)
+    unused = Streams(first.job.settings.seed).state()
+    draws = any(not torch.equal(state, unused[name]) for name, state in first.rng.state().items())
+    if not draws:
+        return "draws nothing from the streams of rng"
+    if find_difference(first.state_content, other.state_content) is None:
+        raise NonConformanceError(
+            f"replicates 1 and 2 are identical; seed nothing, take random numbers from rng ({trial.where})"
+        )
+    return "replicates 1 and 2 differ"
+
+
+# checks that say nothing where this one fails
+DEPENDENT_CHECKS = {"same seed": ("checkpoint", "replicates")}
+STEP_CHECKS: dict[str, Callable[[StepTrial], str]] = {
+    "steps": check_steps,
+    "finite": check_finite,
+    "random numbers": check_random_numbers,
+    "same seed": check_same_seed,
+    "checkpoint": check_checkpoint,
+    "replicates": check_replicates,
+}

@@ -1,0 +1,149 @@
+"""``runner runs``: the table of recorded runs, printed or written to a file."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from runner.disk.atomic import write_bytes
+from runner.errors import ConfigError
+from runner.python.frames import runs
+from runner.terminal.arguments import Parser, add_json, add_output_dir
+from runner.terminal.csv_cells import escape_table
+from runner.terminal.printer import out
+from runner.terminal.streams import is_terminal
+from runner.terminal.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def _to_parquet(frame: pd.DataFrame) -> bytes:
+    """Parquet; lists and values of several kinds in one column are written as JSON.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+    """
+    frame = frame.copy()
+    for name in frame.columns:
+        kinds = {type(value) for value in frame[name]} - {type(None)}
+        if frame[name].dtype.kind == "O" and (len(kinds) > 1 or kinds & {list, dict}):
+            frame[name] = [_to_text(value) for value in frame[name]]
+    buffer = io.BytesIO()
+    try:
+        frame.to_parquet(buffer, index=False)
+    except ImportError:
+        raise ConfigError(
+            "--to: Parquet needs pyarrow; pip install pyarrow, or write .csv or .json"
+        ) from None
+    return buffer.getvalue()
+
+
+def _to_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return None if isinstance(value, float) and math.isnan(value) else json.dumps(value)
+
+
+def _to_csv(frame: pd.DataFrame) -> bytes:
+    return escape_table(frame).to_csv(index=False).encode()
+
+
+def _to_json(frame: pd.DataFrame) -> bytes:
+    """A list of objects; NaN is null."""
+    return (json.dumps(_to_rows(frame), indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = frame.astype(object).to_dict("records")
+    return [{str(key): _finite(value) for key, value in row.items()} for row in rows]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
+    ".parquet": _to_parquet,
+    ".csv": _to_csv,
+    ".json": _to_json,
+}
+
+
+def _parse_filters(words: list[str]) -> dict[str, Any]:
+    """Conditions by column or dotted key.
+
+    Raises:
+        ConfigError: a word is no ``key=value``.
+    """
+    filters = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"runner runs: {word}: must be key=value, such as state=done")
+        try:
+            filters[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"runner runs: {word}: the value is no YAML") from None
+    return filters
+
+
+def main(argv: list[str]) -> int:
+    """Print or write the table."""
+    parser = Parser(
+        prog="runner runs",
+        description="A row for each recorded run: names of its components, seed, state, times, and for every score the "
+        "mean over replicates and its standard error, as runner.runs() gives it in Python.",
+        epilog="Filters: a column or a key of the config, and the value it must have, or a list: state=done "
+        "inference='[sgld,nuts]' steps=1000. Not on a terminal, tab-separated lines with a header. "
+        "Exit code 0, or 2 for a key that no run has.",
+    )
+    parser.add_argument("filters", nargs="*", metavar="key=value", help="which runs; all without")
+    parser.add_argument(
+        "--to", type=Path, metavar="FILE", help="write it: FILE.parquet, FILE.csv or FILE.json"
+    )
+    parser.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="a key of the config as one more column, such as inference.lr",
+    )
+    parser.add_argument(
+        "--parts", action="store_true", help="scores of parts (rmse/task) as columns too"
+    )
+    add_output_dir(parser)
+    add_json(parser)
+    arguments = parser.parse_intermixed_args(argv[1:])
+    target = arguments.to
+    if target is not None and target.suffix not in WRITERS:
+        raise ConfigError(f"--to {target}: must end with {', '.join(WRITERS)}")
+    filters = _parse_filters(arguments.filters)
+    if clash := filters.keys() & {"output_dir", "settings", "parts"}:
+        raise ConfigError(
+            f"runner runs: {', '.join(clash)}: no column and no key of a run's config"
+        )
+    frame = runs(arguments.output_dir, settings=arguments.setting, parts=arguments.parts, **filters)
+    if target is not None:
+        try:
+            write_bytes(target, WRITERS[target.suffix](frame))
+        except OSError as error:
+            raise ConfigError(f"--to {target}: cannot be written ({error.strerror})") from None
+        out.print(f"written  {target} ({len(frame)} runs, {len(frame.columns)} columns)")
+    elif arguments.json:
+        print_json(_to_rows(frame))
+    else:
+        header = [str(name) for name in frame.columns]
+        rows = [
+            ["" if value is None else str(value) for value in row.values()]
+            for row in _to_rows(frame)
+        ]
+        print_table("", header, rows if is_terminal(sys.stdout) else [header, *rows])
+    return 0

@@ -1,0 +1,1 @@
+"""Scores and records from elsewhere: URLs, CSV and Parquet, archives, protocols."""

@@ -1,0 +1,204 @@
+"""``runner archive STUDY``: records, frozen YAML, environment and report of a study in one file.
+
+A zip file, laid out as an output folder:
+
+studies/<study>/snapshot.yaml     the study as it was launched
+<experiment>/<signature>/…        records: run.json, config, metrics, tables, figures, scores
+environment/                      versions and commits of the runs, packages here, the lock
+conf/                             study and published tables that are the user's own
+report/                           the pages as they are now
+archive.json                      format, study, SHA-256 of every file
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from runner import CONF
+from runner.disk import conf_folders
+from runner.disk.inside import inside, is_inside
+from runner.errors import ConfigError
+from runner.record import code
+from runner.record.checks import failed_checks
+from runner.report.exchange.opened import FORMAT, MANIFEST, SUFFIX
+from runner.report.report import write
+from runner.study import snapshot as snapshots
+from runner.study.snapshot import Snapshot
+from runner.terminal.arguments import Parser, add_output_dir
+from runner.terminal.printer import out
+
+FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # of every entry: the same files make the same archive
+STATE_FOLDERS = frozenset({"checkpoints"})  # only with --checkpoints, as are files of posteriors
+PRIVATE_NAMES = frozenset({"mlflow.json"})  # of this machine
+LOCK = code.ROOT / "requirements.lock"
+
+
+def list_record_files(folder: Path, facts: dict[str, Any], checkpoints: bool) -> Iterator[Path]:
+    """Files of a record that an archive holds, sorted; links to elsewhere are left out."""
+    posteriors = {str(name) for name in facts.get("artefacts") or []}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        is_temporary = any(part.startswith(".") for part in name.parts) or path.suffix == ".lock"
+        is_state = STATE_FOLDERS & set(name.parts) or name.as_posix() in posteriors
+        if is_temporary or name.name in PRIVATE_NAMES or (is_state and not checkpoints):
+            continue
+        if path.is_file() and not path.is_symlink() and is_inside(folder, path):
+            yield path
+
+
+class _Packer:
+    """Zip file in the making, with the checksum of every file."""
+
+    def __init__(self, archive: zipfile.ZipFile):
+        self.archive = archive
+        self.digests: dict[str, str] = {}
+
+    def add(self, name: str, content: bytes) -> None:
+        self.digests[name] = hashlib.sha256(content).hexdigest()
+        self._write(name, content)
+
+    def add_file(self, name: str, path: Path) -> None:
+        self.add(name, path.read_bytes())
+
+    def close(self, manifest: dict[str, Any]) -> None:
+        """Write the manifest, last."""
+        content = json.dumps({**manifest, "files": self.digests}, indent=1, ensure_ascii=False)
+        self._write(MANIFEST, content.encode())
+
+    def _write(self, name: str, content: bytes) -> None:
+        info = zipfile.ZipInfo(name, FIXED_TIME)
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.external_attr = 0o100644 << 16
+        self.archive.writestr(info, content)
+
+
+def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str, int]:
+    """Write the archive of a launched study; the number of runs and of files in it.
+
+    Raises:
+        OSError: a record cannot be read, or the file not written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with zipfile.ZipFile(temporary, "w") as archive, tempfile.TemporaryDirectory() as place:
+            packer = _Packer(archive)
+            location = snapshots.location(snapshot.name, snapshot.output_dir)
+            packer.add_file(f"studies/{snapshot.name}/snapshot.yaml", location)
+            runs = _pack_records(snapshot, packer, checkpoints)
+            _pack_environment(snapshot, packer)
+            _pack_conf(snapshot, packer)
+            _pack_report(snapshot, packer, Path(place))
+            packer.close({"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints})
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return {"runs": runs, "files": len(packer.digests)}
+
+
+def _pack_records(snapshot: Snapshot, packer: _Packer, checkpoints: bool) -> int:
+    """Add the records of all runs; how many there are."""
+    records = {
+        (run.experiment, run.signature): facts
+        for run in snapshot.runs
+        if (facts := snapshot.facts(run)) is not None
+    }
+    for (experiment, signature), facts in sorted(records.items()):
+        folder = inside(inside(snapshot.output_dir, experiment, "experiment"), signature, "run")
+        for file in list_record_files(folder, facts, checkpoints):
+            name = file.relative_to(folder).as_posix()
+            packer.add_file(f"{experiment}/{signature}/{name}", file)
+    return len(records)
+
+
+def _pack_environment(snapshot: Snapshot, packer: _Packer) -> None:
+    """Add versions and commits of the runs, the packages here and the lock of the checkout."""
+    facts = [facts for run in snapshot.runs if (facts := snapshot.facts(run)) is not None]
+    versions = [one.get("versions") or {} for one in facts]
+    commits = [(one.get("git") or {}).get("sha") for one in facts]
+    summary = {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "frozen_at_commit": snapshot.git,
+        "commits_of_runs": sorted({commit for commit in commits if commit}),
+        "versions_of_runs": [dict(v) for v in {tuple(sorted(one.items())) for one in versions}],
+        "runs_with_failed_checks": sum(bool(failed_checks(one)) for one in facts),
+    }
+    packer.add("environment/environment.json", json.dumps(summary, indent=1).encode())
+    packages = {f"{one.metadata['Name']}=={one.version}" for one in distributions()}
+    packer.add("environment/packages.txt", ("\n".join(sorted(packages)) + "\n").encode())
+    if LOCK.is_file():
+        packer.add_file("environment/requirements.lock", LOCK)
+
+
+def _pack_conf(snapshot: Snapshot, packer: _Packer) -> None:
+    """Add the study's YAML and published tables if they are the user's own."""
+    names = [("study", snapshot.study.name)]
+    names += [("published", table.published) for table in snapshot.study.tables if table.published]
+    for group, name in dict.fromkeys(names):
+        file = conf_folders.find(group, name)
+        if file is not None and not is_inside(CONF, file):
+            packer.add_file(f"conf/{group}/{file.name}", file)
+
+
+def _pack_report(snapshot: Snapshot, packer: _Packer, place: Path) -> None:
+    """Add the report as it is now."""
+    write(snapshot.name, snapshot.study, snapshot, place)
+    for file in sorted(path for path in place.rglob("*") if path.is_file()):
+        packer.add_file(f"report/{file.relative_to(place).as_posix()}", file)
+
+
+def main(argv: list[str]) -> int:
+    """Write the archive of a study; runs nothing."""
+    parser = Parser(
+        prog="runner archive",
+        description="Packs a launched study into one zip file: records, frozen YAML, environment and report. "
+        "`runner report FILE` and `runner compare FILE` open it anywhere, read-only.",
+        epilog="Records are packed as they are: names of users, machines and folders are in them. "
+        "Exit code 0, or 2 for a study that was never launched here.",
+    )
+    parser.add_argument("study", help="name of a study, or that under which it was launched (--as)")
+    parser.add_argument(
+        "--to",
+        type=Path,
+        metavar="FILE",
+        help="the file (default: <output-dir>/<study>/<study>.zip)",
+    )
+    parser.add_argument(
+        "--checkpoints",
+        action="store_true",
+        help="also checkpoints and files of posteriors, so that runs can go on elsewhere",
+    )
+    add_output_dir(parser)
+    conf_folders.add_option(parser)
+    arguments = parser.parse_args(argv[1:])
+    conf_folders.use(arguments.config_dir)
+    output_dir = Path(arguments.output_dir).resolve()
+    snapshot = snapshots.load(arguments.study, output_dir)
+    if snapshot is None:
+        raise ConfigError(
+            f"study {arguments.study} was never launched under {output_dir}; runner study {arguments.study} does, "
+            "--output-dir names another folder"
+        )
+    path = arguments.to or inside(output_dir, snapshot.name, "study") / f"{snapshot.name}{SUFFIX}"
+    if path.suffix != SUFFIX:
+        raise ConfigError(f"--to {path}: must end with {SUFFIX}")
+    try:
+        counts = pack(snapshot, path, arguments.checkpoints)
+    except OSError as error:
+        raise ConfigError(f"--to {path}: cannot be written ({error.strerror})") from None
+    states = [snapshot.state(run) for run in snapshot.runs]
+    done = states.count("done")
+    size = path.stat().st_size / 2**20
+    out.print(f"study {snapshot.name}: {done} of {len(states)} runs done, {counts['runs']} records")
+    out.print(f"written  {path} ({counts['files']} files, {size:.1f} MiB)")
+    return 0

@@ -1,0 +1,52 @@
+"""Protocols of the cells of a study that was not launched here, from its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runner.compose.protocol import find_protocol
+from runner.errors import ConfigError
+from runner.report.results import ExpectedProtocols, belongs, metric_of
+from runner.study.definition import PlannedRun, StudyDefinition, plan
+
+
+def expect_protocols(
+    study: StudyDefinition, places: Iterable[tuple[str, str, str]]
+) -> ExpectedProtocols:
+    """Protocol of each (table, row, column) as the study defines it.
+
+    A cell is left out if its run cannot be composed here, or imports code of a user.
+    """
+    tables = {table.name: table for table in study.tables}
+    rows = {row.name: row for row in study.rows}
+    planned = list(plan(study, []))
+    configs: dict[str, dict[str, object] | None] = {}  # by name of the run
+    expected: ExpectedProtocols = {}
+    for place in places:
+        table, row, column = tables[place[0]], rows[place[1]], place[2]
+        run = next((run for run in planned if belongs(run, table, row.name, column)), None)
+        if run is None:
+            continue
+        if run.name not in configs:
+            configs[run.name] = _compose(run, study.name)
+        config = configs[run.name]
+        if config is not None:
+            expected[place] = find_protocol(config, metric_of(table, row, column))
+    return expected
+
+
+def _compose(run: PlannedRun, study: str) -> dict[str, object] | None:
+    """Resolved config of a run; None: it cannot be composed without code of a user."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from runner.compose.overrides import compose
+    from runner.compose.resolve import resolve
+
+    try:
+        cfg, experiment, explicit = compose(list(run.overrides))
+        if cfg.get("plugins"):
+            return None
+        return resolve(cfg, experiment or study, explicit).config
+    except (HydraException, OmegaConfBaseException, ConfigError):
+        return None

@@ -1,0 +1,157 @@
+"""Archives of studies, opened read-only: extracted into a temporary folder that is removed afterwards.
+
+Names, kinds, numbers, sizes and checksums of the files are verified, and nothing is executed: an
+archive may come from a stranger.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.disk.inside import inside
+from runner.errors import ConfigError
+from runner.report.exchange.download import MAX_ARCHIVE_BYTES, download, is_url
+
+SUFFIX = ".zip"
+MANIFEST = "archive.json"
+FORMAT = 1
+MAX_FILES = 200_000
+MAX_BYTES = 16 * 2**30  # of all files, extracted
+MAX_MANIFEST_BYTES = 64 * 2**20
+MAX_RATIO = 1000  # of a large file to its compressed size: metrics compress to a twentieth
+LARGE_BYTES = 16 * 2**20
+CHUNK_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class OpenedArchive:
+    """An archive's folder, laid out as an output folder, and its manifest."""
+
+    folder: Path
+    study: str
+    manifest: dict[str, Any]
+
+    @property
+    def conf(self) -> Path | None:
+        """The archived YAML files of the user's own; None: there are none."""
+        folder = self.folder / "conf"
+        return folder if folder.is_dir() else None
+
+
+def is_archive(source: str) -> bool:
+    """True for a word that names an archive rather than a study or a run."""
+    return source.partition("?")[0].endswith(SUFFIX)
+
+
+@contextmanager
+def open_archive(source: str) -> Iterator[OpenedArchive]:
+    """An archive at a path or a URL, extracted for the time of the context.
+
+    Raises:
+        ConfigError: it cannot be read, is damaged, or holds what no archive of a study holds.
+    """
+    with tempfile.TemporaryDirectory(prefix="runner-archive-") as place:
+        path = Path(source)
+        if is_url(source):
+            try:
+                path = download(source, Path(place), MAX_ARCHIVE_BYTES)
+            except FileNotFoundError as error:
+                raise ConfigError(str(error)) from None
+        folder = Path(place) / "outputs"
+        folder.mkdir()
+        try:
+            with zipfile.ZipFile(path) as archive:
+                manifest = _read_manifest(archive, source)
+                _extract(archive, manifest["files"], folder, source)
+        except FileNotFoundError:
+            raise ConfigError(f"{source}: no such file") from None
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+            raise ConfigError(f"{source}: damaged, or no archive ({error})") from None
+        except OSError as error:
+            raise ConfigError(f"{source}: cannot be read ({error.strerror or error})") from None
+        yield OpenedArchive(folder, manifest["study"], manifest)
+
+
+def _read_manifest(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
+    """Content of archive.json, verified.
+
+    Raises:
+        ConfigError: it is missing, damaged, or of a later version.
+    """
+    try:
+        info = archive.getinfo(MANIFEST)
+        if info.file_size > MAX_MANIFEST_BYTES:
+            raise ValueError("too large")
+        manifest = json.loads(archive.read(info))
+        is_valid = (
+            isinstance(manifest["study"], str)
+            and isinstance(manifest["format"], int)
+            and isinstance(manifest["files"], dict)
+            and all(isinstance(digest, str) for digest in manifest["files"].values())
+        )
+    except (KeyError, TypeError, ValueError, RecursionError):
+        is_valid = False
+    if not is_valid:
+        raise ConfigError(
+            f"{source}: no archive of a study (it has no valid {MANIFEST}); runner archive STUDY makes one"
+        )
+    if manifest["format"] > FORMAT:
+        raise ConfigError(
+            f"{source}: format {manifest['format']}, this version reads {FORMAT}; install a later version"
+        )
+    checked: dict[str, Any] = manifest
+    return checked
+
+
+def _extract(archive: zipfile.ZipFile, digests: dict[str, str], folder: Path, source: str) -> None:
+    """Write the files that the manifest lists below a new folder.
+
+    Raises:
+        ConfigError: a name, kind, size or checksum is not what it must be.
+    """
+    entries = [info for info in archive.infolist() if info.filename != MANIFEST]
+    if len(entries) > MAX_FILES or sum(info.file_size for info in entries) > MAX_BYTES:
+        raise ConfigError(
+            f"{source}: more than {MAX_FILES} files or {MAX_BYTES / 2**30:.0f} GiB; not opened"
+        )
+    names = [info.filename for info in entries]
+    if len(set(names)) < len(names) or set(names) != set(digests):
+        raise ConfigError(f"{source}: its files are not those of {MANIFEST}; not opened")
+    for info in entries:
+        _refuse_entry(info, folder, source)
+    for info in entries:
+        path = folder / info.filename
+        path.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        with archive.open(info) as packed, path.open("xb") as file:
+            while chunk := packed.read(CHUNK_BYTES):
+                digest.update(chunk)
+                file.write(chunk)
+        if digest.hexdigest() != digests[info.filename]:
+            raise ConfigError(
+                f"{source}: {info.filename} is not what was archived (its SHA-256 differs); not opened"
+            )
+
+
+def _refuse_entry(info: zipfile.ZipInfo, folder: Path, source: str) -> None:
+    """Refuse an entry that leads out of the folder, is no plain file, or expands too far."""
+    name = info.filename
+    if info.orig_filename != name or "\\" in name or ":" in name:
+        raise ConfigError(f"{source}: the name {info.orig_filename!r} is not plain; not opened")
+    inside(folder, name, source)
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if info.is_dir() or kind not in (0, stat.S_IFREG) or info.flag_bits & 1:
+        raise ConfigError(
+            f"{source}: {name} is a link, a folder or encrypted, no plain file; not opened"
+        )
+    if info.file_size > LARGE_BYTES and info.file_size > MAX_RATIO * max(info.compress_size, 1):
+        raise ConfigError(f"{source}: {name} expands more than {MAX_RATIO} times; not opened")

@@ -1,0 +1,75 @@
+"""``runner runs``: the frame of runs, printed and written as Parquet, CSV and JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from made_records import made_record
+
+from runner.commands.cli import _answer
+from runner.python.frames import runs
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    made_record(tmp_path / "outputs", "a" * 12, replicates=2, seed=0)
+    made_record(tmp_path / "outputs", "b" * 12, replicates=1, seed=1, state="failed")
+    return str(tmp_path / "outputs")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "read"),
+    [
+        ("parquet", pd.read_parquet),
+        ("csv", pd.read_csv),
+        ("json", lambda path: pd.DataFrame(json.loads(path.read_text()))),
+    ],
+)
+def test_a_file_holds_the_frame_in_full_precision(outputs, tmp_path, suffix, read):
+    path = tmp_path / f"runs.{suffix}"
+    assert (
+        _answer(["runs", "--to", str(path), "--setting", "model.width", "--output-dir", outputs])
+        == 0
+    )
+    frame, expected = read(path), runs(outputs, settings=["model.width"])
+    assert list(frame) == list(expected)
+    assert frame["rmse"].tolist() == expected["rmse"].tolist()
+    assert frame["id"].tolist() == expected["id"].tolist()
+    assert frame["model.width"].tolist() == [3, 3]
+
+
+def test_parquet_takes_settings_of_several_kinds(outputs, tmp_path):
+    folder = made_record(tmp_path / "outputs", "c" * 12)
+    (folder / "config.yaml").write_text("model: {name: bnn, width: [3, 4]}\n")
+    path = tmp_path / "runs.parquet"
+    assert (
+        _answer(["runs", "--to", str(path), "--setting", "model.width", "--output-dir", outputs])
+        == 0
+    )
+    assert pd.read_parquet(path)["model.width"].tolist() == ["3", "3", "[3, 4]"]
+
+
+def test_filters_choose_runs(outputs, capsys):
+    assert _answer(["runs", "state=done", "--output-dir", outputs]) == 0
+    header, line = capsys.readouterr().out.splitlines()
+    assert header.split("\t")[:3] == ["id", "experiment", "dataset"]
+    assert line.startswith("aaaaaaaaaaaa\tmade")
+    assert _answer(["runs", "seed=[0,1]", "--json", "--output-dir", outputs]) == 0
+    assert [json.loads(line)["seed"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--to", "runs.xlsx"], "--to runs.xlsx: must end with .parquet, .csv, .json"),
+        (["state"], "runner runs: state: must be key=value, such as state=done"),
+        (["model.widht=3"], "runs: model.widht: no run has such a setting, did you mean"),
+        (["parts=true"], "runner runs: parts: no column and no key"),
+        (["state=[done"], "runner runs: state=[done: the value is no YAML"),
+    ],
+)
+def test_what_cannot_be_is_one_line(outputs, words, message, capsys):
+    assert _answer(["runs", *words, "--output-dir", outputs]) == 2
+    assert message in capsys.readouterr().err

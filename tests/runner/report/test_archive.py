@@ -1,0 +1,200 @@
+"""``runner archive``: what is packed, what opens it, and what is never opened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+from made_records import made_record
+
+from runner.commands.cli import _answer
+from runner.errors import ConfigError
+from runner.report import report
+from runner.report.exchange import archive, opened
+from runner.report.exchange.opened import MANIFEST, open_archive
+from runner.study import snapshot as snapshots
+from runner.study.definition import StudyDefinition
+from runner.study.snapshot import FrozenRun, Snapshot
+
+STUDY = StudyDefinition(
+    name="small",
+    description="two rows",
+    rows=[
+        {"label": name, "model": name, "preset": "", "experiment": "made"} for name in ("A", "B")
+    ],
+    tables=[{"name": "t", "title": "", "columns": {"error": "rmse"}}],
+)
+
+
+@pytest.fixture
+def launched(tmp_path):
+    """A study with two done runs, as ``runner study`` leaves it."""
+    runs = []
+    for row in ("a", "b"):
+        signature = row * 12
+        runs.append(FrozenRun(row.upper(), row.upper(), {}, [], "made", signature, "made-data"))
+        folder = made_record(tmp_path / "outputs", signature, replicates=2, artefacts=["post.nc"])
+        (folder / "checkpoints").mkdir()
+        (folder / "checkpoints" / "r0000-s000000006.safetensors").write_bytes(b"state")
+        (folder / "post.nc").write_bytes(b"draws")
+        (folder / "mlflow.json").write_text("{}")
+        (folder / ".run.json.123").write_text("{")
+        (folder / "away.txt").symlink_to("/etc/hostname")
+    snapshot = Snapshot("small", STUDY, "2026-11-01", "c" * 40, [], runs, tmp_path / "outputs")
+    snapshots.save(snapshot)
+    return snapshot
+
+
+@pytest.fixture
+def quick_report(monkeypatch):
+    monkeypatch.setattr(
+        archive, "write", lambda name, study, snapshot, folder: (folder / "a.md").write_text("page")
+    )
+
+
+def names_in(path: Path) -> set[str]:
+    with zipfile.ZipFile(path) as packed:
+        return set(packed.namelist())
+
+
+def test_an_archive_holds_records_environment_and_report(launched, quick_report, tmp_path):
+    path = tmp_path / "small.zip"
+    archive.pack(launched, path)
+    record = {
+        f"made/{row * 12}/{name}"
+        for row in "ab"
+        for name in ("run.json", "config.yaml", "metrics.jsonl")
+    }
+    names = names_in(path)
+    assert names - {"environment/requirements.lock"} == record | {
+        MANIFEST,
+        "studies/small/snapshot.yaml",
+        "environment/environment.json",
+        "environment/packages.txt",
+        "report/a.md",
+    }
+    with open_archive(str(path)) as one:
+        facts = json.loads((one.folder / "environment" / "environment.json").read_text())
+        assert facts["commits_of_runs"] == ["a" * 40]
+        loaded = snapshots.load(one.study, one.folder)
+        assert [loaded.state(run) for run in loaded.runs] == ["done", "done"]
+        folder = one.folder
+    assert not folder.exists()
+    first = path.read_bytes()
+    archive.pack(launched, path)
+    assert path.read_bytes() == first
+
+
+def test_checkpoints_and_posteriors_only_when_asked_for(launched, quick_report, tmp_path):
+    path = tmp_path / "small.zip"
+    archive.pack(launched, path, checkpoints=True)
+    names = names_in(path)
+    assert "made/aaaaaaaaaaaa/checkpoints/r0000-s000000006.safetensors" in names
+    assert "made/aaaaaaaaaaaa/post.nc" in names
+    assert not any(name.endswith(("mlflow.json", "away.txt", ".123")) for name in names)
+
+
+def test_compare_opens_an_archive_where_no_records_are(
+    launched, quick_report, tmp_path, capsys, monkeypatch
+):
+    path = tmp_path / "small.zip"
+    archive.pack(launched, path)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    assert _answer(["compare", str(path)]) == 0
+    assert "result\trmse\t0.6667 ± 0.5 (n=2)" in capsys.readouterr().out
+    assert _answer(["compare", str(path), "aaaa", "bbbb"]) == 0
+    assert _answer(["compare", str(path), "aaaa"]) == 2
+    assert list(empty.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_report_opens_an_archive_where_no_records_are(launched, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "small.zip"
+    words = ["archive", "small", "--output-dir", str(launched.output_dir), "--to", str(path)]
+    assert _answer(words) == 0
+    before = {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")}
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    assert _answer(["report", str(path)]) == 0
+    made = empty / "outputs" / "small" / "archived_report"
+    with zipfile.ZipFile(path) as packed:
+        for name in ("small.md", "small_replicates.csv", "small_origin.json"):
+            assert (made / name).read_bytes() == packed.read(f"report/{name}")
+    assert {file: file.stat().st_mtime_ns for file in launched.output_dir.rglob("*")} == before
+
+
+def test_a_study_that_was_never_launched_has_no_archive(tmp_path, capsys):
+    assert _answer(["archive", "nonsuch", "--output-dir", str(tmp_path)]) == 2
+    assert "study nonsuch was never launched under" in capsys.readouterr().err
+
+
+def packed(path: Path, entries: dict[str | zipfile.ZipInfo, bytes], **manifest) -> str:
+    """An archive made by hand."""
+    names = {getattr(name, "filename", name): content for name, content in entries.items()}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in names.items()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in entries.items():
+            made.writestr(name, content)
+        facts = {"format": 1, "study": "small", "files": digests} | manifest
+        made.writestr(MANIFEST, json.dumps(facts))
+    return str(path)
+
+
+def link(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return info
+
+
+@pytest.mark.parametrize(
+    ("entries", "manifest", "message"),
+    [
+        ({"../evil.txt": b"x"}, {}, "leads out of its folder"),
+        ({"a/../../evil.txt": b"x"}, {}, "leads out of its folder"),
+        ({"/evil.txt": b"x"}, {}, "leads out of its folder"),
+        ({"c:\\evil.txt": b"x"}, {}, "is not plain"),
+        ({"..\\evil.txt": b"x"}, {}, "is not plain"),
+        ({link("evil"): b"/etc/hostname"}, {}, "is a link, a folder or encrypted"),
+        ({"folder/": b""}, {}, "is a link, a folder or encrypted"),
+        ({"a.txt": b"x"}, {"files": {}}, "its files are not those of archive.json"),
+        ({"a.txt": b"x"}, {"files": {"a.txt": "0" * 64}}, "a.txt is not what was archived"),
+        ({"a.txt": b"0" * 30_000_000}, {}, "a.txt expands more than 1000 times"),
+        ({"a.txt": b"x"}, {"format": 2}, "format 2, this version reads 1"),
+        ({"a.txt": b"x"}, {"study": 3}, "has no valid archive.json"),
+    ],
+)
+def test_an_archive_that_is_none_is_not_opened(entries, manifest, message, tmp_path):
+    source = packed(tmp_path / "evil.zip", entries, **manifest)
+    with pytest.raises(ConfigError, match=message) as error, open_archive(source):
+        pass
+    assert "\n" not in str(error.value)
+    assert not list(tmp_path.rglob("evil.txt"))
+
+
+def test_sizes_and_numbers_of_files_are_bounded(tmp_path, monkeypatch):
+    source = packed(tmp_path / "many.zip", {f"{i}.txt": b"x" for i in range(4)})
+    monkeypatch.setattr(opened, "MAX_FILES", 3)
+    with pytest.raises(ConfigError, match="more than 3 files"), open_archive(source):
+        pass
+    monkeypatch.setattr(opened, "MAX_FILES", 9)
+    monkeypatch.setattr(opened, "MAX_BYTES", 3)
+    with pytest.raises(ConfigError, match="not opened"), open_archive(source):
+        pass
+
+
+def test_what_is_no_zip_file_is_one_line(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(b"PK\x03\x04 and no more")
+    for source, message in ((path, "damaged, or no archive"), (tmp_path / "b.zip", "no such file")):
+        with pytest.raises(ConfigError, match=message), open_archive(str(source)):
+            pass
+    source = packed(path, {"a.txt": b"x"}, study="../../etc")
+    with pytest.raises(ConfigError, match="leads out of its folder"):
+        report.main(["report", source])

@@ -1,0 +1,202 @@
+"""Protocols of kept scores: a row of other steps is told apart, left out or marked."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import pytest
+from made_records import made_record
+
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+from runner.compose.protocol import find_protocol
+from runner.errors import ConfigError
+from runner.report.context import note_protocols, table_views
+from runner.report.csv_files import write_replicates
+from runner.report.earlier_scores import HEADER, PROTOCOL, read_earlier
+from runner.report.exchange.expected import expect_protocols
+from runner.report.exchange.score_files import ScoreFile
+from runner.report.latex_tables import score_table
+from runner.report.origin import collect_protocols
+from runner.report.results import belongs, layout_table
+from runner.study.definition import StudyDefinition, load_study, plan
+from runner.study.snapshot import FrozenRun, Snapshot
+
+CONFIG = {
+    "experiment": "made", "seed": 0, "replicates": 2, "steps": 6, "eval_every": None, "threads": 1, "dtype": "float64",
+    "device": "cpu", "output_dir": "/somewhere", "smoke": False, "dataset": {"name": "gaussian", "sd": 1.0},
+    "model": {"name": "target_density"}, "inference": {"name": "sgld", "step_size": 0.1},
+}  # fmt: skip
+STUDY = StudyDefinition(
+    name="small",
+    description="",
+    rows=[
+        {"label": name, "model": name, "preset": "", "experiment": "made"} for name in ("A", "B")
+    ],
+    tables=[{"name": "t", "title": "", "columns": {"error": "rmse"}}],
+    reference="A",
+)
+FULL = find_protocol(CONFIG, "rmse")
+SHORT = find_protocol(CONFIG | {"steps": 3}, "rmse")
+
+
+def snapshot_with(tmp_path, *rows: str) -> Snapshot:
+    """A launched study of which the records of some rows are there."""
+    runs = []
+    for row in ("A", "B"):
+        signature = row.lower() * 12
+        runs.append(FrozenRun(row, row, {}, [], "made", signature, "made-data", CONFIG))
+        if row in rows:
+            made_record(tmp_path, signature, replicates=2)
+    return Snapshot("small", STUDY, "2026-11-01", "", [], runs, tmp_path)
+
+
+def kept(tmp_path, row: str, protocol: str, scores=(1.0, 2.0)):
+    """Earlier scores of a row, with a protocol or without (an empty one)."""
+    path = tmp_path / f"{row}{protocol}_replicates.csv"
+    header = [*HEADER, PROTOCOL] if protocol else HEADER
+    lines = [["t", row, "error", "made-data", 0, r, score] for r, score in enumerate(scores)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [header, *(line + [protocol] * bool(protocol) for line in lines)]
+        )
+    return ScoreFile(path, str(path))
+
+
+def cells_of(tables):
+    return {row.name: cell for laid in tables for row, cells in laid.rows for cell in cells}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_same"),
+    [
+        ({"seed": 3, "replicates": 9, "threads": 4, "output_dir": "/elsewhere"}, True),
+        ({"device": "cuda", "description": "other words", "tracking": False}, True),
+        ({"validation": None, "side_by_side": False, "precision": "full"}, True),
+        ({"steps": 30}, False),
+        ({"smoke": True}, False),
+        ({"eval_every": 2}, False),
+        ({"dataset": {"name": "gaussian", "sd": 2.0}}, False),
+        ({"inference": {"name": "sgld", "step_size": 0.2}}, False),
+        ({"attacker": {"name": "fgsm", "eps": [0.1]}}, False),
+    ],
+)
+def test_a_protocol_is_what_defines_a_cell(changes, is_same):
+    assert (find_protocol(CONFIG | changes, "rmse") == FULL) is is_same
+    assert find_protocol(CONFIG, "nlpp") != FULL
+
+
+def test_differences_are_said_in_words():
+    other = find_protocol(
+        CONFIG | {"steps": 30, "dataset": {"name": "gaussian", "sd": 2.0}}, "rmse"
+    )
+    assert FULL.differences(other.parts) == "settings of dataset=gaussian, steps=30 (here 6)"
+    assert FULL.differences(FULL.parts) == ""
+    assert (
+        find_protocol(CONFIG | {"model": {"name": "mlp"}}, "rmse")
+        .differences(FULL.parts)
+        .startswith("model=target_density:")
+    )
+
+
+def test_scores_of_other_steps_are_left_out_beside_records(tmp_path):
+    snapshot = snapshot_with(tmp_path, "A", "B")
+    earlier = read_earlier([kept(tmp_path, "A", SHORT.digest, (7.0, 8.0, 9.0))], STUDY)
+    tables = layout_table(STUDY, snapshot, earlier, protocols={SHORT.digest: SHORT.parts})
+    cell = cells_of(tables)["A"]
+    assert len(cell.values) == 2
+    assert cell.protocol == FULL.digest
+    assert note_protocols(tables) == [
+        "Earlier scores left out, of A (error): other protocol: steps=3 (here 6)."
+    ]
+
+
+def test_a_row_of_other_steps_is_marked_and_compared_with_nothing(tmp_path):
+    snapshot = snapshot_with(tmp_path, "A")
+    earlier = read_earlier([kept(tmp_path, "B", SHORT.digest, (0.0, 0.1))], STUDY)
+    tables = layout_table(STUDY, snapshot, earlier, protocols={SHORT.digest: SHORT.parts})
+    cells = cells_of(tables)
+    assert cells["B"].other_protocol == "other protocol: steps=3 (here 6)"
+    assert not cells["B"].bold
+    assert cells["B"].against is None
+    (view,) = table_views(tables)
+    assert [row["cells"][0]["ours"][-1] for row in view["rows"]] == [")", "§"]
+    assert note_protocols(tables) == [
+        "§ B (error): other protocol: steps=3 (here 6); compared with nothing."
+    ]
+    assert "\\textsuperscript{\\S}" in score_table(tables[0], "small")
+
+
+def test_scores_of_the_same_protocol_and_of_an_unknown_one_count(tmp_path):
+    snapshot = snapshot_with(tmp_path, "A")
+    for protocol in (FULL.digest, ""):
+        cell = cells_of(
+            layout_table(STUDY, snapshot, read_earlier([kept(tmp_path, "B", protocol)], STUDY))
+        )["B"]
+        assert (cell.earlier, cell.other_protocol, cell.protocol) == (2, "", protocol)
+        assert cell.against is not None
+
+
+def test_without_records_the_study_itself_tells_the_protocol(tmp_path):
+    earlier = read_earlier([kept(tmp_path, "B", SHORT.digest)], STUDY)
+    tables = layout_table(STUDY, None, earlier, {("t", "B", "error"): FULL})
+    assert cells_of(tables)["B"].other_protocol == f"other protocol: {SHORT.digest}"
+    assert not cells_of(layout_table(STUDY, None, earlier))["B"].other_protocol
+
+
+def test_two_protocols_in_one_cell_are_refused(tmp_path):
+    files = [kept(tmp_path, "B", FULL.digest), kept(tmp_path, "B", SHORT.digest)]
+    with pytest.raises(ConfigError, match=f"line 2: protocol {SHORT.digest}, other lines of this"):
+        read_earlier(files, STUDY)
+    mixed = read_earlier([files[0], kept(tmp_path, "B", "")], STUDY)
+    assert mixed["t", "B", "error"].protocol == ""
+
+
+def test_kept_scores_carry_the_protocol_and_read_back(tmp_path):
+    tables = layout_table(STUDY, snapshot_with(tmp_path, "A", "B"))
+    path = tmp_path / "small_replicates.csv"
+    write_replicates(tables, path)
+    assert path.read_text().splitlines()[1].endswith(f",{FULL.digest}")
+    earlier = read_earlier([ScoreFile(path, "")], STUDY)
+    assert {cell.protocol for cell in earlier.values()} == {FULL.digest}
+    assert collect_protocols(tables, protocols_of_nothing()) == {FULL.digest: FULL.parts}
+
+
+def test_kept_scores_without_protocols_are_written_as_they_were(tmp_path):
+    file = kept(tmp_path, "B", "")
+    path = tmp_path / "again.csv"
+    write_replicates(layout_table(STUDY, None, read_earlier([file], STUDY)), path)
+    assert path.read_text() == file.path.read_text()
+
+
+def protocols_of_nothing():
+    from runner.report.origin import Origin
+
+    return Origin()
+
+
+def test_a_rank_diagram_leaves_other_protocols_out(tmp_path):
+    from runner.report.figures.ranks import collect_blocks
+    from runner.study.figure_specs import RankSpec
+
+    (laid,) = layout_table(STUDY, snapshot_with(tmp_path, "A", "B"))
+    spec = RankSpec(name="r", title="", table="t", blocks="all")
+    assert set(collect_blocks(spec, laid, ["A", "B"])[1]) == {"A", "B"}
+    (row, (cell,)) = laid.rows[1]
+    laid.rows[1] = row, [replace(cell, other_protocol="steps=3")]
+    assert set(collect_blocks(spec, laid, ["A", "B"])[1]) == {"A"}
+
+
+def test_the_definition_of_a_study_tells_the_protocol_of_its_runs(tmp_path):
+    study = load_study("moe_mog_steps")
+    table = study.tables[0]
+    run = next(
+        run for run in plan(study, []) if belongs(run, table, run.row, study.columns(table)[0])
+    )
+    place = table.name, run.row, study.columns(table)[0]
+    metric = table.column_metric(place[2])
+    expected = expect_protocols(study, [place])[place]
+    for extra, is_same in (["seed=7", f"output_dir={tmp_path}"], True), (["steps=600"], False):
+        job = prepare(*compose([*run.overrides, *extra]))
+        assert (find_protocol(job.config, metric) == expected) is is_same
