@@ -38,6 +38,10 @@ class RayTask:
         except ray.exceptions.RayError:
             return 1
 
+    def explain_end(self) -> str:
+        """Nothing: Ray starts the task of a dead worker or node again."""
+        return ""
+
     def stop(self) -> None:
         """Its process notices that nobody holds its input any more, writes a checkpoint and
         ends."""

@@ -81,6 +81,9 @@ class FakeTicket:
     def poll(self):
         return self.engine.codes.get(self.id)
 
+    def explain_end(self):
+        return ""
+
     def stop(self):
         self.engine.codes[self.id] = 143
 

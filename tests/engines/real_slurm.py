@@ -1,0 +1,196 @@
+"""A real Slurm on this machine: Debian's packages unpacked into a folder, one node, the loopback
+address, no accounting; nothing is installed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+PACKAGES = (
+    "slurmctld",
+    "slurmd",
+    "slurm-client",
+    "slurm-wlm-basic-plugins",
+    "libmunge2",
+    "libhwloc15",
+    "liblua5.1-0",
+)
+SECONDS_TO_START = 60.0
+CONFIG = """
+ClusterName=one
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+PluginDir={plugins}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SlurmctldPort={controller_port}
+SlurmdPort={node_port}
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,sched_interval=2
+ReturnToService=2
+MpiDefault=none
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+KillWait=30
+MinJobAge=600
+SlurmdTimeout=10
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=4000 State=UNKNOWN
+PartitionName=low Nodes={host} Default=YES MaxTime=INFINITE State=UP PriorityTier=1 \
+PreemptMode=REQUEUE GraceTime=0
+PartitionName=high Nodes={host} MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
+"""
+
+
+class SlurmAbsentError(Exception):
+    """Slurm cannot be had on this machine; the message says why."""
+
+
+def unpack(folder: Path) -> Path:
+    """Folder with Debian's packages of Slurm unpacked.
+
+    Raises:
+        SlurmAbsentError: this machine has no apt-get or dpkg, or no package can be reached.
+    """
+    for program in ("apt-get", "dpkg"):
+        if shutil.which(program) is None:
+            raise SlurmAbsentError(f"Slurm's packages are Debian's, and {program} is absent")
+    if os.geteuid() != 0:
+        raise SlurmAbsentError("slurmctld and slurmd run as root")
+    packages = folder / "packages"
+    packages.mkdir(parents=True)
+    done = subprocess.run(
+        ["apt-get", "download", *PACKAGES], cwd=packages, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise SlurmAbsentError(f"apt-get download of Slurm failed: {last}")
+    root = folder / "root"
+    for package in sorted(packages.glob("*.deb")):
+        subprocess.run(["dpkg", "-x", str(package), str(root)], check=True)
+    for daemon in root.glob("usr/sbin/*-wlm"):  # Debian's alternatives give these their names
+        shutil.copy2(daemon, daemon.with_name(daemon.name.removesuffix("-wlm")))
+    return root
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+class RealSlurm:
+    """A controller and one node of two cores; ``environment`` leads commands to them."""
+
+    def __init__(self, root: Path, folder: Path, cpus: int = 2):
+        self.folder = folder
+        self.step_daemon = str(root / "usr/sbin/slurmstepd")
+        self.host = socket.gethostname().partition(".")[0]
+        libraries = root / f"usr/lib/{platform.machine()}-linux-gnu"
+        plugins = libraries / "slurm-wlm"
+        for name in ("state", "spool"):
+            (folder / name).mkdir(parents=True)
+        config = folder / "slurm.conf"
+        text = CONFIG.format(
+            host=self.host,
+            plugins=plugins,
+            folder=folder,
+            controller_port=free_port(),
+            node_port=free_port(),
+            cpus=cpus,
+        )
+        config.write_text(text)
+        path = f"{root}/usr/bin:{root}/usr/sbin:{os.environ['PATH']}"
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))},
+            "SLURM_CONF": str(config),
+            "PATH": path,
+            "LD_LIBRARY_PATH": f"{libraries}:{plugins}",
+        }
+        self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        """Start the controller and the node, and wait until the node takes jobs.
+
+        Raises:
+            SlurmAbsentError: they do not come up.
+        """
+        self.start_daemon("slurmctld")
+        self.start_node()
+        self.wait_for_node("idle")
+
+    def start_node(self) -> None:
+        self.start_daemon("slurmd", "-d", self.step_daemon)
+
+    def start_daemon(self, name: str, *arguments: str) -> None:
+        with open(self.folder / f"{name}.out", "ab") as log:
+            self.daemons[name] = subprocess.Popen(
+                [name, "-D", *arguments],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_for_node(self, state: str) -> None:
+        deadline = time.monotonic() + SECONDS_TO_START
+        while self.ask("sinfo", "--noheader", "--format=%t").split()[:1] != [state]:
+            if time.monotonic() > deadline:
+                raise SlurmAbsentError(f"the node is not {state}: see {self.folder}/slurmctld.log")
+            time.sleep(0.5)
+
+    def ask(self, *command: str) -> str:
+        """Output of one of Slurm's commands; empty where it fails."""
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    def end_daemon(self, name: str, signum: int = signal.SIGTERM) -> None:
+        daemon = self.daemons.pop(name, None)
+        if daemon is None:
+            return
+        daemon.send_signal(signum)
+        try:
+            daemon.wait(20)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+    def children(self) -> list[int]:
+        """Processes of the node's steps: slurmstepd, its shells and their jobs."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if f"SLURM_CONF={self.folder}/slurm.conf".encode() in environment:
+                found.append(int(entry.name))
+        return found
+
+    def stop(self) -> None:
+        """End every job and both daemons."""
+        self.ask("scancel", "--full", "--user=root")
+        self.ask("scancel", "--signal=KILL", "--full", "--user=root")
+        self.end_daemon("slurmd")
+        self.end_daemon("slurmctld")
