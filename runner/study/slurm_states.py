@@ -63,7 +63,8 @@ class SlurmStates:
         if job not in self._waiting and self._states.get(job) not in ENDED:
             self._waiting.add(job)
             self._added = now
-            if self._states.setdefault(job, "PENDING") == "PENDING":
+            if job not in self._states:
+                self._states[job] = "PENDING"
                 self._asked = float("-inf")
         interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, (now - self._added) / 10))
         if job in self._waiting and now - self._asked > interval:

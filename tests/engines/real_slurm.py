@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 PACKAGES = (
@@ -153,11 +154,12 @@ class RealSlurm:
                 start_new_session=True,
             )
 
-    def wait_for_node(self, state: str) -> None:
+    def wait_for_node(self, *states: str) -> None:
         deadline = time.monotonic() + SECONDS_TO_START
-        while self.ask("sinfo", "--noheader", "--format=%t").split()[:1] != [state]:
+        while not set(self.ask("sinfo", "--noheader", "--format=%t").split()) & set(states):
             if time.monotonic() > deadline:
-                raise SlurmAbsentError(f"the node is not {state}: see {self.folder}/slurmctld.log")
+                log = self.folder / "slurmctld.log"
+                raise SlurmAbsentError(f"the node is not {' or '.join(states)}: see {log}")
             time.sleep(0.5)
 
     def ask(self, *command: str) -> str:
@@ -176,17 +178,38 @@ class RealSlurm:
             daemon.kill()
             daemon.wait()
 
-    def children(self) -> list[int]:
-        """Processes of the node's steps: slurmstepd, its shells and their jobs."""
-        found = []
+    def running(self) -> set[str]:
+        """Numbers of the jobs that run, as submitit names them."""
+        return set(self.ask("squeue", "--noheader", "--states=R", "--array", "--format=%i").split())
+
+    def start_delayed_jobs(self) -> None:
+        """Let jobs begin that Slurm holds back for two minutes after it has requeued them."""
+        for line in self.ask("squeue", "--noheader", "--array", "--format=%i %r").splitlines():
+            number, _, reason = line.partition(" ")
+            if reason == "BeginTime":
+                self.ask("scontrol", "update", f"jobid={number}", "StartTime=now")
+
+    def job_processes(self) -> list[int]:
+        """Processes of this Slurm's jobs, by the folder of its configuration and a job's number."""
+        numbers = []
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 environment = (entry / "environ").read_bytes()
-            except OSError:
+                name = (entry / "cmdline").read_bytes()
+            except OSError:  # it has ended, or is another user's
                 continue
-            if f"SLURM_CONF={self.folder}/slurm.conf".encode() in environment:
-                found.append(int(entry.name))
-        return found
+            ours = str(self.folder).encode()
+            if ours in environment and (b"SLURM_JOB_ID=" in environment or b"slurmstepd" in name):
+                numbers.append(int(entry.name))
+        return numbers
+
+    def kill_node(self) -> None:
+        """End everything on the node without a warning, and tell the controller."""
+        self.end_daemon("slurmd", signal.SIGKILL)
+        for number in self.job_processes():
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        self.ask("scontrol", "update", f"nodename={self.host}", "state=down", "reason=killed")
 
     def stop(self) -> None:
         """End every job and both daemons."""
