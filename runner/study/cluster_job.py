@@ -85,7 +85,7 @@ class ClusterJob:
             # it by hand.
             while lease.is_leased(path):
                 time.sleep(POLL_SECONDS)
-            self.process = process = self._start(command)
+            process = self._start(command)
             try:
                 while (code := process.poll()) is None:
                     time.sleep(POLL_SECONDS)
@@ -113,7 +113,7 @@ class ClusterJob:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {SLURM_WARNING})
         try:
             with open(self.log, "ab") as log:
-                self.process = subprocess.Popen(
+                self.process = process = subprocess.Popen(
                     command,
                     stdin=subprocess.PIPE,
                     stdout=log,
@@ -122,7 +122,7 @@ class ClusterJob:
                 )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return self.process
+        return process
 
     def stop(self) -> None:
         """Lets the process finish its step and write a checkpoint; called inside a signal handler,

@@ -24,7 +24,7 @@ CAUSES = {
     "PREEMPTED": "preempted, and not put back into the queue: PreemptMode=REQUEUE of the partition",
     "DEADLINE": "its deadline has passed",
     "BOOT_FAIL": "its node did not boot",
-    "FAILED": "its process failed",
+    "FAILED": "its process failed, as submitit's log of it says",
     "COMPLETED": "it ended without a result",
     FORGOTTEN: "it is no longer in Slurm's queue: cancelled, or ended some time ago",
 }

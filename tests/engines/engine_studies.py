@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-SHORT, LONG = 3000, 20000  # steps: ten seconds, and more than one submission of a job
+SHORT, LONG = 1000, 12000  # steps: seconds, and more than one submission of a job
 NEVER = 10**9  # checkpoint_every: only a stopped run and the last step leave a checkpoint
 
 

@@ -129,6 +129,7 @@ class RealSlurm:
             "PATH": path,
             "LD_LIBRARY_PATH": f"{libraries}:{plugins}",
         }
+        self.delayed: dict[str, float] = {}  # jobs held back: when this was first seen
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
@@ -183,10 +184,15 @@ class RealSlurm:
         return set(self.ask("squeue", "--noheader", "--states=R", "--array", "--format=%i").split())
 
     def start_delayed_jobs(self) -> None:
-        """Let jobs begin that Slurm holds back for two minutes after it has requeued them."""
+        """Let jobs begin that Slurm holds back for two minutes after it has requeued them.
+
+        Not at first: a node still refuses the number of a job that it has just ended.
+        """
         for line in self.ask("squeue", "--noheader", "--array", "--format=%i %r").splitlines():
             number, _, reason = line.partition(" ")
-            if reason == "BeginTime":
+            if reason != "BeginTime":
+                self.delayed.pop(number, None)
+            elif time.monotonic() - self.delayed.setdefault(number, time.monotonic()) > 20:
                 self.ask("scontrol", "update", f"jobid={number}", "StartTime=now")
 
     def job_processes(self) -> list[int]:
