@@ -25,7 +25,7 @@ def study(seeds: int, steps: int) -> dict[str, Any]:
     return {
         "name": "engine",
         "description": "One method, several seeds.",
-        "overrides": [*keys.split(), "inference.thinning=1000"],
+        "overrides": [*keys.split(), "inference.thinning=100"],
         "grid": {"seed": list(range(seeds))},
         "rows": [{"label": "one", "model": "bnn", "preset": "", "experiment": "bnn_uci"}],
         "tables": [

@@ -81,7 +81,7 @@ def test_the_run_of_a_killed_worker_goes_on_in_another(head, tmp_path):
     address = f"+hydra.launcher.ray.init.address=127.0.0.1:{port}"
     with launched(tmp_path, study(seeds, LONG), "hydra/launcher=ray", address) as command:
         eventually(lambda: command.is_training(seeds))
-        workers = [n for n, words in descendants(number).items() if words.startswith("ray::")]
+        workers = [n for n, words in descendants(number).items() if words.startswith("ray::one")]
         os.kill(workers[0], signal.SIGKILL)
         assert command.wait() == 0, command.output
         assert command.logs.count("resumed at step") == 1
