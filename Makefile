@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-times coverage test-slow test-gpu smoke mutants bench bench-peers lint contracts study-keys results outputs tutorials lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-gpu test-engines smoke mutants bench bench-peers lint contracts study-keys results outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -34,10 +34,13 @@ coverage: setup ## the fast tests with coverage: build/coverage.xml and a summar
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --cov --cov-report=term:skip-covered --cov-report=xml:build/coverage.xml
 
 test-slow: setup ## the statistical and end-to-end tests too (an hour)
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not engines"
 
 test-gpu: setup ## small runs of every family on a GPU, compared with the CPU; without a GPU it says so
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
+
+test-engines: setup ## studies on a real Slurm and a real Ray of this machine (15 minutes); where they are absent it says so
+	$(BIN)/python -m pytest -m engines -rs tests/engines
 
 smoke: setup ## every experiment in seconds, on built-in data
 	$(BIN)/python -m pytest -n 2 tests/experiments

@@ -57,7 +57,12 @@ class ReceivedSignals(list[int]):
 
 @contextmanager
 def capture_signals() -> Iterator[ReceivedSignals]:
-    """The signals received, so that a step is finished and checkpointed before the run stops."""
+    """The signals received, so that a step is finished and checkpointed before the run stops.
+
+    A handler of Slurm's warning (SIGUSR2, in a job of submitit) is called afterwards: it puts
+    the job back into the queue, where the run resumes from that checkpoint.
+    """
+    warning = signal.SIGUSR2 if callable(signal.getsignal(signal.SIGUSR2)) else None
     received = ReceivedSignals()
 
     def note(signum: int, _frame: Any) -> None:
@@ -68,7 +73,8 @@ def capture_signals() -> Iterator[ReceivedSignals]:
             raise RunInterruptedError(signum, received.step)
 
     try:
-        before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+        stopping = (signal.SIGINT, signal.SIGTERM, *((warning,) if warning else ()))
+        before = {s: signal.signal(s, note) for s in stopping}
     except ValueError:  # not the main thread: the caller handles signals
         yield received
         return
@@ -77,3 +83,5 @@ def capture_signals() -> Iterator[ReceivedSignals]:
     finally:
         for s, handler in before.items():
             signal.signal(s, handler)
+        if warning in received:
+            signal.raise_signal(signal.SIGUSR2)

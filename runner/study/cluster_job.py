@@ -10,6 +10,7 @@ died is started elsewhere.  Either continues from the checkpoint.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,8 +26,10 @@ from runner.study.job_pool import GRACE_SECONDS, STOPPED_EXIT_CODES, THREAD_VARI
 from runner.study.snapshot import FrozenRun, Snapshot, location
 
 POLL_SECONDS = 0.2  # seconds between checks of the process
-# seconds that a job killed from outside waits for the engine to decide its fate
-REQUEUE_SECONDS = 30.0
+# seconds that a job killed from outside waits for the engine to kill or requeue it: more than
+# Slurm's KillWait (30 s), so that a job that it puts back into its queue leaves no result
+REQUEUE_SECONDS = 90.0
+SLURM_WARNING = signal.SIGUSR2  # submitit's: sbatch --signal=USR2@signal_delay_s
 PASSED_ENV_PREFIXES = (
     "RUNNER_",
     "MLFLOW_",
@@ -53,6 +56,7 @@ class ClusterJob:
     environment: dict[str, str] = field(default_factory=dict)
     process: Any = None
     told: bool = False  # to stop
+    grace: float = GRACE_SECONDS  # that its process gets to stop
 
     def __call__(self) -> int:
         if _facts(self.run_folder).get("state") == "done":  # while this job was in the queue
@@ -81,14 +85,7 @@ class ClusterJob:
             # it by hand.
             while lease.is_leased(path):
                 time.sleep(POLL_SECONDS)
-            with open(self.log, "ab") as log:
-                self.process = process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
-                    env={**os.environ, **self.environment},
-                )
+            process = self._start(command)
             try:
                 while (code := process.poll()) is None:
                     time.sleep(POLL_SECONDS)
@@ -107,6 +104,26 @@ class ClusterJob:
                 time.sleep(REQUEUE_SECONDS)
             return int(code)
 
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        """Process of the run, in which Slurm's warning stays blocked.
+
+        Slurm sends it to every process of a step.  This one answers it for both: it stops the
+        other by SIGTERM, and a warning that comes now waits until it can.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {SLURM_WARNING})
+        try:
+            with open(self.log, "ab") as log:
+                self.process = process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, **self.environment},
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return process
+
     def stop(self) -> None:
         """Lets the process finish its step and write a checkpoint; called inside a signal handler,
         where ``poll`` and ``wait`` may be under way below."""
@@ -114,7 +131,7 @@ class ClusterJob:
         if self.process is None:
             return
         self.process.terminate()
-        deadline = time.monotonic() + GRACE_SECONDS
+        deadline = time.monotonic() + self.grace
         try:
             while time.monotonic() < deadline:
                 if (

@@ -119,7 +119,8 @@ def _reason(code: int, log: Path) -> str:
     last."""
     if code == -signal.SIGKILL:
         return f"killed from outside (exit code {code}), perhaps because memory ran out; the study's command goes on with it"
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    text = log.read_text(errors="replace") if log.is_file() else ""  # a job makes it as it begins
+    lines = [line for line in text.splitlines() if line.strip()]
     return f"exit code {code}: {lines[-1].strip()[:200] if lines else 'it said nothing'}"
 
 

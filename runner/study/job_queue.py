@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ from runner.study.launcher import Launcher, engine
 from runner.study.left_going import DetachedRun
 from runner.study.snapshot import FrozenRun, Snapshot, location
 from runner.study.submitit_engine import ENDED
+from runner.terminal.printer import out
 
 POLL_INTERVAL_SECONDS = 0.5  # seconds between checks of the jobs
 FINISHED_JOB_STATES = ENDED | {"UNKNOWN"}
@@ -33,6 +35,8 @@ class PollableJob(Protocol):
     """A job that was submitted, or a run that goes on elsewhere."""
 
     def poll(self) -> int | None: ...
+
+    def explain_end(self) -> str: ...
 
     def stop(self) -> None: ...
 
@@ -68,6 +72,12 @@ def _folder(snapshot: Snapshot) -> Path:
     return location(snapshot.name, snapshot.output_dir).parent / "submitit"
 
 
+@cache
+def _known_engine(name: str, folder: Path) -> Any:
+    """Engine of earlier jobs, one for all of them: one question to Slurm answers for all."""
+    return engine(Launcher(name), folder)
+
+
 def find_queued_jobs(
     snapshot: Snapshot, run: FrozenRun, jobs: dict[str, dict[str, str]]
 ) -> list[tuple[str, str, str]]:
@@ -78,7 +88,7 @@ def find_queued_jobs(
             "slurm",
             "slurm_local",
         ):
-            ticket = engine(Launcher(entry["engine"]), _folder(snapshot)).find_job(entry["job"])
+            ticket = _known_engine(entry["engine"], _folder(snapshot)).find_job(entry["job"])
             if (state := ticket.state()) not in FINISHED_JOB_STATES:
                 queued_jobs.append((entry["engine"], entry["job"], state))
     return queued_jobs
@@ -188,6 +198,8 @@ class JobQueue:
             pending = []
             for key, job in one.jobs:
                 code = job.poll()
+                if code is not None and not self._has_ended(one, key, job):
+                    code = None
                 if code is None:
                     pending.append((key, job))
                 one.code = one.code or code or 0
@@ -201,6 +213,26 @@ class JobQueue:
                     one.log,
                     self.stopped_by is not None,
                 )
+
+    def _has_ended(self, one: SubmittedRun, key: str, job: PollableJob) -> bool:
+        """True if a job that left no result has ended in the record too.
+
+        The cause goes to the terminal and to the log of the run: the job could not write it.  The
+        lease of a run on a lost node expires after a minute, and is waited for.
+        """
+        cause = job.explain_end()
+        if not cause:
+            return True
+        if DetachedRun(self.snapshot, one.run).going():
+            return False
+        if self.snapshot.state(one.run) != "done":
+            out.print(f"note     {one.run.name}: {cause}", style="yellow")
+        log = one.log.with_name(f"{key}.log")
+        one.log = log if log.is_file() else one.log
+        one.log.parent.mkdir(parents=True, exist_ok=True)
+        with one.log.open("a") as file:
+            file.write(f"{cause}\n")
+        return True
 
     def _stop(self, going: list[SubmittedRun]) -> None:
         if self.engine.outlives:

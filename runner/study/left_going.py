@@ -76,6 +76,10 @@ class DetachedRun:
             with suppress(ProcessLookupError):
                 os.kill(number, signum)
 
+    def explain_end(self) -> str:
+        """Nothing: its record has the cause."""
+        return ""
+
     def stop(self) -> None:
         """A cluster's: whoever submitted it stops it."""
 

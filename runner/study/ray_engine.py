@@ -21,6 +21,7 @@ class RayTask:
     def __init__(self, ref: Any):
         self.ref = ref
         self.id = ref.hex()[:12]
+        self.cause = ""  # of an end without a result
 
     def state(self) -> str:
         import ray
@@ -35,8 +36,14 @@ class RayTask:
             return None
         try:
             return int(ray.get(self.ref))
-        except ray.exceptions.RayError:
+        except ray.exceptions.RayError as error:
+            first = (str(error).strip().splitlines() or [""])[0]
+            self.cause = f"ray {self.id} {type(error).__name__}: {first}"
             return 1
+
+    def explain_end(self) -> str:
+        """Ray's error, where its head or the task was lost; a dead worker's task starts again."""
+        return self.cause
 
     def stop(self) -> None:
         """Its process notices that nobody holds its input any more, writes a checkpoint and

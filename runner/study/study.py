@@ -66,7 +66,7 @@ def launch(
     if executor.stopped_by is not None:
         out.print(f"stopped; go on with: runner study {snapshot.name}")
         return 128 + executor.stopped_by
-    return 1 if any(display.counts[s] for s in FAILED) else 0
+    return 1 if any(display.counts[s] for s in (*FAILED, "interrupted")) else 0
 
 
 def _flags(given: argparse.Namespace) -> str:

@@ -3,12 +3,15 @@ place."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 from runner.disk.atomic import alive
 from runner.errors import ConfigError
+from runner.study import slurm_states
 from runner.study.cluster_job import ClusterJob
+from runner.study.job_pool import GRACE_SECONDS
 
 GENERAL = {
     "timeout_min",
@@ -19,50 +22,54 @@ GENERAL = {
     "nodes",
     "stderr_to_stdout",
 }
-ENDED = {
-    "COMPLETED",
-    "FINISHED",
-    "CANCELLED",
-    "FAILED",
-    "TIMEOUT",
-    "OUT_OF_MEMORY",
-    "DEADLINE",
-    "INTERRUPTED",
-}
-# A node that failed, or was preempted: Slurm puts the job back into its queue itself.
+ENDED = slurm_states.ENDED | {"FINISHED", "INTERRUPTED"}
+RESULT_SECONDS = 5.0
+SIGNAL_MARGIN = 0.7  # of signal_delay_s, that the process of a run gets to stop
 
 
 class QueuedJob:
-    """A job that was submitted, as one waits for a process."""
+    """A job that was submitted, as one waits for a process.
 
-    def __init__(self, job: Any, local: bool):
+    ``states`` are Slurm's; None: a process of this machine in Slurm's place.
+    """
+
+    def __init__(self, job: Any, states: slurm_states.SlurmStates | None):
         self.job = job
-        self.local = local
+        self.states = states
         self.id = str(job.job_id)
+        self.seen_ended: float | None = None  # first look that found it ended without a result
 
     def state(self) -> str:
         """In the engine's words: PENDING, RUNNING, …"""
         if self.job.paths.result_pickle.exists():
             return "FINISHED"
-        if self.local and self.job._dominant_process is None:  # submitted by an earlier command
+        if self.states is not None:
+            return self.states.state(self.id)
+        if self.job._dominant_process is None:  # submitted by an earlier command
             return "RUNNING" if alive(int(self.id)) else "INTERRUPTED"
-        words: str = (
-            self.job.get_info(mode="force").get("jobState" if self.local else "State", "")
-            or "PENDING"
-        )
-        return words.split()[0]  # CANCELLED by 1000
+        return str(self.job.get_info(mode="force").get("jobState", "") or "PENDING").split()[0]
 
     def poll(self) -> int | None:
         """None until it has ended, then an exit code."""
-        if self.job.paths.result_pickle.exists():
+        state = self.state()
+        if state == "FINISHED" or self.job.paths.result_pickle.exists():
             try:
                 return int(self.job.result())
             except Exception:  # submitit's log has its own error message
                 return 1
-        if self.local:
-            return 1 if self.state() in ENDED else None
-        self.job.watcher.update_if_long_enough("standard")
-        return 1 if str(self.job.state).split()[0] in ENDED else None
+        if state not in ENDED:
+            self.seen_ended = None
+            return None
+        # a shared disk may show the result some seconds after the job's end
+        self.seen_ended = self.seen_ended or time.monotonic()
+        return 1 if time.monotonic() - self.seen_ended >= RESULT_SECONDS else None
+
+    def explain_end(self) -> str:
+        """Cause of an end that left no result, in words; empty if there is a result."""
+        state = self.state()
+        if self.states is None or state == "FINISHED":
+            return ""
+        return f"slurm {self.id} {slurm_states.explain_end(state)}"
 
     def stop(self) -> None:
         """Jobs of a queue go on without us."""
@@ -78,6 +85,7 @@ class SubmititEngine:
         self.keys = keys
         self.folder = folder
         self.name = {"slurm": "slurm", "local": "slurm_local"}[kind]
+        self.states = slurm_states.SlurmStates() if kind == "slurm" else None
 
     def submit(self, jobs: list[ClusterJob]) -> list[QueuedJob]:
         """One array of them all.
@@ -88,6 +96,9 @@ class SubmititEngine:
         import submitit
 
         retries = self.keys.get("max_num_timeout", 10)
+        if delay := self.keys.get("signal_delay_s"):
+            for job in jobs:
+                job.grace = min(GRACE_SECONDS, SIGNAL_MARGIN * float(delay))
         try:
             executor = submitit.AutoExecutor(
                 cluster=self.kind,
@@ -112,11 +123,11 @@ class SubmititEngine:
             raise ConfigError(
                 f"hydra/launcher={self.name}: {str(error).strip().splitlines()[-1]}"
             ) from None
-        return [QueuedJob(job, self.kind == "local") for job in submissions]
+        return [QueuedJob(job, self.states) for job in submissions]
 
     def find_job(self, number: str) -> QueuedJob:
         """A job that was submitted by a command of before."""
         import submitit
 
         job_class = submitit.SlurmJob if self.kind == "slurm" else submitit.LocalJob
-        return QueuedJob(job_class(folder=self.folder / "%j", job_id=number), self.kind == "local")
+        return QueuedJob(job_class(folder=self.folder / "%j", job_id=number), self.states)

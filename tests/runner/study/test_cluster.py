@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 from runner.errors import ConfigError
-from runner.study import job_queue, snapshot, study
+from runner.study import display, job_queue, snapshot, study
 from runner.study.cluster_job import ClusterJob, create_cluster_jobs
 from runner.study.definition import StudyDefinition
+from runner.study.display import StudyDisplay
 from runner.study.job_queue import JobQueue
 from runner.study.launcher import Launcher, split_launcher
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -80,6 +81,9 @@ class FakeTicket:
 
     def poll(self):
         return self.engine.codes.get(self.id)
+
+    def explain_end(self):
+        return ""
 
     def stop(self):
         self.engine.codes[self.id] = 143
@@ -348,3 +352,67 @@ def test_status_shows_where_a_job_stands(queue, capsys, monkeypatch):
     monkeypatch.setattr(study, "_has_changed", lambda *_: False)
     assert study.main(["study", "two", "--output-dir", str(frozen.output_dir), "--status"]) == 0
     assert "queued (slurm 1)" in capsys.readouterr().out
+
+
+def test_a_job_that_ended_before_it_began_is_told_and_the_others_are_watched(
+    queue, capsys, monkeypatch
+):
+    """No log, no record: the cause is the engine's, and becomes the log's only line."""
+    frozen, fake, made, _ = queue
+    monkeypatch.setattr(
+        FakeTicket, "explain_end", lambda self: "slurm 0 CANCELLED" if self.id == "0" else ""
+    )
+    shown = StudyDisplay(frozen, 2)
+    going = made()
+    going.on_end = shown.report_end
+    order = iter([("0", 1), ("1", 0)])
+    going.on_poll = lambda _: fake.codes.update([next(order)])
+    going.go(frozen.runs)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "note a: slurm 0 CANCELLED" in printed
+    assert "exit code 1: slurm 0 CANCELLED log:" in printed
+    assert shown.counts.total() == 2
+    log = frozen.output_dir / "studies/two/logs/sa.log"
+    assert log.read_text() == "slurm 0 CANCELLED\n"
+
+
+def test_a_lost_job_ends_when_the_lease_of_its_run_has(queue, monkeypatch):
+    frozen, fake, made, ended = queue
+    leases = iter([True, False])
+    monkeypatch.setattr(FakeTicket, "explain_end", lambda self: "slurm 0 NODE_FAIL")
+    going = made()
+    one = going._submit(frozen.runs[:1])
+    monkeypatch.setattr(job_queue.DetachedRun, "going", lambda self: next(leases))
+    fake.codes["0"] = 1
+    going._look(one)
+    assert not ended
+    going._look(one)
+    assert ended == [("a", 1)]
+
+
+def test_a_process_without_a_log_has_a_reason(tmp_path):
+    assert display._reason(1, tmp_path / "none.log") == "exit code 1: it said nothing"
+
+
+def test_the_process_of_a_run_does_not_see_slurms_warning(tmp_path):
+    """Slurm sends it to every process of a step, whose default action is to die."""
+    job = ClusterJob("", "", "", "", "", None, [], str(tmp_path / "log"))
+    process = job._start([sys.executable, "-c", "input(); print('alive')"])
+    assert job.process is process
+    os.kill(process.pid, signal.SIGUSR2)
+    process.communicate(b"\n", timeout=20)
+    assert process.returncode == 0
+    assert (tmp_path / "log").read_text() == "alive\n"
+    assert signal.SIGUSR2 not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_job_stops_its_process_before_slurms_limit(tmp_path):
+    job = ClusterJob("", "", "", "", "", None, [], str(tmp_path / "log"), grace=0.3)
+    text = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); input()"
+    process = job._start([sys.executable, "-c", text])
+    eventually((tmp_path / "log").read_text, 20)
+    before = time.monotonic()
+    job.stop()
+    assert time.monotonic() - before < 5
+    process.kill()
+    process.wait()

@@ -1,0 +1,123 @@
+"""A study on a real Slurm without accounting: jobs that are cancelled, out of time, preempted, or
+on a node that dies.  Every run equals the undisturbed one."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+from engine_studies import LONG, SHORT, eventually, launched, results, study, undisturbed
+from real_slurm import RealSlurm, SlurmAbsentError, unpack
+
+pytestmark = [pytest.mark.slow, pytest.mark.engines]
+
+KEYS = ("hydra/launcher=slurm", "hydra.launcher.mem_gb=1")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slurm")
+    try:
+        slurm = RealSlurm(unpack(folder / "unpacked"), folder / "one")
+    except SlurmAbsentError as error:
+        pytest.skip(f"no Slurm here: {error}")
+    try:
+        slurm.start()
+        yield slurm
+    finally:
+        slurm.stop()
+
+
+@pytest.fixture
+def slurm(cluster):
+    yield cluster
+    cluster.ask("scancel", "--user=root")
+    cluster.ask("scancel", "--signal=KILL", "--full", "--user=root")
+    eventually(lambda: not cluster.ask("squeue", "--noheader"))
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("short") / "here", 4, SHORT)
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("long") / "here", 1, LONG)
+
+
+def steps_resumed_at(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"resumed at step (\d+)", text)]
+
+
+def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, short):
+    """An array of 4: one is cancelled as it runs, one before it began."""
+    with launched(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as command:
+        eventually(lambda: command.is_training(1))
+        slurm.ask("scancel", command.jobs[3])
+        running = eventually(lambda: slurm.running() & set(command.jobs)).pop()
+        slurm.ask("scancel", running)
+        assert command.wait() == 1
+        assert "Traceback" not in command.output
+        assert "Bypassing" not in command.output
+        assert "Slurm does not answer" not in command.output
+        assert f"slurm {running} CANCELLED: cancelled" in command.output
+        assert f"slurm {command.jobs[3]} FORGOTTEN" in command.output
+        assert len(results(tmp_path)) == 2
+    with launched(tmp_path, study(4, SHORT), *KEYS, **slurm.environment) as again:
+        assert again.wait() == 0, again.output
+    assert results(tmp_path) == short
+
+
+def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, long):
+    """No checkpoint on the way: only the warning before the limit makes one."""
+    limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=10")
+    with launched(tmp_path, study(1, LONG), *KEYS, *limit, **slurm.environment) as command:
+        assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
+        resumed = steps_resumed_at(command.logs)
+    assert resumed
+    assert resumed == sorted(set(resumed))  # each submission went on
+    assert results(tmp_path) == long
+
+
+def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long):
+    with launched(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
+        eventually(lambda: command.is_training(1))
+        slurm.ask(
+            "sbatch", "--partition=high", "--exclusive", "--output=/dev/null", "--wrap=sleep 5"
+        )
+        eventually(lambda: not slurm.running() & set(command.jobs))
+        assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
+        assert steps_resumed_at(command.logs)
+    assert results(tmp_path) == long
+
+
+def test_a_run_on_a_node_that_dies_starts_again(slurm, tmp_path, long):
+    """The node's daemon and every process of the job are killed; the node comes back."""
+    with launched(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
+        eventually(lambda: command.is_training(1))
+        slurm.kill_node()
+        eventually(lambda: not slurm.running())
+        slurm.start_node()
+        slurm.wait_for_node("idle", "mixed", "mix", "alloc")
+        assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
+    assert results(tmp_path) == long
+
+
+def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
+    with launched(tmp_path, study(1, LONG), *KEYS, **slurm.environment) as command:
+        eventually(lambda: command.is_training(1))
+        command.process.send_signal(signal.SIGINT)
+        assert command.wait() == 130
+        assert "1 go on in the queue of slurm" in command.output
+        (number,) = command.jobs
+    with launched(tmp_path, study(1, LONG), "--status", **slurm.environment) as status:
+        assert status.wait() == 0
+        assert f"running (slurm {number})" in " ".join(status.output.split())
+    slurm.ask("scancel", number)
+    eventually(lambda: number not in slurm.running())
+    eventually(lambda: not slurm.ask("squeue", "--noheader"))
+    with launched(tmp_path, study(1, LONG), "--status", **slurm.environment) as status:
+        assert status.wait() == 0
+        assert "slurm" not in status.output.replace(str(tmp_path), "")

@@ -1,0 +1,34 @@
+"""Signals of a run: which are noted, and who answers them afterwards."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from runner.execution.signals import RunInterruptedError, capture_signals
+
+
+def test_slurms_warning_is_answered_after_the_checkpoint():
+    """Submitit's handler puts the job back into the queue; the step is finished first."""
+    calls = []
+
+    def run() -> None:
+        with capture_signals() as received:
+            signal.raise_signal(signal.SIGUSR2)
+            calls.append("checkpoint")
+            raise RunInterruptedError(received[0], 3)
+
+    before = signal.signal(signal.SIGUSR2, lambda *_: calls.append("requeued"))
+    try:
+        with pytest.raises(RunInterruptedError):
+            run()
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert calls == ["checkpoint", "requeued"]
+
+
+def test_the_warning_is_nobodys_outside_a_job_of_slurm():
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
+    with capture_signals():
+        assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL
