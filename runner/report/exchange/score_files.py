@@ -59,9 +59,7 @@ def _copy_from(url: str, folder: Path) -> ScoreFile:
     folder.mkdir()
     try:
         path = download(url, folder, MAX_SCORE_BYTES)
-    except FileNotFoundError as error:
-        raise ConfigError(f"--with {error}") from None
-    except ConfigError as error:
+    except (FileNotFoundError, ConfigError) as error:
         raise ConfigError(f"--with {error}") from None
     base, slash, name = url.partition("?")[0].rpartition("/")
     with contextlib.suppress(FileNotFoundError, ConfigError):  # scores may have no origin
