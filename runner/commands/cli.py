@@ -58,11 +58,11 @@ COMMANDS = {
     ),
     "compare": ("runner.report.compare", "compare <run> <run> …  configs and results side by side"),
     "export": (
-        "runner.export.export_command",
+        "runner.python.export.export_command",
         "export <run> <file>    a fitted model as one file that predicts without data and record",
     ),
     "predict": (
-        "runner.export.predict_command",
+        "runner.python.export.predict_command",
         "predict <file> <rows>  predictions of an exported model: mean, sd, quantiles, probabilities",
     ),
     "sync": (

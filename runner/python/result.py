@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from components.contracts.predictive import Predictive
     from components.contracts.roles import Problem
-    from runner.export.restored import RestoredRun
+    from runner.python.export.restored import RestoredRun
 
 
 class Score(NamedTuple):
@@ -175,7 +175,7 @@ class Result:
     # ---------------------------------------------------------------------------------------------
     @cached_property
     def _restore(self) -> RestoredRun:
-        from runner.export.restored import restore_record
+        from runner.python.export.restored import restore_record
 
         return restore_record(self.record, self.compared.facts, self._data_dir)
 
@@ -250,7 +250,7 @@ class Result:
             >>> predictive.probs.shape, predictive.guess.tolist()
             (torch.Size([2, 1, 2]), [[1], [0]])
         """
-        from runner.export.questions import predict_labels
+        from runner.python.export.questions import predict_labels
 
         return predict_labels(self._restore, x, replicate, variant, self.experiment)
 
@@ -278,7 +278,7 @@ class Result:
             >>> bool((model.predictive(x).probs == result.predict(x).probs).all())
             True
         """
-        from runner.export.write_model import write_model
+        from runner.python.export.write_model import write_model
 
         target = Path(path)
         write_model(self._restore, self.record, self.compared, target)

@@ -70,13 +70,17 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
 @cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the relevant packages, if installed."""
-    by_package = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            by_package[package] = version(DISTRIBUTIONS.get(package, package))
-        except PackageNotFoundError:
-            continue
-    return by_package
+    numbers = {package: installed_version(package) for package in PACKAGES}
+    found = {package: number for package, number in numbers.items() if number is not None}
+    return {"python": platform.python_version()} | found
+
+
+def installed_version(package: str) -> str | None:
+    """Version of a package; None: not installed."""
+    try:
+        return version(DISTRIBUTIONS.get(package, package))
+    except PackageNotFoundError:
+        return None
 
 
 def identity(git: dict[str, str], packages: dict[str, str]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def bibliography(snapshot: Snapshot | None, tests: Sequence[str] = TESTS) -> str
     have recorded.
     """
     from runner.record.citations import entries as read
-    from runner.record.code import versions as installed_versions
+    from runner.record.code import installed_version
 
     bodies = {entry.key: entry.body for entry in read()}
     entries = {key: bodies[key] for key in tests}
@@ -68,7 +68,7 @@ def bibliography(snapshot: Snapshot | None, tests: Sequence[str] = TESTS) -> str
             for package, number in ((snapshot.facts(run) or {}).get("versions") or {}).items():
                 versions.setdefault(package, {})[number] = None
     for package, key in SOFTWARE.items():
-        used = " and ".join(versions.get(package) or [installed_versions()[package]])
+        used = " and ".join(versions.get(package) or [str(installed_version(package))])
         entries[key] = f"{bodies[key].rstrip().removesuffix('}')}  note = {{Version {used}}},\n}}"
     return "\n\n".join(entries[key] for key in sorted(entries)) + "\n"
 

@@ -51,7 +51,6 @@ ORDER = {
         "commands",
         "study",
         "report",
-        "export",
         "python",
     ],
 }

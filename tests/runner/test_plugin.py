@@ -64,7 +64,7 @@ def call(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def run_as_printed(text: str, folder: Path) -> str:
-    (command,) = COMMAND.findall(text)
+    (command,) = (one for one in COMMAND.findall(text) if " +experiment=" in one)
     done = call(["-m", "runner.commands.cli", *shlex.split(command)[1:], "tracking=false"], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "record" in done.stdout

@@ -47,7 +47,7 @@ def test_figures_that_no_file_takes_and_files_that_cannot_be_made(make_job, monk
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", fails)
     monkeypatch.setattr(Draws, "artefacts", fails)
-    monkeypatch.setattr(artefacts, "escape_table", fails)
+    monkeypatch.setattr(artefacts, "escape_cell", fails)
     job = make_job("+experiment=mog", "smoke=true")
     run(job)
     facts = read(job.folder)

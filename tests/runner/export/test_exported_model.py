@@ -16,8 +16,8 @@ from exported_families import HOUSES, NAMES, TRAIN, fit
 
 from runner import ConfigError, load_model
 from runner.commands import cli
-from runner.export.model_file import LIMITS, MODEL, WEIGHTS
-from runner.export.new_rows import to_documents
+from runner.python.export.model_file import LIMITS, MODEL, WEIGHTS
+from runner.python.export.new_rows import to_documents
 
 NEW = {"area": [50.5, 90.0], "kind": ["hut", "flat"], "sea": [True, False]}
 
@@ -109,7 +109,7 @@ def test_the_card_tells_data_scores_checks_threat_and_citation(fitted, model):
 
 
 def test_scores_of_a_run_with_a_failed_check_are_marked(fitted):
-    from runner.export.card import write_card
+    from runner.python.export.card import write_card
     from runner.report import compare
 
     file, result, _ = fitted

@@ -123,6 +123,12 @@ def test_a_study_is_reported_with_the_same_numbers(records, tmp_path):
     ]
     added = {"p, Holm", "p McNemar", "row", "pairs", "p", "smoke"}
     assert set(now[0]) - set(before[0]) == added
-    assert (tmp_path / "small_replicates.csv").read_text() == (
-        records / "study/small/report/small_replicates.csv"
-    ).read_text()
+    scores = [
+        list(csv.DictReader(path.open()))
+        for path in (
+            tmp_path / "small_replicates.csv",
+            records / "study/small/report/small_replicates.csv",
+        )
+    ]
+    assert all(line.pop("protocol") for line in scores[0])  # a later column
+    assert scores[0] == scores[1]

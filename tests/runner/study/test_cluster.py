@@ -57,7 +57,7 @@ def test_mistakes_in_the_launcher_are_one_line(words, message):
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 def test_a_launcher_that_is_not_installed_names_the_extra():
     with pytest.raises(
-        ConfigError, match=r"hydra/launcher=ray: not installed; pip install -e '.\[ray\]'"
+        ConfigError, match=r"hydra/launcher=ray: not installed; pip install 'bayes-runner\[ray\]'"
     ):
         split_launcher(["hydra/launcher=ray"])
 

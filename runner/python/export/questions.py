@@ -25,7 +25,7 @@ from components.series.sequence import Sequence
 from components.topics.corpus import Corpus
 from components.topics.topic_scores import mean_proportions
 from runner.errors import ConfigError
-from runner.export.restored import RestoredRun
+from runner.python.export.restored import RestoredRun
 
 Answers = Literal["labels", "forecasts", "topics", "clusters"]
 

@@ -30,12 +30,22 @@ from runner.compose.config import Job, build
 from runner.compose.resolve import resolve
 from runner.errors import ConfigError
 from runner.execution.rng import Streams
-from runner.export import questions
-from runner.export.answer_frames import frame_of_clusters, frame_of_predictive, frame_of_topics
-from runner.export.described_problem import check_problem, unpack_problem
-from runner.export.model_file import ModelFacts, ModelFile, read_model_file
-from runner.export.new_rows import is_frame, read_documents, read_rows, to_documents, to_inputs
-from runner.export.restored import RestoredRun, StateMismatchError, restore_state
+from runner.python.export import questions
+from runner.python.export.answer_frames import (
+    frame_of_clusters,
+    frame_of_predictive,
+    frame_of_topics,
+)
+from runner.python.export.described_problem import check_problem, unpack_problem
+from runner.python.export.model_file import ModelFacts, ModelFile, read_model_file
+from runner.python.export.new_rows import (
+    is_frame,
+    read_documents,
+    read_rows,
+    to_documents,
+    to_inputs,
+)
+from runner.python.export.restored import RestoredRun, StateMismatchError, restore_state
 
 if TYPE_CHECKING:
     import pandas as pd

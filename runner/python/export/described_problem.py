@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.roles import Problem
-from runner.export.stand_in_rows import describe_rows, generate
+from runner.python.export.stand_in_rows import describe_rows, generate
 
 # Classes that a file may name, and their modules; a subclass is stored as the nearest of them.
 CLASSES = {

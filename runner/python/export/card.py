@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.disk.plain_file import read_plain
 from runner.disk.yaml_limits import read_yaml
-from runner.export.model_file import ModelFacts
+from runner.python.export.model_file import ModelFacts
 from runner.record.checks import combine_checks, verdict
 from runner.report.compare import ComparedRecord, result_rows
 from runner.report.context import FAILED_CHECK_MARK

@@ -14,8 +14,8 @@ class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
 
     def load_context(self, context: PythonModelContext) -> None:
         """Load the fitted model; its file holds no code."""
-        from runner.export.load_model import load_model
-        from runner.export.mlflow_signature import ARTIFACT
+        from runner.python.export.load_model import load_model
+        from runner.python.export.mlflow_signature import ARTIFACT
 
         self.model = load_model(context.artifacts[ARTIFACT])
 
@@ -26,7 +26,7 @@ class FittedModelOfMlflow(PythonModel):  # type: ignore[misc]
         params: dict[str, Any] | None = None,
     ) -> pd.DataFrame:
         """Predictions for rows; of a series without regressors, for ``horizon`` times ahead."""
-        from runner.export.mlflow_signature import HORIZON
+        from runner.python.export.mlflow_signature import HORIZON
 
         if self.model.answers == "forecasts" and HORIZON in model_input:
             return self.model.predict(horizon=int(model_input[HORIZON].iloc[0]))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from runner.disk.secrets import mask_secrets
 from runner.errors import RunFailure
-from runner.export.load_model import load_model
-from runner.export.mlflow_signature import ARTIFACT, make_example, make_signature
-from runner.export.write_model import installed_version
+from runner.python.export.load_model import load_model
+from runner.python.export.mlflow_signature import ARTIFACT, make_example, make_signature
+from runner.record.code import installed_version
 from runner.tracking.mirror import Mirror
 from runner.tracking.store import one_at_a_time, remove_stray_folders
 
@@ -99,6 +99,6 @@ def _log(file: Path, run_id: str, register: str | None) -> str:
 
 
 def _requirements(file: Path) -> list[str]:
-    from runner.export.model_file import read_model_file
+    from runner.python.export.model_file import read_model_file
 
     return read_model_file(file).requirements.split()

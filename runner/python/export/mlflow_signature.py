@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from components.problems.input_columns import InputColumn, InputColumns
 from components.topics.corpus import Corpus
-from runner.export.load_model import FittedModel
-from runner.export.new_rows import TEXT
+from runner.python.export.load_model import FittedModel
+from runner.python.export.new_rows import TEXT
 
 if TYPE_CHECKING:
     import pandas as pd

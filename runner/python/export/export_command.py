@@ -60,8 +60,8 @@ def main(argv: list[str]) -> int:
 
 
 def _export(folder: Path, arguments: Namespace) -> int:
-    from runner.export.restored import restore_record
-    from runner.export.write_model import write_model
+    from runner.python.export.restored import restore_record
+    from runner.python.export.write_model import write_model
     from runner.report.compare import load
 
     compared = load(folder)
@@ -76,7 +76,7 @@ def _export(folder: Path, arguments: Namespace) -> int:
             print(f"{file}: {size}, {rows} training rows; runner predict {file} reads it")
         if arguments.mlflow:
             from runner.disk.secrets import mask_secrets
-            from runner.export.log_to_mlflow import log_to_mlflow
+            from runner.python.export.log_to_mlflow import log_to_mlflow
             from runner.tracking.store import tracking_uri
 
             address = log_to_mlflow(file, folder, arguments.register)

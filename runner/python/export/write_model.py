@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,13 @@ from components.series.forecasting import Forecasting
 from components.topics.corpus import Corpus
 from runner.commands.resume import read_run_config
 from runner.errors import ConfigError
-from runner.export import questions
-from runner.export.card import write_card
-from runner.export.described_problem import pack_problem
-from runner.export.load_model import rebuild
-from runner.export.model_file import ModelFacts, ModelFile
-from runner.export.restored import RestoredRun
+from runner.python.export import questions
+from runner.python.export.card import write_card
+from runner.python.export.described_problem import pack_problem
+from runner.python.export.load_model import rebuild
+from runner.python.export.model_file import ModelFacts, ModelFile
+from runner.python.export.restored import RestoredRun
+from runner.record.code import installed_version
 from runner.report.compare import ComparedRecord
 
 PROBES = 32  # rows that the rebuilt model is compared at
@@ -114,14 +114,6 @@ def _content(run: RestoredRun, config: str, compared: ComparedRecord, with_rows:
     }
     state = {name: value.detach().cpu().contiguous() for name, value in run.tensors.items()}
     return ModelFile(facts, state | problem_tensors, config, "", pinned_requirements())
-
-
-def installed_version(package: str) -> str | None:
-    """Version of a package; None: not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def pinned_requirements() -> str:

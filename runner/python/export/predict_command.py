@@ -59,12 +59,12 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"--{error}") from None
     plugins.import_plugins(arguments.plugin, "--plugin")
     if arguments.card:
-        from runner.export.model_file import read_model_file
+        from runner.python.export.model_file import read_model_file
 
         print(read_model_file(Path(arguments.model)).card)
         return 0
 
-    from runner.export.load_model import load_model
+    from runner.python.export.load_model import load_model
 
     model = load_model(arguments.model, device=arguments.device)
     frame = model.predict(
