@@ -47,8 +47,8 @@ _MODULE_BY_NAME = {
     "runs": "python.frames",
     "compare": "python.comparing",
     "Comparison": "python.comparing",
-    "load_model": "export.load_model",
-    "FittedModel": "export.load_model",
+    "load_model": "python.export.load_model",
+    "FittedModel": "python.export.load_model",
 }
 _ERROR_NAMES = {"ConfigError", "RunFailure", "RunnerError", "RunnerWarning"}
 __all__ = ["CONF", *_MODULE_BY_NAME, *_ERROR_NAMES]
