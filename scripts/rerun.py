@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runner.report.results import Cell, TableLayout, layout_table
-from runner.statistics.paired_tests import Summary
+from runner.statistics.paired_tests import ROUNDING, PairedDifference, Summary
 from runner.study import snapshot as snapshots
 from runner.study.definition import TableSpec
 from scripts.prose.scores import FOLDER, load_scores
@@ -37,11 +37,11 @@ class Pair(NamedTuple):
     @property
     def apart(self) -> float:
         """Difference in its standard error."""
-        difference = self.again.mean - self.kept.mean
-        se = math.hypot(self.kept.se or 0.0, self.again.se or 0.0)
-        if math.isclose(self.again.mean, self.kept.mean, rel_tol=1e-12):
-            return 0.0
-        return difference / se if se > 0.0 else math.copysign(math.inf, difference)
+        kept, again = self.kept, self.again
+        is_equal = math.isclose(again.mean, kept.mean, rel_tol=ROUNDING)
+        difference = 0.0 if is_equal else again.mean - kept.mean
+        se = math.hypot(kept.se or 0.0, again.se or 0.0)
+        return PairedDifference(difference, se, again.n, math.nan).in_se
 
 
 def pair_cells(name: str, output_dir: Path, folder: Path) -> list[Pair]:

@@ -52,11 +52,6 @@ class Origin:
     protocols: dict[str, str] = field(default_factory=dict)
 
 
-def path_of(scores: Path) -> Path:
-    """Path of the origin of a file of scores."""
-    return origin_path(scores)
-
-
 def collect_cell_facts(tables: list[TableLayout]) -> list[CellFacts]:
     """Facts that tables have about their cells."""
     cells = [
@@ -134,7 +129,7 @@ def read_kept_scores(scores: Sequence[Path | ScoreFile], study: StudyDefinition)
         "study": "",
         "protocols": {},
     }
-    for origin in (read_origin(path) for path in map(path_of, paths) if path.is_file()):
+    for origin in (read_origin(path) for path in map(origin_path, paths) if path.is_file()):
         for entry in origin.cells:
             cell = earlier.setdefault((entry.table, entry.row, entry.column), EarlierCell(""))
             cell.doubted = entry.doubted

@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from runner.report.context import INCLUDED
-from runner.report.origin import Origin, path_of, read_origin
+from runner.report.exchange.score_files import origin_path
+from runner.report.origin import Origin, read_origin
 from scripts.prose.scores import list_scores
 
 DIRTY = "with uncommitted changes"
@@ -27,7 +28,7 @@ def find_reruns(folder: Path) -> dict[str, str]:
     """Studies by name, and why their scores are to be made again."""
     reruns = {}
     for name, scores in list_scores(folder).items():
-        path = path_of(scores)
+        path = origin_path(scores)
         origin = read_origin(path) if path.is_file() else None
         code = _find_code(origin) if origin else "–"
         if DIRTY in code:

@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from runner.errors import nearest
-from runner.report.origin import Kept, Origin, path_of, read_kept_scores, read_origin
+from runner.report.exchange.score_files import origin_path
+from runner.report.origin import Kept, Origin, read_kept_scores, read_origin
 from runner.report.results import Cell, layout_cell
 from runner.statistics.published import load_published
 from runner.study.definition import StudyDefinition, TableSpec, load_study
@@ -51,7 +52,7 @@ def load_scores(folder: Path, name: str) -> tuple[StudyDefinition, Kept]:
     scores = folder / f"{name}{ENDING}"
     if not scores.is_file():
         raise ProseError(f"{name}: no kept scores{nearest(name, list(list_scores(folder)))}")
-    path = path_of(scores)
+    path = origin_path(scores)
     origin = read_origin(path) if path.is_file() else Origin()
     study = load_study(origin.study or name)
     return study, read_kept_scores([scores], study)

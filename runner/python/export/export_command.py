@@ -79,7 +79,7 @@ def _export(folder: Path, arguments: Namespace) -> int:
             from runner.python.export.log_to_mlflow import log_to_mlflow
             from runner.tracking.store import tracking_uri
 
-            address = log_to_mlflow(file, folder, arguments.register)
+            address = log_to_mlflow(file, folder, stored.requirements.split(), arguments.register)
             store = mask_secrets(tracking_uri(folder.parent.parent))
             print(f"{address} in {store}")
             print(

@@ -20,7 +20,9 @@ CODE = Path(__file__).with_name("mlflow_model.py")
 SECONDS = 300.0  # that other processes may hold the store
 
 
-def log_to_mlflow(file: Path, record: Path, register: str | None = None) -> str:
+def log_to_mlflow(
+    file: Path, record: Path, requirements: list[str], register: str | None = None
+) -> str:
     """Log a model's file as a pyfunc model, from code and without pickle.
 
     The run is pushed first if the store has not got it.
@@ -28,6 +30,7 @@ def log_to_mlflow(file: Path, record: Path, register: str | None = None) -> str:
     Args:
         file: of the fitted model.
         record: folder of its run, in the output folder whose store is used.
+        requirements: packages that a prediction needs, with versions.
         register: name of a registered model, which gets a version; None: none.
 
     Returns:
@@ -50,7 +53,7 @@ def log_to_mlflow(file: Path, record: Path, register: str | None = None) -> str:
             _tracking_to(mirror.uri),
             redirect_stderr(io.StringIO()),  # bars and notes of MLflow
         ):
-            return _log(file, mirror.run_id, register)
+            return _log(file, mirror.run_id, requirements, register)
     except MlflowException as error:
         message = mask_secrets(str(error).strip().splitlines()[0])
         raise RunFailure(f"export: MLflow refused the model: {message}") from None
@@ -69,7 +72,7 @@ def _tracking_to(uri: str) -> Iterator[None]:
         mlflow.set_tracking_uri(before)
 
 
-def _log(file: Path, run_id: str, register: str | None) -> str:
+def _log(file: Path, run_id: str, requirements: list[str], register: str | None) -> str:
     """The address of the model, in the run's own experiment."""
     import mlflow
     from mlflow import MlflowClient
@@ -90,15 +93,9 @@ def _log(file: Path, run_id: str, register: str | None) -> str:
         artifacts={ARTIFACT: str(file)},
         signature=make_signature(model, example),
         input_example=example,
-        pip_requirements=[*_requirements(file), f"mlflow=={installed_version('mlflow')}"],
+        pip_requirements=[*requirements, f"mlflow=={installed_version('mlflow')}"],
         registered_model_name=register,
         metadata={name: model.facts[name] for name in ("run", "experiment", "data")},
     )
     address: str = stored.model_uri
     return address
-
-
-def _requirements(file: Path) -> list[str]:
-    from runner.python.export.model_file import read_model_file
-
-    return read_model_file(file).requirements.split()

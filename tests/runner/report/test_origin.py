@@ -11,7 +11,8 @@ from test_report import NOISE, STUDY, record, study  # noqa: F401
 from runner.errors import ConfigError
 from runner.report import report
 from runner.report.differs import differs
-from runner.report.origin import path_of, read_kept_scores
+from runner.report.exchange.score_files import origin_path
+from runner.report.origin import read_kept_scores
 from runner.report.results import layout_table
 from scripts import results
 from scripts.prose import scores as kept_scores
@@ -39,7 +40,7 @@ def test_a_report_of_kept_scores_is_that_of_their_records(kept, tmp_path):
     alone.write_bytes(kept.read_bytes())
     (laid,) = layout_table(STUDY, None, read_kept_scores([alone], STUDY).scores)
     assert not any(cell.doubted for _, line in laid.rows for cell in line), "nothing lies beside it"
-    path_of(kept).write_text("{")
+    origin_path(kept).write_text("{")
     with pytest.raises(ConfigError, match=r"small_origin\.json cannot be read"):
         read_kept_scores([kept], STUDY)
 
