@@ -5,9 +5,20 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
-from engine_studies import LONG, SHORT, eventually, launched, results, study, undisturbed
+from engine_studies import (
+    LONG,
+    ROOT,
+    SHORT,
+    eventually,
+    launched,
+    results,
+    study,
+    undisturbed,
+)
 from real_slurm import RealSlurm, SlurmAbsentError, unpack
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
@@ -121,3 +132,21 @@ def test_the_status_of_a_cancelled_job_is_no_queued_one(slurm, tmp_path):
     with launched(tmp_path, study(1, LONG), "--status", **slurm.environment) as status:
         assert status.wait() == 0
         assert "slurm" not in status.output.replace(str(tmp_path), "")
+
+
+def test_a_sweep_runs_as_one_array(slurm, tmp_path, short):
+    """``runner -m``: its jobs are Slurm's, and their results those of processes here."""
+    overrides = [*study(1, SHORT)["overrides"], "+experiment=bnn_uci", "seed=0,1"]
+    command = [sys.executable, "-m", "runner.commands.cli", "-m", *overrides]
+    done = subprocess.run(
+        [*command, *KEYS, f"output_dir={tmp_path}/outputs"],
+        cwd=tmp_path,
+        env={**slurm.environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results(tmp_path) == {seed: short[seed] for seed in (0, 1)}
+    numbers = {path.name for path in tmp_path.rglob(".submitit/*_[01]")}
+    assert len(numbers) == 2, "not jobs of one array"
