@@ -61,6 +61,19 @@ def _to_parts(text: str) -> dict[str, str]:
 
 def find_protocol(config: dict[str, Any], metric: str) -> Protocol:
     """Protocol of a metric of a run with a resolved config."""
+    return protocol_of(protocol_parts(config), metric)
+
+
+def protocol_of(parts: dict[str, str], metric: str) -> Protocol:
+    """Protocol of a metric of a run with these parts."""
+    text = " ".join(
+        f"{key}={value}" for key, value in [*parts.items(), ("metric", _to_word(metric))]
+    )
+    return Protocol(_hash(text)[:HASH_LENGTH], text)
+
+
+def protocol_parts(config: dict[str, Any]) -> dict[str, str]:
+    """Parts that the protocols of all metrics of a run share."""
     signed = {
         k: v for k, v in signed_config(config).items() if k not in FREE_KEYS and v is not None
     }
@@ -72,9 +85,7 @@ def find_protocol(config: dict[str, Any], metric: str) -> Protocol:
             parts[key] = f"{value.get('name')}:{_hash(settings)[:PART_LENGTH]}"
         else:
             parts[key] = _to_word(value)
-    parts["metric"] = _to_word(metric)
-    text = " ".join(f"{key}={value}" for key, value in parts.items())
-    return Protocol(_hash(text)[:HASH_LENGTH], text)
+    return parts
 
 
 def _to_word(value: Any) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from runner.compose.protocol import UNKNOWN, Protocol, find_protocol
+from runner.compose.protocol import UNKNOWN, Protocol, protocol_of
 from runner.record.checks import failed_checks
 from runner.record.lines import by_replicate, readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
@@ -293,7 +293,7 @@ def _cell(
             if not belongs(run, table, row.name, column):
                 continue
             if not run.refused:
-                cell.expected = cell.expected or find_protocol(run.config, metric)
+                cell.expected = cell.expected or protocol_of(run.protocol_parts, metric)
             facts = snapshot.facts(run)
             run_scores = _run_scores(snapshot, run, table, column, metric) if facts else {}
             if facts is None or not run_scores:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from components.metrics.names import PREFIXES, base_name, score_names
 from runner.catalogue.plugins import module_name, refuse_unknown_modules
+from runner.compose.protocol import protocol_parts
 from runner.disk.atomic import write_text
 from runner.disk.inside import inside
 from runner.disk.read_yaml import reading
@@ -49,6 +51,11 @@ class FrozenRun:
     data: str = ""
     config: dict[str, Any] = field(default_factory=dict)
     refused: str | None = None
+
+    @cached_property
+    def protocol_parts(self) -> dict[str, str]:
+        """Parts that the protocols of its metrics share."""
+        return protocol_parts(self.config)
 
 
 @dataclass(frozen=True)
