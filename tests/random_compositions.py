@@ -35,7 +35,7 @@ SECONDS = 120  # of one composition, by the clock
 MEMORY = 24 * 2**30  # of addresses, beyond those of the forking process
 # need packages that are optional
 ABSENT = {
-    *(("dataset", name) for name in ("numpyro", "pettingzoo", "pymc", "stan")),
+    *(("dataset", name) for name in ("numpyro", "pettingzoo", "posteriordb_stan", "pymc", "stan")),
     ("model", "roberta"),
 }
 RUN_KEYS = {

@@ -19,6 +19,7 @@ NEEDS_FILES = {
     ("dataset", "log_density"),
     ("dataset", "numpyro"),
     ("dataset", "pettingzoo"),
+    ("dataset", "posteriordb_stan"),
     ("dataset", "pymc"),
     ("dataset", "stan"),
     ("dataset", "texts"),

@@ -26,6 +26,11 @@ OF_THESE_TESTS: dict[str, dict[str, list[str]]] = {
             f"data={FIXTURES / 'eight_schools.json'}",
             "compiler=stanli",
         ],
+        "posteriordb_stan": [
+            f"folder={FIXTURES / 'posterior_database'}",
+            "posterior=coins-coins",
+            "compiler=stanli",
+        ],
         "numpyro": [
             "function=own_things:numpyro_schools",
             "arguments={y: [28.0, 8.0], sigma: [15.0, 10.0]}",
@@ -76,6 +81,7 @@ PLUGIN = "own_things"
 PACKAGES = {
     ("dataset", "numpyro"): "numpyro",
     ("dataset", "pettingzoo"): "pettingzoo",
+    ("dataset", "posteriordb_stan"): "stanli",
     ("dataset", "pymc"): "pymc",
     ("dataset", "stan"): "stanli",
     ("model", "roberta"): "transformers",

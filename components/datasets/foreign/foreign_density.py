@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,28 +33,28 @@ from components.problems.density import Density
 TRIED = 3  # starts at which the density is tried
 
 
+@dataclass(frozen=True)
+class Reference:
+    """What is known of the parameters: moments [P'], their standard errors, draws [C, N, P']."""
+
+    mean: Tensor | None = None
+    second_moment: Tensor | None = None
+    mean_error: Tensor | None = None
+    second_moment_error: Tensor | None = None
+    reference_draws: Tensor | None = None
+
+
 class ForeignDensity(NormalStart):
     """A density of another package over its unconstrained parameters θ [K, P].
 
     Chains start at N(start_mean, start_sd² I) in θ; draws are of the constrained parameters
-    [K, P'], with those derived from them if ``derived``.  ``mean`` and ``sd`` of the P'
-    parameters, if known, are the reference for scoring estimates.
+    [K, P'].
     """
 
     own_file: ClassVar[bool] = True  # only its files show whether they have changed
     extra: ClassVar[str]  # of pyproject.toml, with the packages that it needs
 
-    data: str | None
-    derived: bool
     start_mean: FiniteFloat | list[FiniteFloat]
-    mean: list[FiniteFloat] | None
-    sd: list[PositiveFloat] | None
-
-    @model_validator(mode="after")
-    def _check_reference(self) -> ForeignDensity:
-        if (self.mean is None) != (self.sd is None):
-            raise ValueError("mean, sd: one of the two is not given; give both or neither")
-        return self
 
     @property
     @abstractmethod
@@ -71,7 +72,11 @@ class ForeignDensity(NormalStart):
 
     @abstractmethod
     def content(self, data_dir: Path) -> tuple[str, list[bytes]]:
-        """A word for the model, and all that decides its density besides the data."""
+        """A word for the model, and all that decides its density."""
+
+    @abstractmethod
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> Reference:
+        """What is known of the parameters, in the order of their names."""
 
     def identity(self, data_dir: Path, offline: bool) -> str:
         """The model's word and the beginning of a checksum of its code and its data: others are
@@ -80,30 +85,11 @@ class ForeignDensity(NormalStart):
         Raises:
             DataUnavailableError: a file does not exist.
             ConfigMismatchError: the package or the function does not exist."""
-        word, parts = self.content(data_dir)
-        data = b"" if self.data is None else find_file("data", self.data, data_dir).read_bytes()
+        word, parts = self.content(Path(data_dir))
         digest = hashlib.sha256()
-        for part in (*parts, data):
+        for part in parts:
             digest.update(len(part).to_bytes(8, "little") + part)
         return f"{self.name}-{word}-{digest.hexdigest()[:8]}"
-
-    def read_data(self, data_dir: Path) -> dict[str, Any]:
-        """Content of the JSON file ``data``, {name: number, or nested lists as an array}.
-
-        Raises:
-            DataUnavailableError: there is no such file.
-            ConfigMismatchError: it holds something else."""
-        if self.data is None:
-            return {}
-        try:
-            content = json.loads(find_file("data", self.data, data_dir).read_bytes())
-            if not isinstance(content, dict):
-                raise ValueError("no object")
-            return {name: to_array(value) for name, value in content.items()}
-        except ValueError as error:
-            raise ConfigMismatchError(
-                f"dataset.data={self.data}: {error}; must be JSON, an object of numbers and arrays"
-            ) from error
 
     def require_packages(self) -> None:
         """Check that the packages are installed, without importing them.
@@ -120,40 +106,29 @@ class ForeignDensity(NormalStart):
     def load(self, rng: Rng, setting: Setting) -> Density:
         self.require_packages()
         functions = self.open_functions(Path(setting.data_dir))
-        tensor = partial(torch.as_tensor, device=setting.device, dtype=setting.dtype)
-        for key, size in (("start_mean", functions.dim), ("mean", len(functions.names))):
-            self._check_length(key, size, functions.names)
-        begin = tensor(self.start_mean).expand(functions.dim)
+        check_length("start_mean", self.start_mean, functions.dim, self.where)
+        begin = torch.as_tensor(self.start_mean, device=setting.device, dtype=setting.dtype)
+        begin = begin.expand(functions.dim)
         log_density = ForeignLogDensity(functions, self.where)
         sample_prior = self.prior_sampler(functions.dim, setting, begin)
         self._check_starts(log_density, sample_prior(TRIED, rng.at("data", 0)))
-        mean, sd = (None if v is None else tensor(v) for v in (self.mean, self.sd))
         reach = 4 * self.start_sd
 
         def constrain(theta: Tensor) -> Tensor:
             return to_tensor(functions.constrain(to_rows(theta)), theta)  # [K, P']
 
         return Density(
-            name=self.identity(Path(setting.data_dir), setting.offline),
+            name=self.identity(setting.data_dir, setting.offline),
             replicates=setting.replicates,
             names=functions.names,
             log_density=log_density,
             sample_prior=sample_prior,
-            mean=mean,
-            second_moment=None if mean is None or sd is None else mean.square() + sd.square(),
             box=[(float(b) - reach, float(b) + reach) for b in begin],
             constrain=constrain,
             free=functions.dim,
             figures=[trace],
+            **vars(self.read_reference(functions, setting)),
         )
-
-    def _check_length(self, key: str, size: int, names: list[str]) -> None:
-        value = dict(self)[key]
-        if isinstance(value, list) and len(value) != size:
-            raise ConfigMismatchError(
-                f"dataset.{key}: {len(value)} of them, {self.where} has {size}"
-                f"{'' if key == 'start_mean' else f' ({short_list(names)})'}; give {size}"
-            )
 
     def _check_starts(self, log_density: ForeignLogDensity, theta: Tensor) -> None:
         """Evaluate the density and its gradient at starts θ [K, P]."""
@@ -164,6 +139,66 @@ class ForeignDensity(NormalStart):
                 f"{self.where}: finite at none of {len(theta)} starts; "
                 "set dataset.start_mean or start_sd"
             )
+
+
+class OwnDensity(ForeignDensity):
+    """A density that the user states, with its data and, if known, its moments.
+
+    With ``derived``, draws have the parameters that are derived from others too.  ``mean`` and
+    ``sd`` of the P' parameters, if known, are the reference for scoring estimates.
+    """
+
+    data: str | None
+    derived: bool
+    mean: list[FiniteFloat] | None
+    sd: list[PositiveFloat] | None
+
+    @model_validator(mode="after")
+    def _check_reference(self) -> OwnDensity:
+        if (self.mean is None) != (self.sd is None):
+            raise ValueError("mean, sd: one of the two is not given; give both or neither")
+        return self
+
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> Reference:
+        if self.mean is None or self.sd is None:
+            return Reference()
+        for key, value in (("mean", self.mean), ("sd", self.sd)):
+            check_length(key, value, len(functions.names), self.where, functions.names)
+        tensor = partial(torch.as_tensor, device=setting.device, dtype=setting.dtype)
+        mean, sd = tensor(self.mean), tensor(self.sd)
+        return Reference(mean, mean.square() + sd.square())
+
+    def read_text(self, data_dir: Path) -> str:
+        """Content of the file ``data``, or an empty object.
+
+        Raises:
+            DataUnavailableError: there is no such file.
+            ConfigMismatchError: it is not JSON, or no object."""
+        if self.data is None:
+            return "{}"
+        text = find_file("data", self.data, data_dir).read_text(encoding="utf-8")
+        try:
+            if not isinstance(json.loads(text), dict):
+                raise ValueError("no object")
+        except ValueError as error:
+            raise ConfigMismatchError(
+                f"dataset.data={self.data}: {error}; must be JSON, an object of numbers and arrays"
+            ) from error
+        return text
+
+
+def check_length(
+    key: str, value: object, size: int, where: str, names: list[str] | None = None
+) -> None:
+    """Check a key that may be a list.
+
+    Raises:
+        ConfigMismatchError: it has another length."""
+    if isinstance(value, list) and len(value) != size:
+        listed = f" ({', '.join(names[:6])}{', …' if size > 6 else ''})" if names else ""
+        raise ConfigMismatchError(
+            f"dataset.{key}: {len(value)} of them, {where} has {size}{listed}; give {size}"
+        )
 
 
 def find_file(key: str, path: str, data_dir: Path) -> Path:
@@ -193,8 +228,3 @@ def indexed_names(base: str, shape: tuple[int, ...], first: int = 0) -> list[str
     if not shape:
         return [base]
     return [f"{base}[{','.join(str(i + first) for i in index)}]" for index in np.ndindex(*shape)]
-
-
-def short_list(names: list[str]) -> str:
-    """The first six names."""
-    return ", ".join(names[:6]) + (", …" if len(names) > 6 else "")

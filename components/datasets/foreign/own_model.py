@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from components.contracts.user_code import Place, import_object, short_digest
-from components.datasets.foreign.foreign_density import ForeignDensity, to_array
+from components.datasets.foreign.foreign_density import OwnDensity, to_array
 
 
-class OwnModel(ForeignDensity):
+class OwnModel(OwnDensity):
     """A model that a function of a plug-in states, called with ``data`` and ``arguments``.
 
     The function is code: its module must be among ``plugins`` too, and the data's name includes
@@ -38,6 +38,7 @@ class OwnModel(ForeignDensity):
         return self.function.replace(":", "."), [
             short_digest(self.function).encode(),
             arguments.encode(),
+            self.read_text(data_dir).encode(),
         ]
 
     def import_function(self) -> Callable[..., Any]:
@@ -45,6 +46,10 @@ class OwnModel(ForeignDensity):
         return function
 
     def keywords(self, data_dir: Path) -> dict[str, Any]:
-        """Keywords of the function's call; lists of numbers are arrays."""
-        given = {name: to_array(value) for name, value in (self.arguments or {}).items()}
-        return self.read_data(data_dir) | given
+        """Keywords of the function's call; lists of numbers are arrays.
+
+        Raises:
+            DataUnavailableError: there is no such file of data.
+            ConfigMismatchError: it holds something else."""
+        given = json.loads(self.read_text(data_dir)) | (self.arguments or {})
+        return {name: to_array(value) for name, value in given.items()}

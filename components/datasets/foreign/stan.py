@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import field_validator
 
-from components.datasets.foreign.foreign_density import ForeignDensity, find_file
+from components.datasets.foreign.foreign_density import OwnDensity, find_file
 from components.datasets.foreign.foreign_function import ForeignFunctions, Rows
 from components.errors import ConfigMismatchError
 from components.registry import register
@@ -21,7 +20,7 @@ _INCLUDE = re.compile(r"^\s*#include\s+[\"<]?([^\s\">]+)", re.MULTILINE)
 
 
 @register("dataset", "stan")
-class Stan(ForeignDensity):
+class Stan(OwnDensity):
     """A program of Stan with its data: its log density, which Stan differentiates.
 
     θ [K, P] are Stan's unconstrained parameters, in its order; the log density has the
@@ -53,7 +52,7 @@ class Stan(ForeignDensity):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        return ("bridgestan",) if self.compiler == "bridgestan" else ("bridgestan", "stanli")
+        return stan_packages(self.compiler)
 
     @property
     def where(self) -> str:
@@ -61,25 +60,20 @@ class Stan(ForeignDensity):
 
     def content(self, data_dir: Path) -> tuple[str, list[bytes]]:
         program = find_file("program", self.program, data_dir)
-        return program.stem, [path.read_bytes() for path in (program, *included_files(program))]
+        return program.stem, [
+            *(path.read_bytes() for path in (program, *included_files(program))),
+            self.read_text(data_dir).encode(),
+        ]
 
     def open_functions(self, data_dir: Path) -> ForeignFunctions:
         program = find_file("program", self.program, data_dir)
-        data = "{}" if self.data is None else _read_text(self.data, data_dir)
-        return stan_functions(program, data, self.compiler, self.derived, self.where)
+        model = open_program(program, self.read_text(data_dir), self.compiler, self.where)
+        return stan_functions(model, self.derived)
 
 
-def _read_text(data: str, data_dir: Path) -> str:
-    """Content of the data file, JSON as Stan takes it.
-
-    Raises:
-        ConfigMismatchError: it is not JSON."""
-    text = find_file("data", data, data_dir).read_text(encoding="utf-8")
-    try:
-        json.loads(text)
-    except ValueError as error:
-        raise ConfigMismatchError(f"dataset.data={data}: {error}; must be JSON") from error
-    return text
+def stan_packages(compiler: Compiler) -> tuple[str, ...]:
+    """Packages that a compiler needs."""
+    return ("bridgestan",) if compiler == "bridgestan" else ("bridgestan", "stanli")
 
 
 def included_files(program: Path) -> list[Path]:
@@ -95,18 +89,26 @@ def included_files(program: Path) -> list[Path]:
     return sorted(found)
 
 
-def stan_functions(
-    program: Path, data: str, compiler: Compiler, derived: bool, where: str
-) -> ForeignFunctions:
-    """Functions of a compiled program with its data, a JSON text.
+def open_program(program: Path, data: str, compiler: Compiler, where: str) -> Any:
+    """The bridgestan.StanModel of a program with its data, a JSON text.
 
     Raises:
         ConfigMismatchError: it does not compile, or the data do not fit."""
     try:
-        model = _open_model(program, data, compiler)
+        return _open_model(program, data, compiler)
     except (RuntimeError, ValueError, OSError) as error:
         fix = "; dataset.compiler=stanli needs no compiler" if compiler == "bridgestan" else ""
         raise ConfigMismatchError(f"{where}: {_one_line(error)}{fix}") from error
+
+
+def stan_functions(model: Any, derived: bool, chosen: list[str] | None = None) -> ForeignFunctions:
+    """Functions of a bridgestan.StanModel.
+
+    ``derived`` adds transformed parameters; ``chosen`` are the names of the parameters to draw,
+    None: all of them."""
+    every = [stan_name(name) for name in model.param_names(include_tp=derived)]
+    names = every if chosen is None else chosen
+    columns = [every.index(name) for name in names]
     dim: int = model.param_unc_num()
 
     def value(theta: Rows) -> Rows:
@@ -118,10 +120,11 @@ def stan_functions(
         return np.array([v for v, _ in pairs]), np.array([g for _, g in pairs])
 
     def constrain(theta: Rows) -> Rows:
-        return np.array([model.param_constrain(row, include_tp=derived) for row in theta])
+        rows = np.array([model.param_constrain(row, include_tp=derived) for row in theta])
+        return rows.reshape(len(theta), -1)[:, columns]
 
     return ForeignFunctions(
-        names=[stan_name(name) for name in model.param_names(include_tp=derived)],
+        names=names,
         dim=dim,
         value=value,
         value_and_gradient=value_and_gradient,
