@@ -29,7 +29,7 @@ class NumPyro(OwnModel):
         ConfigMismatchError: NumPyro is not installed, there is no such function, it raises, or
             the density is finite nowhere chains start.
 
-    Source: Phan, Pradhan & Jankowiak (2019), section 3.
+    Source: Phan, Pradhan & Jankowiak (2019).
     """
 
     extra: ClassVar[str] = "numpyro"
