@@ -34,7 +34,7 @@ TRIED = 3  # starts at which the density is tried
 
 
 @dataclass(frozen=True)
-class Reference:
+class DensityReference:
     """What is known of the parameters: moments [P'], their standard errors, draws [C, N, P']."""
 
     mean: Tensor | None = None
@@ -75,7 +75,7 @@ class ForeignDensity(NormalStart):
         """A word for the model, and all that decides its density."""
 
     @abstractmethod
-    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> Reference:
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> DensityReference:
         """What is known of the parameters, in the order of their names."""
 
     def identity(self, data_dir: Path, offline: bool) -> str:
@@ -159,14 +159,14 @@ class OwnDensity(ForeignDensity):
             raise ValueError("mean, sd: one of the two is not given; give both or neither")
         return self
 
-    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> Reference:
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> DensityReference:
         if self.mean is None or self.sd is None:
-            return Reference()
+            return DensityReference()
         for key, value in (("mean", self.mean), ("sd", self.sd)):
             check_length(key, value, len(functions.names), self.where, functions.names)
         tensor = partial(torch.as_tensor, device=setting.device, dtype=setting.dtype)
         mean, sd = tensor(self.mean), tensor(self.sd)
-        return Reference(mean, mean.square() + sd.square())
+        return DensityReference(mean, mean.square() + sd.square())
 
     def read_text(self, data_dir: Path) -> str:
         """Content of the file ``data``, or an empty object.

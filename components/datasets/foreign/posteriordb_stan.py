@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 
 from components.contracts.roles import Setting
-from components.datasets.foreign.foreign_density import ForeignDensity, Reference
+from components.datasets.foreign.foreign_density import ForeignDensity, DensityReference
 from components.datasets.foreign.foreign_function import ForeignFunctions
 from components.datasets.foreign.stan import (
     Compiler,
@@ -82,16 +82,16 @@ class PosteriordbStan(ForeignDensity):
             )
         return stan_functions(model, derived=True, chosen=names)
 
-    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> Reference:
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> DensityReference:
         chains = _read_draws(self._open_posterior(Path(setting.data_dir)))
         if chains is None:
-            return Reference()
+            return DensityReference()
         rows = [[chain[name] for name in functions.names] for chain in chains]
         # [C, N, P']
         draws = torch.tensor(rows, dtype=setting.dtype, device=setting.device).mT
         n = draws.shape[0] * draws.shape[1]
         square = draws.square()
-        return Reference(
+        return DensityReference(
             mean=draws.mean((0, 1)),
             second_moment=square.mean((0, 1)),
             mean_error=draws.std((0, 1)) / n**0.5,
@@ -141,7 +141,7 @@ class PosteriordbStan(ForeignDensity):
 
 
 def _read_draws(posterior: Any) -> list[dict[str, list[float]]] | None:
-    """Reference draws of each chain by parameter; None: the posterior has none."""
+    """DensityReference draws of each chain by parameter; None: the posterior has none."""
     if posterior.posterior_info.get("reference_posterior_name") is None:
         return None
     chains: list[dict[str, list[float]]] = posterior.reference_draws()
