@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 
 from components.contracts.roles import Setting
-from components.datasets.foreign.foreign_density import ForeignDensity, DensityReference
+from components.datasets.foreign.foreign_density import DensityReference, ForeignDensity
 from components.datasets.foreign.foreign_function import ForeignFunctions
 from components.datasets.foreign.stan import (
     Compiler,
@@ -141,7 +141,7 @@ class PosteriordbStan(ForeignDensity):
 
 
 def _read_draws(posterior: Any) -> list[dict[str, list[float]]] | None:
-    """DensityReference draws of each chain by parameter; None: the posterior has none."""
+    """Reference draws of each chain by parameter; None: the posterior has none."""
     if posterior.posterior_info.get("reference_posterior_name") is None:
         return None
     chains: list[dict[str, list[float]]] = posterior.reference_draws()
