@@ -116,3 +116,38 @@ def fails(theta: Tensor) -> Tensor:
 
 def nowhere(theta: Tensor) -> Tensor:
     return theta.sum(1) - torch.inf
+
+
+def numpyro_schools(y, sigma, J=None) -> None:
+    """Eight schools in NumPyro."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5))
+    with numpyro.plate("schools", len(y)):
+        eta = numpyro.sample("eta", dist.Normal(0, 1))
+        theta = numpyro.deterministic("theta", mu + tau * eta)
+        numpyro.sample("y", dist.Normal(theta, sigma), obs=y)
+
+
+def pymc_schools(y, sigma, J=None):
+    """Eight schools in PyMC."""
+    import pymc
+
+    with pymc.Model() as model:
+        mu = pymc.Normal("mu", 0, 5)
+        tau = pymc.HalfCauchy("tau", 5)
+        eta = pymc.Normal("eta", 0, 1, shape=len(y))
+        theta = pymc.Deterministic("theta", mu + tau * eta)
+        pymc.Normal("y", theta, sigma, observed=y)
+    return model
+
+
+def pymc_counts():
+    """A model of PyMC with a discrete variable."""
+    import pymc
+
+    with pymc.Model() as model:
+        pymc.Poisson("n", 3.0)
+    return model

@@ -33,7 +33,11 @@ from runner.compose.parts import component_defaults
 
 SECONDS = 120  # of one composition, by the clock
 MEMORY = 24 * 2**30  # of addresses, beyond those of the forking process
-ABSENT = {("dataset", "pettingzoo"), ("model", "roberta")}  # need packages that are optional
+# need packages that are optional
+ABSENT = {
+    *(("dataset", name) for name in ("numpyro", "pettingzoo", "posteriordb_stan", "pymc", "stan")),
+    ("model", "roberta"),
+}
 RUN_KEYS = {
     "replicates": ["2", "3"], "eval_every": ["1", "2"], "record_every": ["1"], "checkpoint_every": ["1"],
     "dtype": ["float32"], "seed": ["0", "4294967296", "9223372036854775807"], "validation": ["0.5", "0.01", "0.999"],

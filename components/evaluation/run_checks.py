@@ -24,6 +24,7 @@ from components.contracts.posteriors import (
 )
 from components.contracts.roles import Inference, Problem, variant_info_names
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.evaluation import limits
 from components.evaluation.checks.class_predictions import class_checks
 from components.evaluation.checks.gradient_cost import warn_of_cheaper_samples
@@ -449,7 +450,7 @@ def step_check(
     _, batch = next(iter(problem.batches(inference.requires.batch_kind, rng, state.t - 1, state.t)))
     try:
         value = largest_response(model, state.theta, batch, response)
-    except RuntimeError as error:  # autograd cannot differentiate the model's log joint twice
+    except (RuntimeError, ConfigMismatchError) as error:  # the log joint is differentiable once
         return Check(name, None, f"no second derivative: {str(error).splitlines()[0]}")
     detail = f"step × curvature {value:.3g}, the path swings ever wider beyond {response.limit:.3g}"
     return Check(name, value < response.limit, detail)

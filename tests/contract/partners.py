@@ -21,6 +21,24 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 OF_THESE_TESTS: dict[str, dict[str, list[str]]] = {
     "dataset": {
         "log_density": ["function=own_things:log_density", "dim=2"],
+        "stan": [
+            f"program={FIXTURES / 'eight_schools.stan'}",
+            f"data={FIXTURES / 'eight_schools.json'}",
+            "compiler=stanli",
+        ],
+        "posteriordb_stan": [
+            f"folder={FIXTURES / 'posterior_database'}",
+            "posterior=coins-coins",
+            "compiler=stanli",
+        ],
+        "numpyro": [
+            "function=own_things:numpyro_schools",
+            "arguments={y: [28.0, 8.0], sigma: [15.0, 10.0]}",
+        ],
+        "pymc": [
+            "function=own_things:pymc_schools",
+            "arguments={y: [28.0, 8.0], sigma: [15.0, 10.0]}",
+        ],
         "csv_series": [
             f"path={FIXTURES / 'series.csv'}",
             "columns=[pm25]",
@@ -49,12 +67,25 @@ fits = SEARCH.fits
 small = SEARCH.small_keys
 
 # Components that are made of a user's own code: what a plug-in of these tests holds.
-OF_A_PLUGIN = {("dataset", "log_density"), ("model", "gpytorch"), ("model", "module")}
+OF_A_PLUGIN = {
+    ("dataset", "log_density"),
+    ("dataset", "numpyro"),
+    ("dataset", "pymc"),
+    ("model", "gpytorch"),
+    ("model", "module"),
+}
 PLUGIN = "own_things"
 
 
 # Packages without which a component cannot be tried: a test with it is skipped.
-PACKAGES = {("dataset", "pettingzoo"): "pettingzoo", ("model", "roberta"): "transformers"}
+PACKAGES = {
+    ("dataset", "numpyro"): "numpyro",
+    ("dataset", "pettingzoo"): "pettingzoo",
+    ("dataset", "posteriordb_stan"): "stanli",
+    ("dataset", "pymc"): "pymc",
+    ("dataset", "stan"): "stanli",
+    ("model", "roberta"): "transformers",
+}
 
 
 @dataclass(frozen=True)

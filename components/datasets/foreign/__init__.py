@@ -1,0 +1,1 @@
+"""Densities that another package evaluates: Stan, NumPyro and PyMC."""

@@ -1,0 +1,148 @@
+"""Any posterior of a posteriordb folder, by its program of Stan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from components.contracts.roles import Setting
+from components.datasets.foreign.foreign_density import DensityReference, ForeignDensity
+from components.datasets.foreign.foreign_function import ForeignFunctions
+from components.datasets.foreign.stan import (
+    Compiler,
+    open_program,
+    stan_functions,
+    stan_name,
+    stan_packages,
+)
+from components.errors import ConfigMismatchError, DataUnavailableError
+from components.registry import register
+
+
+@register("dataset", "posteriordb_stan")
+class PosteriordbStan(ForeignDensity):
+    """Any posterior of a posteriordb folder: its program of Stan, its data, its reference draws.
+
+    The package posteriordb reads the folder, posterior_database of a clone of
+    stan-dev/posteriordb, which has 147 posteriors.  Draws are of the parameters that the
+    reference draws have; their moments are the reference, with standard errors as of independent
+    draws.  Without reference draws, draws are of the program's parameters and there are no
+    errors.  ``dataset=posteriordb`` has eleven of these posteriors without Stan.
+
+    Raises:
+        DataUnavailableError: the folder is no posteriordb, or lacks a file.
+        ConfigMismatchError: a package is not installed, there is no such posterior, or as
+            dataset=stan.
+
+    Source: Magnusson, Torgander, Bürkner, Zhang, Carpenter & Vehtari (2025).
+    """
+
+    extra: ClassVar[str] = "stan"
+
+    folder: str
+    posterior: str
+    compiler: Compiler
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return ("posteriordb", *stan_packages(self.compiler))
+
+    @property
+    def where(self) -> str:
+        return f"dataset.posterior={self.posterior}"
+
+    def content(self, data_dir: Path) -> tuple[str, list[bytes]]:
+        posterior = self._open_posterior(data_dir)
+        with self._report_missing():
+            program = Path(posterior.model.stan_code_file_path()).read_bytes()
+            data = json.dumps(posterior.data.values(), sort_keys=True).encode()
+        return self.posterior, [program, data]
+
+    def open_functions(self, data_dir: Path) -> ForeignFunctions:
+        posterior = self._open_posterior(data_dir)
+        with self._report_missing():
+            program = Path(posterior.model.stan_code_file_path())
+            data = json.dumps(posterior.data.values())
+            chains = _read_draws(posterior)
+        model = open_program(program, data, self.compiler, self.where)
+        if chains is None:
+            return stan_functions(model, derived=False)
+        names = list(chains[0])
+        known = {stan_name(name) for name in model.param_names(include_tp=True)}
+        if lacking := [name for name in names if name not in known]:
+            raise ConfigMismatchError(
+                f"{self.where}: its program has no {lacking[0]}, which the reference draws have; "
+                "take another posterior"
+            )
+        return stan_functions(model, derived=True, chosen=names)
+
+    def read_reference(self, functions: ForeignFunctions, setting: Setting) -> DensityReference:
+        chains = _read_draws(self._open_posterior(Path(setting.data_dir)))
+        if chains is None:
+            return DensityReference()
+        rows = [[chain[name] for name in functions.names] for chain in chains]
+        # [C, N, P']
+        draws = torch.tensor(rows, dtype=setting.dtype, device=setting.device).mT
+        n = draws.shape[0] * draws.shape[1]
+        square = draws.square()
+        return DensityReference(
+            mean=draws.mean((0, 1)),
+            second_moment=square.mean((0, 1)),
+            mean_error=draws.std((0, 1)) / n**0.5,
+            second_moment_error=square.std((0, 1)) / n**0.5,
+            reference_draws=draws,
+        )
+
+    def _open_posterior(self, data_dir: Path) -> Any:
+        """The package's posterior.
+
+        Raises:
+            DataUnavailableError: the folder holds no database.
+            ConfigMismatchError: it has no such posterior."""
+        self.require_packages()
+        from posteriordb import PosteriorDatabase
+
+        places = (Path(data_dir) / self.folder, Path(self.folder))
+        place = next((p for p in places if (p / "posteriors").is_dir()), None)
+        if place is None:
+            raise DataUnavailableError(
+                f"dataset.folder={self.folder}: no folder posteriors in it, neither here nor in "
+                f"{data_dir}; name posterior_database of a clone of stan-dev/posteriordb"
+            )
+        database = PosteriorDatabase(str(place.resolve()))
+        names = database.posterior_names()
+        if self.posterior not in names:
+            near = get_close_matches(self.posterior, names, n=1, cutoff=0.0)
+            raise ConfigMismatchError(
+                f"{self.where}: no such posterior in {place}, which has {len(names)}; "
+                f"the nearest is {', '.join(near) or 'none'}"
+            )
+        with self._report_missing():
+            return database.posterior(self.posterior)
+
+    @contextmanager
+    def _report_missing(self) -> Iterator[None]:
+        """Re-raise a missing file or key of the database in one line.
+
+        Raises:
+            DataUnavailableError: one is missing."""
+        try:
+            yield
+        except (OSError, KeyError) as error:
+            raise DataUnavailableError(
+                f"{self.where}: {type(error).__name__}: {error}; complete {self.folder}"
+            ) from error
+
+
+def _read_draws(posterior: Any) -> list[dict[str, list[float]]] | None:
+    """Reference draws of each chain by parameter; None: the posterior has none."""
+    if posterior.posterior_info.get("reference_posterior_name") is None:
+        return None
+    chains: list[dict[str, list[float]]] = posterior.reference_draws()
+    return chains

@@ -1,0 +1,102 @@
+"""A model of PyMC as a target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from components.contracts.user_code import reraise_user_error
+from components.datasets.foreign.foreign_density import indexed_names
+from components.datasets.foreign.foreign_function import ForeignFunctions, Rows
+from components.datasets.foreign.own_model import OwnModel
+from components.errors import ConfigMismatchError
+from components.registry import register
+
+
+@register("dataset", "pymc")
+class PyMC(OwnModel):
+    """A model of PyMC: the log density of its value variables, which PyTensor differentiates.
+
+    The function returns a pymc.Model; it is called with ``data`` and ``arguments`` as keywords.
+    θ [K, P] holds its continuous value variables, unconstrained, in the order of the model;
+    the log density has the log-Jacobian.  Chains are evaluated one after another.
+
+    Raises:
+        ConfigMismatchError: PyMC is not installed, there is no such function, it raises or
+            returns something else, a variable is discrete, or the density is finite nowhere chains
+            start.
+
+    Source: Abril-Pla et al. (2023).
+    """
+
+    extra: ClassVar[str] = "pymc"
+
+    def open_functions(self, data_dir: Path) -> ForeignFunctions:
+        function = self.import_function()
+        with reraise_user_error(self.where, function):
+            model = function(**self.keywords(data_dir))
+        self._check_model(model)
+        with reraise_user_error(self.where, function):
+            return _compile_model(model, self.derived)
+
+    def _check_model(self, model: Any) -> None:
+        """Check that it is a model with continuous variables alone."""
+        import pymc
+
+        if not isinstance(model, pymc.Model):
+            raise ConfigMismatchError(
+                f"{self.where}: returns {type(model).__name__}, must return a pymc.Model"
+            )
+        discrete = [v.name for v in model.discrete_value_vars]
+        if discrete or not model.continuous_value_vars:
+            what = f"{', '.join(discrete)} is discrete" if discrete else "it has no free variables"
+            raise ConfigMismatchError(
+                f"{self.where}: {what}; gradients need continuous variables: sum the discrete ones "
+                "out (pymc_extras.marginalize)"
+            )
+
+
+def _compile_model(model: Any, derived: bool) -> ForeignFunctions:
+    from pymc.pytensorf import compile as compile_function
+    from pymc.pytensorf import join_nonshared_inputs
+
+    point = model.initial_point(random_seed=0)
+    inputs = model.continuous_value_vars
+    gradient = model.logp_dlogp_function(inputs, initial_point=point, ravel_inputs=True)
+    gradient.set_extra_values({})
+    variables = [*model.free_RVs, *(model.deterministics if derived else [])]
+
+    def of_flat(outputs: Any) -> Any:
+        joined, flat = join_nonshared_inputs(point, outputs, inputs, make_inputs_shared=False)
+        return compile_function([flat], joined)
+
+    log_density = of_flat([model.logp()])
+    constrained = of_flat(model.replace_rvs_by_values(variables))
+    start = np.concatenate([np.ravel(point[v.name]) for v in inputs]).astype(float)
+    shapes = [np.shape(value) for value in constrained(start)]
+
+    def value(theta: Rows) -> Rows:
+        return np.array([log_density(row)[0] for row in theta], dtype=float)
+
+    def value_and_gradient(theta: Rows) -> tuple[Rows, Rows]:
+        pairs = [gradient([row]) for row in theta]
+        return np.array([float(v) for v, _ in pairs]), np.array([g for _, g in pairs])
+
+    def constrain(theta: Rows) -> Rows:
+        return np.array(
+            [np.concatenate([np.ravel(v) for v in constrained(row)]) for row in theta], dtype=float
+        )
+
+    return ForeignFunctions(
+        names=[
+            name
+            for variable, shape in zip(variables, shapes, strict=True)
+            for name in indexed_names(variable.name, shape)
+        ],
+        dim=len(start),
+        value=value,
+        value_and_gradient=value_and_gradient,
+        constrain=constrain,
+    )

@@ -1,0 +1,226 @@
+"""Densities of Stan, NumPyro and PyMC: equal to our own of the same model, differentiable once.
+
+A stand-in of bridgestan has its interface; the packages themselves are tried where installed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component, load
+from pydantic import ValidationError
+
+from components.datasets.posteriordb_densities.eight_schools import EightSchools
+from components.errors import ConfigMismatchError, DataUnavailableError
+from runner.execution.rng import Streams
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+DATA = FIXTURES / "eight_schools.json"
+ORDER = [8, 9, *range(8)]  # mu, tau, eta of θ = (eta, mu, log tau)
+SCHOOLS = {
+    "stan": {
+        "program": str(FIXTURES / "eight_schools.stan"),
+        "data": str(DATA),
+        "compiler": "stanli",
+    },
+    "numpyro": {"function": "own_things:numpyro_schools", "data": str(DATA)},
+    "pymc": {"function": "own_things:pymc_schools", "data": str(DATA)},
+}
+PACKAGE = {"stan": "stanli", "numpyro": "numpyro", "pymc": "pymc"}
+REAL = [
+    pytest.param("stan"),
+    pytest.param("numpyro", marks=pytest.mark.slow),  # seconds to compile
+    pytest.param("pymc", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch) -> Path:
+    """A program for the stand-in of bridgestan."""
+    monkeypatch.syspath_prepend(str(FIXTURES / "stand_in"))
+    monkeypatch.delitem(sys.modules, "bridgestan", raising=False)
+    file = tmp_path / "normal.stan"
+    file.write_text("parameters { real mu; real<lower=0> tau; }\n")
+    yield file
+    sys.modules.pop("bridgestan", None)
+
+
+def value_and_gradient(log_density, theta):
+    theta = theta.clone().requires_grad_()
+    value = log_density(theta)
+    (gradient,) = torch.autograd.grad(value.sum(), theta)
+    return value.detach(), gradient
+
+
+def test_value_and_gradient_are_those_of_the_package(program):
+    target, _ = load("stan", program=str(program), derived=True)
+    theta = torch.tensor([[0.5, 0.0], [1.0, -1.0]], dtype=torch.float64)
+    value, gradient = value_and_gradient(target.log_density, theta)
+    mu, log_tau = theta.unbind(1)
+    assert torch.allclose(value, -2 * mu**2 + log_tau - log_tau.exp())
+    assert torch.allclose(gradient, torch.stack([-4 * mu, 1 - log_tau.exp()], 1))
+    assert torch.equal(target.log_density(theta), value)  # without a gradient
+    assert (target.names, target.dim) == (["mu", "tau", "both[1]", "both[2]"], 2)
+    assert torch.allclose(target.constrain(theta)[:, 2], mu + log_tau.exp())
+
+
+def test_float32_is_computed_in_float64(program):
+    target, _ = load("stan", program=str(program), dtype=torch.float32)
+    theta = torch.tensor([[0.1, 0.2]])
+    value, gradient = value_and_gradient(target.log_density, theta)
+    exact, _ = value_and_gradient(target.log_density, theta.double())
+    assert (value.dtype, gradient.dtype) == (torch.float32, torch.float32)
+    assert torch.equal(value, exact.float())
+    assert target.constrain(theta).dtype == torch.float32
+
+
+def test_a_second_derivative_is_refused_in_one_line(program):
+    target, _ = load("stan", program=str(program))
+    theta = torch.zeros(1, 2, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(target.log_density(theta).sum(), theta, create_graph=True)
+    with pytest.raises(ConfigMismatchError, match="has no second derivatives, which this method"):
+        torch.autograd.grad(slope.sum(), theta)
+
+
+def test_a_rejected_point_has_density_zero(program):
+    target, _ = load("stan", program=str(program))
+    theta = torch.tensor([[-6.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    value, gradient = value_and_gradient(target.log_density, theta)
+    assert value.tolist() == [-torch.inf, -1.0]
+    assert gradient[0].tolist() == [0.0, 0.0]
+    with pytest.raises(
+        ConfigMismatchError, match=r"finite at none of 3 starts; set dataset\.start"
+    ):
+        load("stan", program=str(program), start_mean=[-50.0, 0.0])
+
+
+def test_nuts_reaches_the_exact_moments(program, tmp_path):
+    data = tmp_path / "data.json"
+    data.write_text('{"a": 2.0}')
+    target, rng = load("stan", program=str(program), data=str(data), mean=[2.0, 1.0], sd=[0.5, 1.0])
+    sampler = component("inference", "hmc", chains=4, warmup=100)
+    state = sampler.init(component("model", "target_density").build(target, rng), target, rng)
+    for _ in range(400):
+        state, _ = sampler.step(state, None, rng)
+    scores = target.score(sampler.posterior(state), Streams(0))
+    assert scores["z_max"] < 4
+    assert scores["error_mean"] < 0.2
+
+
+def test_other_code_or_data_are_another_target(program, tmp_path):
+    data = tmp_path / "data.json"
+
+    def name(text: str, a: float) -> str:
+        program.write_text(text)
+        data.write_text(json.dumps({"a": a}))
+        changed = component("dataset", "stan", program=str(program), data=str(data))
+        return changed.identity(tmp_path, True)
+
+    (tmp_path / "part.stan").write_text("real mu;")
+    first = name("#include part.stan\n", 1.0)
+    assert first.startswith("stan-normal-")
+    (tmp_path / "part.stan").write_text("real nu;")
+    others = {name("#include part.stan\n", 1.0), name("#include part.stan\n", 2.0), name("", 1.0)}
+    assert len({first, *others}) == 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"data": "absent.json"}, "dataset.data=absent.json: no such file, neither here nor in"),
+        ({"data": "{folder}/text.json"}, "text.json: Expecting value.*; must be JSON"),
+        ({"program": "{folder}/broken.stan"}, "Syntax error in line 2; dataset.compiler=stanli"),
+        ({"program": "absent.stan"}, "dataset.program=absent.stan: no such file"),
+        ({"start_mean": [0.0] * 3}, "dataset.start_mean: 3 of them, .* has 2; give 2"),
+        ({"mean": [0.0], "sd": [1.0]}, r"dataset.mean: 1 of them, .* has 2 \(mu, tau\); give 2"),
+    ],
+)
+def test_bad_keys_are_named(program, tmp_path, keys, said):
+    (tmp_path / "text.json").write_text("mu = 1")
+    (tmp_path / "broken.stan").write_text("syntax error")
+    given = {k: v.format(folder=tmp_path) if isinstance(v, str) else v for k, v in keys.items()}
+    with pytest.raises((ConfigMismatchError, DataUnavailableError), match=said) as error:
+        load("stan", **{"program": str(program), **given})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"program": "model.so"}, "is no program of Stan; name a file .stan"),
+        ({"program": "a.stan", "mean": [0.0]}, "one of the two is not given"),
+    ],
+)
+def test_keys_that_do_not_fit(keys, said):
+    with pytest.raises(ValidationError, match=said):
+        component("dataset", "stan", **keys)
+
+
+@pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])
+def test_the_extra_is_named_where_the_package_is_absent(name, monkeypatch):
+    monkeypatch.setattr(
+        "components.datasets.foreign.foreign_density.find_spec", lambda package: None
+    )
+    with pytest.raises(ConfigMismatchError, match=rf"pip install 'bayes-runner\[{name}\]'"):
+        load(name, **SCHOOLS[name])
+
+
+def test_a_method_with_hessians_says_what_it_needs(program):
+    target, rng = load("stan", program=str(program))
+    fit = component("inference", "importance_sampling")
+    with pytest.raises(ConfigMismatchError, match="has no second derivatives"):
+        fit.init(component("model", "target_density").build(target, rng), target, rng)
+
+
+def real(name: str, **keys):
+    pytest.importorskip(PACKAGE[name], reason=f"{PACKAGE[name]} is not installed")
+    return load(name, **SCHOOLS[name], derived=True, **keys)
+
+
+def schools() -> EightSchools:
+    return EightSchools.of(json.loads(DATA.read_text()), torch.float64, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_eight_schools_are_ours_up_to_a_constant(name):
+    """log π and ∇ log π of the package against ours, to rounding."""
+    target, _ = real(name)
+    own = schools()
+    theta = torch.randn(5, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    value, gradient = value_and_gradient(target.log_density, theta[:, ORDER])
+    our_value, our_gradient = value_and_gradient(own.log_density, theta)
+    constant = value - our_value
+    assert torch.allclose(constant, constant[0].expand(5), rtol=0, atol=1e-12)
+    assert torch.allclose(gradient, our_gradient[:, ORDER], rtol=1e-12, atol=1e-12)
+    assert torch.allclose(target.constrain(theta[:, ORDER])[:, -8:], own.constrain(theta)[:, :8])
+    assert torch.allclose(target.log_density(theta[:, ORDER]), value, rtol=1e-13)
+    first = "theta[1]" if name == "stan" else "theta[0]"
+    assert target.names[10] == first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["stan", "numpyro", "pymc"])
+def test_nuts_on_eight_schools_has_the_moments_of_quadrature(name):
+    mean, second = schools().exact_moments()
+    target, rng = real(name)
+    sampler = component("inference", "nuts", chains=8, warmup=300, target_acceptance=0.9)
+    state = sampler.init(component("model", "target_density").build(target, rng), target, rng)
+    for _ in range(1300):
+        state, _ = sampler.step(state, None, rng)
+    posterior = sampler.posterior(state)
+    estimate = posterior.mean[[*range(10, 18), 0, 1]]  # theta, mu, tau
+    ess = torch.tensor(2000.0)
+    sd = (second - mean.square()).sqrt()
+    assert ((estimate - mean).abs() / (sd / ess.sqrt())).max() < 4
+
+
+@pytest.mark.slow
+def test_discrete_variables_of_pymc_are_refused():
+    pytest.importorskip("pymc", reason="pymc is not installed")
+    with pytest.raises(ConfigMismatchError, match="n is discrete; gradients need continuous"):
+        load("pymc", function="own_things:pymc_counts")
+    with pytest.raises(ConfigMismatchError, match=r"returns ndarray, must return a pymc\.Model"):
+        load("pymc", function="own_things:nowhere", arguments={"theta": [[0.0]]})

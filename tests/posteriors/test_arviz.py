@@ -1,0 +1,44 @@
+"""What a sampler wrote and what a result gives, read by ArviZ: its two parts that tests install,
+and ArviZ itself where it is installed."""
+
+from __future__ import annotations
+
+import arviz_base
+import arviz_stats
+import matplotlib.pyplot as plt
+import pytest
+import torch
+import xarray
+
+from components.posteriors.draws import Draws
+from components.posteriors.inference_data import inference_data, write
+
+
+@pytest.fixture
+def sample() -> Draws:
+    """Three chains of a scalar and a vector, with energies."""
+    g = torch.Generator().manual_seed(0)
+    theta = torch.randn(3, 60, 3, generator=g, dtype=torch.float64)
+    energy = torch.randn(3, 60, generator=g, dtype=torch.float64)
+    stats = {"energy": energy, "diverging": energy > 2}
+    return Draws(theta, theta[:, 0], ["mu", "theta[1]", "theta[2]"], stats=stats)
+
+
+def test_its_parts_read_the_tree_and_the_file(sample, tmp_path):
+    (path,) = write(sample, tmp_path)
+    for tree in (inference_data(sample), xarray.open_datatree(path, engine="h5netcdf")):
+        table = arviz_stats.summary(tree, round_to="none")
+        assert list(table.index) == ["mu", "theta[1]", "theta[2]"]
+        assert table["mean"].iloc[1] == pytest.approx(float(sample.values[..., 1].mean()))
+        assert arviz_base.extract(tree).sizes["sample"] == 180
+        assert arviz_stats.bfmi(tree)["energy"].shape == (3,)
+
+
+def test_arviz_reads_and_plots_them(sample, tmp_path):
+    az = pytest.importorskip("arviz", "1.0", reason="ArviZ 1.x is not installed")
+    (path,) = write(sample, tmp_path)
+    for tree in (inference_data(sample), az.from_netcdf(path)):
+        assert list(az.summary(tree).index) == ["mu", "theta[1]", "theta[2]"]
+        for name in ("plot_forest", "plot_energy"):
+            getattr(az, name)(tree, backend="matplotlib")
+            plt.close("all")
