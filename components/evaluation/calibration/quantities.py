@@ -240,7 +240,7 @@ def _log_likelihood(predictive: Predictive, batch: Batch) -> Tensor:
 def _rank_series(
     simulated: PriorSeries, posterior: object, n_draws: int, generator: torch.Generator
 ) -> Quantities:
-    """θ, each observation of the future, and log p(y | θ) where errors are Gaussian."""
+    """θ, observations of the future, and log p(y | θ) where errors are Gaussian."""
     if not isinstance(posterior, StructuralDraws):
         return {}
     if n_draws > FORECASTS:
@@ -261,7 +261,7 @@ def _rank_series(
     assert isinstance(ahead, GaussianMixture)
     z = torch.randn(ahead.mu.shape, generator=generator, dtype=ahead.mu.dtype)
     labels = ahead.mu + ahead.v.sqrt() * z
-    for h in range(horizon):
+    for h in simulated.horizons:
         truth = float(simulated.problem.future[0, h, 0])
         out[f"y in {h + 1}"] = RankedQuantity(truth, labels[:, h, 0])
     if lam is None:

@@ -47,6 +47,7 @@ class PriorSeries:
 
     problem: Forecasting
     theta: Tensor
+    horizons: list[int]  # times of the future to rank, from 0, evenly spaced
 
 
 Simulated = PriorLabels | PriorSeries
@@ -84,14 +85,17 @@ def simulate(model: Any, problem: Any, inputs: int, rng: Rng) -> Simulated:
     Args:
         model: built on ``problem``; accepted by ``check_simulates``.
         problem: inputs and masks of the rows; its labels have no effect.
-        inputs: number of test rows to keep, evenly spaced.
+        inputs: number of test rows to keep, or of future times to rank, evenly spaced.
         rng: streams of this data set.
     """
     generator = rng.at("data", SIMULATION)
     with torch.no_grad():
         if isinstance(problem, Forecasting):
             theta = draw_theta(model.structure, generator)
-            return PriorSeries(simulate_series(model, problem, theta, generator), theta)
+            drawn = simulate_series(model, problem, theta, generator)
+            ahead = problem.future.shape[1]
+            horizons = torch.linspace(0, ahead - 1, min(inputs, ahead)).round().long().tolist()
+            return PriorSeries(drawn, theta, horizons)
         return _simulate_labels(model, problem, inputs, generator)
 
 
