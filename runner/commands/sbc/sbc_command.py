@@ -42,7 +42,9 @@ def _parser() -> Parser:
         "--draws", type=int, default=99, help="L, posterior draws that θ* is ranked among (99)"
     )
     parser.add_argument("--bins", type=int, default=10, help="of χ² and histograms (10)")
-    parser.add_argument("--inputs", type=int, default=3, help="held-out rows, or future times, to predict (3)")
+    parser.add_argument(
+        "--inputs", type=int, default=3, help="held-out rows, or future times, to predict (3)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--check", action="store_true", help="exit code 1 if refused, for CI")
     conf_folders.add_option(parser)
