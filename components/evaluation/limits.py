@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 
 RHAT = 1.01  # largest R̂; Vehtari et al. (2021), section 4.1
+# largest nested R̂, of few draws a chain; ours: independent draws have √(1 + K/(C N)), and 1.01
+# would ask for 50 draws of each superchain, beyond the largest of many coordinates
+RHAT_NESTED = 1.05
 # smallest bulk and tail ESS; Vehtari et al. (2021), section 4.1: 400 of four chains
 ESS_PER_CHAIN = 100
 # smallest fraction of missing information; Betancourt (2016), section 5, and Stan's warning

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -222,9 +223,16 @@ def draws_checks(draws: HoldsDraws, scores: Scores) -> list[Check]:
         ess = f"ESS is above {limits.ESS_PER_CHAIN} a chain"
         checks += [Check(f"R̂ is below {limits.RHAT:g}", None, detail), Check(ess, None, detail)]
     else:
-        checks.append(_check_rhat(draws, scores, chains))
+        nested = "rhat_nested" in scores
+        first = draws.select_replicate(0).start
+        groups = (diagnostics.count_superchains(first) if nested else None) or chains
+        checks.append(
+            _check_nested_rhat(draws, scores, groups)
+            if nested
+            else _check_rhat(draws, scores, chains)
+        )
         checks += [
-            _ess(draws, scores, name, kind, chains, n)
+            _ess(draws, scores, name, kind, groups, n * chains // groups)
             for name, kind in (("ess", "bulk"), ("ess_tail", "tail"))
         ]
     if "e_bfmi" in scores:
@@ -274,8 +282,26 @@ def _check_rhat(draws: HoldsDraws, scores: Scores, chains: int) -> Check:
     )
 
 
+def _check_nested_rhat(draws: HoldsDraws, scores: Scores, groups: int) -> Check:
+    """Check of superchains: R̂ of single chains needs longer ones."""
+    name = f"nested R̂ is below {limits.RHAT_NESTED:g}"
+    value = _worst(scores, "rhat_nested", largest=True)
+    if math.isnan(value):
+        return Check(name, False, STUCK_CHAINS_MESSAGE)
+    worst_name = ""
+    if value >= limits.RHAT_NESTED:
+        statistic = partial(diagnostics.nested_rhat, superchains=groups)
+        worst_name = diagnostics.format_worst_coordinate(draws, statistic, value)
+    rest = diagnostics.describe_constant_coordinates(draws)
+    each = draws.n_chains // draws.replicates // groups
+    detail = f"{value:.4g}{worst_name}, the largest, of {groups} superchains of {each} chains{rest}"
+    return Check(name, value < limits.RHAT_NESTED, detail)
+
+
 def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, n: int) -> Check:
-    title = f"{which} ESS is above {limits.ESS_PER_CHAIN} a chain"
+    """Check of ESS by chain, or by superchain where there are fewer of these."""
+    unit = "chain" if chains * draws.replicates == draws.n_chains else "superchain"
+    title = f"{which} ESS is above {limits.ESS_PER_CHAIN} a {unit}"
     if name not in scores:
         return Check(title, None, "not among the scores")
     total = _worst(scores, name, largest=False)
@@ -290,7 +316,7 @@ def _ess(draws: HoldsDraws, scores: Scores, name: str, which: str, chains: int, 
             draws, diagnostics.bulk_ess if name == "ess" else diagnostics.tail_ess, total
         )
     )
-    return Check(title, enough, f"{value:.4g}{where}, the smallest, of {n:,} draws a chain")
+    return Check(title, enough, f"{value:.4g}{where}, the smallest, of {n:,} draws a {unit}")
 
 
 def _check_pareto_k(scores: Scores, n: int) -> Check:

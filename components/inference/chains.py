@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -23,6 +23,7 @@ from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
+from components.inference.superchains import count_superchains
 from components.old_names import resolve_old_name
 from components.posteriors.draws import Draws
 from components.problems.density import Density
@@ -34,6 +35,8 @@ SampleableProblem = (
 )  # the problems that have a log joint
 # views of data: rows with labels or without, a whole series, or nothing: a density has no data
 ModelBatch = Batch | Rows | Series | None
+
+StartFunction = Callable[[int, torch.Generator], Tensor]  # n, generator -> θ [n, P]
 
 START_TRIES = 100  # draws of a chain's start before a density that is zero there is rejected
 # container of independent draws of a fit: diagnostics of draws require it
@@ -81,7 +84,15 @@ class Sampler(Inference[LogJoint, SampleableProblem, ModelBatch, C], Generic[C])
     ) -> Chains:
         """The state of the chains before the first step, as ``init_chains`` makes it."""
         batch_kind = self.requires.batch_kind
-        return init_chains(model, problem, batch_kind, self.chains, rng, gradient=gradient)
+        return init_chains(
+            model,
+            problem,
+            batch_kind,
+            self.chains,
+            rng,
+            gradient=gradient,
+            superchains=count_superchains(self),
+        )
 
     def posterior(self, state: C) -> Draws:
         return to_draws(state)  # [C, N, P]
@@ -110,15 +121,20 @@ def init_chains(
     rng: Rng,
     start: Tensor | None = None,
     gradient: bool = True,
+    superchains: int | None = None,
 ) -> Chains:
     """The state of C chains of each replicate that begin at ``start`` [R·C, P]; None: where the
     model says, by ``sample_start`` if it has one, otherwise at draws from its prior.
 
     Chains that would begin where the density is zero (log density −∞) begin at another draw, of at
-    most ``START_TRIES``. ``gradient`` False asks for no gradient, so that the model need not be
-    differentiable. Raises NumericalError when the log joint, or its gradient, is not finite where
+    most ``START_TRIES``. With K ``superchains``, C/K chains in a row share a start. ``gradient``
+    False asks for no gradient, so that the model need not be differentiable. Raises NumericalError
+    when the log joint, or its gradient, is not finite where
     a chain begins."""
-    begin = model.sample_start if isinstance(model, WarmStart) else model.sample_prior
+    begin = _share_starts(
+        model.sample_start if isinstance(model, WarmStart) else model.sample_prior,
+        1 if superchains is None else chains // superchains,
+    )
     replicates = 1 if problem is None else problem.replicates
     theta = begin(replicates * chains, rng.init) if start is None else start  # [R·C, P]
     batch = first_batch(problem, batch_kind, rng)
@@ -138,6 +154,17 @@ def init_chains(
             "change where the dataset or the prior of the model starts chains, or seed",
         )
     return Chains(model=model, replicates=replicates, start=theta, theta=theta)
+
+
+def _share_starts(begin: StartFunction, together: int) -> StartFunction:
+    """``begin`` with so many rows in turn at one start; ``begin`` itself for one."""
+    if together == 1:
+        return begin
+
+    def shared(n: int, generator: torch.Generator) -> Tensor:
+        return begin(n // together, generator).repeat_interleave(together, 0)
+
+    return shared
 
 
 def _examine_starts(

@@ -87,6 +87,30 @@ def split_rhat(draws: Tensor) -> Tensor:
     return _each("rhat", draws, method="rank")
 
 
+def count_superchains(start: Tensor) -> int | None:
+    """K, if the starts of C chains [C, P] are K different points with C/K ≥ 2 chains in a row at
+    each; None: they are not."""
+    begins = (start[1:] != start[:-1]).any(1).nonzero().flatten() + 1
+    K = len(begins) + 1
+    together = len(start) // K
+    expected = torch.arange(1, K, device=start.device) * together
+    is_grouped = K >= 2 and together >= 2 and len(start) == K * together
+    return K if is_grouped and torch.equal(begins, expected) else None
+
+
+def nested_rhat(draws: Tensor, superchains: int) -> Tensor:
+    """Rank-normalised nested R̂ of each coordinate, of K groups of C/K chains in a row that started
+    at one point; [C, N, P] -> [P].
+
+    It compares groups, so that chains may be as short as four draws; independent draws have about
+    √(1 + K/(C N)).
+
+    Source: Margossian et al. (2024), eqs. (6)-(8)."""
+    together = draws.shape[0] // superchains
+    ids = np.repeat(np.arange(superchains), together)
+    return _each("rhat_nested", draws, superchain_ids=ids, method="rank")
+
+
 def mcse_mean(draws: Tensor) -> Tensor:
     """Monte-Carlo standard error of each coordinate's mean, sd/√ESS; [C, N, P] -> [P].
 
@@ -142,10 +166,10 @@ def convergence(
 
     ``values`` [C, N, Q] are the quantities to diagnose; the default is the parameters themselves.
     Markov chains have ``ess`` (smallest bulk ESS of the coordinates that move), ``ess_tail``,
-    ``rhat`` (largest), and, where the sampler reports them, ``divergences`` (their number),
-    ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the chains). Weighted draws are
-    independent and have ``weight_ess`` and ``pareto_k``. A IncompleteResultWarning warning names
-    what is missing and why when draws or chains are too few."""
+    ``rhat`` (largest), ``rhat_nested`` (largest, of superchains), and, where the sampler reports
+    them, ``divergences`` (their number), ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the
+    chains). Weighted draws are independent and have ``weight_ess`` and ``pareto_k``. A
+    IncompleteResultWarning warning names what is missing and why when draws or chains are too few."""
     chains = draws.n_chains
     n = draws.n_draws
     if n == 0:
@@ -176,6 +200,11 @@ def convergence(
             out["rhat"] = float(worst_coordinate_value(by_coordinate["rhat"], rests, largest=True))
         else:
             _short("rhat: 1 chain is too few, 2 needed; raise inference.chains")
+        if (superchains := count_superchains(draws.start)) is not None:
+            by_coordinate["rhat_nested"] = nested_rhat(values, superchains)
+            out["rhat_nested"] = float(
+                worst_coordinate_value(by_coordinate["rhat_nested"], rests, largest=True)
+            )
     else:
         missing = ", ".join(["ess", "ess_tail", "rhat", *(["e_bfmi"] if "energy" in stats else [])])
         _short(

@@ -30,6 +30,10 @@ COMMANDS = {
         "runner.conformance.command",
         "test <module>          checks of your own components: keys, steps, checkpoints, random numbers",
     ),
+    "sbc": (
+        "runner.commands.sbc.sbc_command",
+        "sbc [key=value]        simulation-based calibration: is the posterior of an inference right?",
+    ),
     "data": (
         "runner.system.data",
         "data list|fetch|verify data files: what is there, download, check",

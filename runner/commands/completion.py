@@ -92,6 +92,10 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
             "--device",
             "--register",
             "--setting",
+            "--data-sets",
+            "--draws",
+            "--bins",
+            "--inputs",
         ),
         _no_candidates,
     ),
@@ -101,6 +105,8 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
 def _argument(command: str, word: str, words: list[str]) -> list[Candidate]:
     before = words[-1] if words else ""
     option, equals, _ = word.partition("=")
+    if command == "sbc" and not word.startswith("-") and before not in VALUES:
+        return list(override_candidates(word, words))
     if equals or before in VALUES:
         lead = f"{option}=" if equals else ""
         return [

@@ -36,6 +36,7 @@ UNSIGNED_KEYS = {
 LEGACY_DEFAULTS: dict[str, Any] = {
     "precision": "full",
     "collapse": "none",
+    "superchains": None,
     "alphas": [],
     "csv.standardise": True,
     "csv.bounds": None,

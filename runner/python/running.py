@@ -9,6 +9,7 @@ from typing import Any
 from warnings import warn
 
 from runner.commands.done import find_finished_run
+from runner.compose.compose_words import compose_words
 from runner.compose.resolve import ResolvedConfig
 from runner.disk import conf_folders
 from runner.errors import ConfigError, RunFailure, RunnerWarning
@@ -58,7 +59,7 @@ def run(experiment: str | None = None, /, *overrides: str, **keys: Any) -> Resul
     """
     words = _words(experiment, overrides, keys)
     with printer.suppress_output(), conf_folders.restore_folders_on_exit():
-        resolved = _compose(words)
+        resolved = compose_words(words, "call run once for each")
         previous = find_finished_run(resolved)
         if previous is not None:
             _warn_notes(previous[0].notes)
@@ -94,39 +95,6 @@ def _words(experiment: str | None, overrides: tuple[str, ...], keys: dict[str, A
                 f"{word}: a flag of the command line; of these run knows --config-dir=… alone"
             )
     return words
-
-
-def _compose(words: list[str]) -> ResolvedConfig:
-    """The config in full.
-
-    Raises:
-        ConfigError: any mistake that shows without building a component.
-    """
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    from runner.compose import guard
-    from runner.compose.errors import explain, parse_overrides
-    from runner.compose.overrides import compose_in_full, explicit_keys, split_hydra_config
-    from runner.compose.resolve import resolve
-
-    argv, folder = conf_folders.split_config_dir(words)
-    conf_folders.use(folder)
-    with guard.within():
-        try:
-            cfg = compose_in_full(argv)
-            HydraConfig.instance().set_config(cfg)  # for ${hydra:…} in a user's config
-            config_parts = split_hydra_config(cfg)
-        except (HydraException, OmegaConfBaseException, ValueError) as error:
-            if type(error) is ValueError and "Config group override" not in str(error):
-                raise
-            if swept := [o.input_line for o in parse_overrides(argv) if o.is_sweep_override()]:
-                raise ConfigError(
-                    f"{swept[0]}: several values are a sweep; call run once for each"
-                ) from None
-            raise ConfigError(explain(error, argv)) from None
-        return resolve(*config_parts, explicit_keys(argv))
 
 
 def _run_resolved(resolved: ResolvedConfig, words: list[str]) -> Result:

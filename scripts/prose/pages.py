@@ -12,7 +12,7 @@ from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.scores import FOLDER, Lookup, ProseError
 
-OF_SCRIPTS = ("sbc", "structural_sbc")  # pages that scripts/sbc.py and structural_sbc.py write
+OF_SCRIPTS = ("sbc", "structural_sbc")  # pages of simulation-based calibration
 DAGGER = "† a run behind this number failed one of its checks"
 FEW = "‡ fewer than five replicates: indicative"
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)  # on pages of studies

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Collapsible, LogJoint
@@ -34,6 +34,7 @@ from components.inference.hamiltonian.chees import Length
 from components.inference.hamiltonian.leapfrog import Phase
 from components.inference.hamiltonian.mass import Mass, Shape
 from components.inference.log_joint import value_and_gradient
+from components.inference.superchains import Superchains
 
 
 @dataclass(kw_only=True)
@@ -47,7 +48,7 @@ class HamiltonianChains(Chains):
     length: Length | None = None  # of trajectories; None: they end on their own
 
 
-class WarmUp(BaseModel):
+class WarmUp(Superchains):
     """Keys of samplers that learn step size and masses in warm-up, from all chains together.
 
     After warm-up nothing is learned, so the kept states come from one fixed kernel.  With
@@ -58,7 +59,9 @@ class WarmUp(BaseModel):
     Source: Liu (1994), for what is integrated out.
     """
 
-    legacy_defaults: ClassVar[dict[str, object]] = {"collapse": "none"}
+    legacy_defaults: ClassVar[dict[str, object]] = {
+        "collapse": "none"
+    } | Superchains.legacy_defaults
     chains: PositiveInt
     warmup: NonNegativeInt
     thinning: PositiveInt  # one state in this many is kept
@@ -102,7 +105,9 @@ class WarmUp(BaseModel):
         self, model: LogJoint, problem: SampleableProblem, batch_kind: BatchKind, rng: Rng
     ) -> HamiltonianChains:
         """The state before the first step."""
-        state = init_chains(model, problem, batch_kind, self.chains, rng)
+        state = init_chains(
+            model, problem, batch_kind, self.chains, rng, superchains=self.superchains
+        )
         batch = first_batch(problem, batch_kind, rng)
         target = self.target(model)
         theta = self.moving(model, state.theta)

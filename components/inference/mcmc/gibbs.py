@@ -25,6 +25,7 @@ from components.inference.chains import (
     to_draws,
 )
 from components.inference.log_joint import log_joint
+from components.inference.superchains import Superchains
 from components.posteriors.draws import Draws
 from components.registry import register
 
@@ -35,7 +36,7 @@ class GibbsState(Chains):
 
 
 @register("inference", "gibbs")
-class Gibbs(Inference[Conditionals, SampleableProblem, ModelBatch, GibbsState]):
+class Gibbs(Superchains, Inference[Conditionals, SampleableProblem, ModelBatch, GibbsState]):
     """Gibbs sampling with the full conditionals of a model's blocks, C chains in parallel.
 
         θ_b ~ p(θ_b | θ_−b, y)   for b = 1, …, B (systematic)
@@ -64,7 +65,13 @@ class Gibbs(Inference[Conditionals, SampleableProblem, ModelBatch, GibbsState]):
 
     def init(self, model: Conditionals, problem: SampleableProblem, rng: Rng) -> GibbsState:
         state = init_chains(
-            model, problem, self.requires.batch_kind, self.chains, rng, gradient=False
+            model,
+            problem,
+            self.requires.batch_kind,
+            self.chains,
+            rng,
+            gradient=False,
+            superchains=self.superchains,
         )
         return GibbsState(**{**vars(state), "model": model})
 

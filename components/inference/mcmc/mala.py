@@ -30,6 +30,7 @@ from components.inference.mcmc.adaptation import (
     apply_factor_t,
 )
 from components.inference.mcmc.metropolis import metropolis_hastings
+from components.inference.superchains import Superchains
 from components.registry import register
 
 
@@ -41,7 +42,7 @@ class MALAState(Chains):
 
 
 @register("inference", "mala")
-class MALA(AdaptedProposal, Sampler[MALAState]):
+class MALA(Superchains, AdaptedProposal, Sampler[MALAState]):
     """Metropolis-adjusted Langevin algorithm with a learned preconditioner, C parallel chains.
 
         θ' = θ + ε Σ ∇log π(θ) + √(2ε) L z,  z ~ N(0, I),  Σ = L Lᵀ

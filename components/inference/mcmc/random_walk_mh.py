@@ -24,6 +24,7 @@ from components.inference.chains import (
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.adaptation import AdaptedProposal, Proposal, apply_factor
 from components.inference.mcmc.metropolis import metropolis_hastings
+from components.inference.superchains import Superchains
 from components.registry import register
 
 
@@ -34,7 +35,7 @@ class RandomWalkState(Chains):
 
 
 @register("inference", "random_walk_mh")
-class RandomWalkMH(AdaptedProposal, Sampler[RandomWalkState]):
+class RandomWalkMH(Superchains, AdaptedProposal, Sampler[RandomWalkState]):
     """Adaptive random-walk Metropolis–Hastings, C chains in parallel; needs no gradient.
 
         θ' = θ + (s/√P) L z,  z ~ N(0, I);   θ' is accepted with probability 1 ∧ π(θ')/π(θ)

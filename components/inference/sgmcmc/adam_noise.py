@@ -17,6 +17,7 @@ from components.inference.chains import Chains, ModelBatch, SampleableProblem, n
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.preconditioner import Preconditioning
+from components.inference.superchains import Superchains
 from components.registry import register
 
 
@@ -28,7 +29,7 @@ class AdamNoiseState(Chains):
 
 
 @register("inference", "adam_noise")
-class AdamNoise(GradientDynamics[AdamNoiseState], GradientEstimates, Preconditioning):
+class AdamNoise(Superchains, GradientDynamics[AdamNoiseState], GradientEstimates, Preconditioning):
     """Adam plus noise: Langevin dynamics with Adam's momentum and preconditioner, parallel chains.
 
         v_t = β₂ v_{t−1} + (1 − β₂) ĝ(θ_t)²,   v̂_t = v_t / (1 − β₂ᵗ),   M_t = √v̂_t + λ

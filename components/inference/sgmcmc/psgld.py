@@ -18,6 +18,7 @@ from components.inference.log_joint import log_joint
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.preconditioner import Preconditioning
+from components.inference.superchains import Superchains
 from components.registry import register
 
 
@@ -47,7 +48,7 @@ class PSGLDState(Chains):
 
 
 @register("inference", "psgld")
-class PSGLD(GradientDynamics[PSGLDState], GradientEstimates, Preconditioning):
+class PSGLD(Superchains, GradientDynamics[PSGLDState], GradientEstimates, Preconditioning):
     """Preconditioned stochastic gradient Langevin dynamics (RMSprop), parallel chains.
 
         v_t = α v_{t−1} + (1 − α) ĝ(θ_t)²,   v̂_t = v_t / (1 − αᵗ),   G_t = 1/(λ + √v̂_t)

@@ -18,6 +18,7 @@ from components.errors import ConfigMismatchError
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.superchains import Superchains
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -30,7 +31,7 @@ class SGHMCState(Chains):
 
 
 @register("inference", "sghmc")
-class SGHMC(GradientDynamics[SGHMCState], GradientEstimates):
+class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientEstimates):
     """Stochastic gradient Hamiltonian Monte Carlo with friction, parallel chains.
 
         θ_{t+1} = θ_t + ε_t r_t

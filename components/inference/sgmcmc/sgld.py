@@ -13,6 +13,7 @@ from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.superchains import Superchains
 from components.registry import register
 
 
@@ -22,7 +23,7 @@ class SGLDState(Chains):
 
 
 @register("inference", "sgld")
-class SGLD(GradientDynamics[SGLDState], GradientEstimates):
+class SGLD(Superchains, GradientDynamics[SGLDState], GradientEstimates):
     """Stochastic gradient Langevin dynamics, L parallel chains.
 
     θ_{t+1} = θ_t + ε_t ∇log p(θ_t, y) + N(0, 2 ε_t I), θ [L, P], in the convention of

@@ -170,6 +170,12 @@ class FlatNetwork(nn.Module):
         # [K, 1, T]
         return (log_noise if self.learns_noise else self.log_noise.expand(len(theta), -1))[:, None]
 
+    @property
+    def flat_prior(self) -> str:
+        """The setting that makes the prior of log σ² flat; empty: the prior is proper."""
+        flat = self.learns_noise and self.noise_spread is None
+        return "model.noise_spread=null: flat; give a number" if flat else ""
+
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         """θ [n, P] from the prior (log σ² at its initial value where its prior is flat)."""
         scale = self.prior_std

@@ -14,8 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from components.contracts.predictive import Predictive
+from components.maths.cholesky import jittered_cholesky
 from components.maths.kernels import Shape, kernel
 from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
+from components.models.shallow_gp.labels import pair_with_tasks
 
 
 class Covariance(Protocol):
@@ -224,3 +227,22 @@ class LearnedGP(nn.Module):
     def noise_parameters(self) -> list[nn.Parameter]:
         """Parameters of the observation noise."""
         return self.likelihood.noise_parameters()
+
+    @torch.no_grad()
+    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y | f) at one draw f ~ GP(m, K), jointly at x [B, D] and all tasks: S = 1."""
+        points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
+        groups = (len(tasks), len(x))  # [T, B]: a group for each task, or one of all
+        if not self.covariance.independent:
+            points = points.expand(*groups, -1).reshape(1, -1, x.shape[1])
+            tasks = tasks.expand(groups).reshape(1, -1)
+        K = self.covariance.matrix(points, tasks, points, tasks)  # [G, n, n]
+        L, _ = jittered_cholesky(K, self.jitter, "the prior covariance")
+        size = (*K.shape[:2], self.likelihood.outputs)
+        z = torch.randn(size, generator=generator, dtype=K.dtype, device=generator.device)
+        mean = self.mean(points, tasks)
+        f = L @ z.to(K.device)  # [G, n, outputs]
+        f = f if isinstance(mean, float) else f + mean.expand(K.shape[:2])[..., None]
+        f = f.view(1, *groups, -1)
+        zeros = torch.zeros_like(f)
+        return self.likelihood.predictive(f, zeros, zeros)

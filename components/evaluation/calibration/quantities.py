@@ -1,0 +1,279 @@
+"""Quantities that simulation-based calibration ranks, at the truth and at posterior draws.
+
+Named parameters, f(x) and a new label y(x) at held-out inputs, and one quantity that depends on the
+labels (log joint, or log-likelihood): a posterior that ignores its data is uniform in all others.
+
+Source: Talts et al. (2018); Modrák et al. (2023), section 4 (data-dependent quantities)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import GivenFunction, LogJoint
+from components.contracts.posteriors import (
+    DrawsInBulk,
+    HoldsDraws,
+    HoldsModule,
+    Predicts,
+    Redraws,
+)
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
+from components.evaluation.calibration.simulated import PriorLabels, PriorSeries, Simulated
+from components.posteriors.draws import FORECASTS, Draws
+from components.series.structural.structural_posterior import StructuralDraws
+
+MOST_PARAMETERS = 20  # named parameters that are ranked; more: none of them
+
+
+class RankedQuantity(NamedTuple):
+    """A quantity at the truth, and at L independent posterior draws."""
+
+    truth: float
+    draws: Tensor  # [L]
+
+
+Quantities = dict[str, RankedQuantity]
+
+
+class ThinnedDraws(NamedTuple):
+    """Draws taken from all that chains kept: positions in [C, N]."""
+
+    chains: Tensor  # [L]
+    draws: Tensor  # [L]
+
+    def of(self, values: Tensor) -> Tensor:
+        """Values [C, N, …] at the positions, [L, …]."""
+        return values[self.chains.to(values.device), self.draws.to(values.device)]
+
+
+def compute_quantities(
+    simulated: Simulated, posterior: object, n_draws: int, generator: torch.Generator
+) -> Quantities:
+    """All quantities of a data set that the posterior allows.
+
+    Raises:
+        ConfigMismatchError: the posterior has nothing to rank, or too few draws.
+    """
+    with torch.no_grad():
+        if isinstance(simulated, PriorSeries):
+            found = _rank_series(simulated, posterior, n_draws, generator)
+        else:
+            found = _rank_labels(simulated, posterior, n_draws, generator)
+    if not found:
+        raise ConfigMismatchError(
+            "inference: its posterior gives class probabilities only, no draws that θ* or f* could be ranked among"
+        )
+    return found
+
+
+def _rank_labels(
+    simulated: PriorLabels, posterior: object, n_draws: int, generator: torch.Generator
+) -> Quantities:
+    problem = simulated.problem
+    n = problem.n
+    held = posterior.bulk_draws if isinstance(posterior, DrawsInBulk) else posterior
+    if simulated.theta is not None and isinstance(held, HoldsDraws):
+        theta = thin(held, n_draws, generator).of(held.draws)
+        test = held.predictive(theta, problem.test.x)
+        out = _rank_parameters(held, simulated.theta, theta)
+        out |= _rank_predictions(simulated, test, True, generator)
+        return out | _rank_log_joint(simulated, held, theta)
+    function = _draw_function(
+        posterior, torch.cat([problem.train.x, problem.test.x]), n_draws, generator
+    )
+    if function is not None:
+        predictive, is_joint = function
+        out = _rank_predictions(simulated, _rows(predictive, slice(n, None)), True, generator)
+        return out | _rank_log_likelihood(simulated, _rows(predictive, slice(n)), is_joint)
+    if isinstance(posterior, Predicts):
+        mixture = _resample(posterior.predict(problem.test.x, generator), n_draws, generator)
+        return _rank_predictions(simulated, mixture, False, generator)
+    return {}
+
+
+def thin(draws: HoldsDraws, n_draws: int, generator: torch.Generator) -> ThinnedDraws:
+    """So many draws, evenly spaced in each chain; by their weights where they have some.
+
+    Raises:
+        ConfigMismatchError: fewer are kept.
+    """
+    chains = draws.n_chains
+    kept = draws.n_draws
+    if draws.log_weights is not None:
+        rows = torch.multinomial(draws.weights.cpu(), n_draws, True, generator=generator)
+        return ThinnedDraws(rows // kept, rows % kept)
+    if chains * kept < n_draws:
+        raise ConfigMismatchError(
+            f"inference: keeps {chains * kept} draws, and --draws {n_draws} are ranked; raise steps (or draws or chains of "
+            "the method), or lower --draws"
+        )
+    each = math.ceil(n_draws / chains)
+    places = kept - 1 - (torch.arange(each) * kept // each)  # the last is always taken
+    pairs = torch.cartesian_prod(torch.arange(chains), places).view(-1, 2)
+    if len(pairs) > n_draws:
+        pairs = pairs[torch.randperm(len(pairs), generator=generator)[:n_draws].sort().values]
+    return ThinnedDraws(pairs[:, 0], pairs[:, 1])
+
+
+def _rank_parameters(draws: HoldsDraws, truth: Tensor, theta: Tensor) -> Quantities:
+    """Parameters that have names: weights of networks have none, and are not identified."""
+    if not 0 < len(draws.names) <= MOST_PARAMETERS:
+        return {}
+    true_values = draws.constrain(truth)[0]
+    values = draws.constrain(theta)
+    return {
+        name: RankedQuantity(float(true_values[j]), values[:, j])
+        for j, name in enumerate(draws.names)
+    }
+
+
+def _rank_log_joint(simulated: PriorLabels, draws: HoldsDraws, theta: Tensor) -> Quantities:
+    model = draws.model if isinstance(draws, Draws) else None
+    assert simulated.theta is not None
+    if not isinstance(model, LogJoint):
+        return {}
+    both = torch.cat([simulated.theta.to(theta), theta])
+    value = model.log_likelihood(both, simulated.problem.train).sum(1) + model.log_prior(both)
+    return {"log joint": RankedQuantity(float(value[0]), value[1:])}
+
+
+def _draw_function(
+    posterior: object, x: Tensor, n_draws: int, generator: torch.Generator
+) -> tuple[Predictive, bool] | None:
+    """p(y | f) at L draws of f at x [B, D], and whether a draw is one function at all rows.
+
+    None: the posterior draws no functions.
+    """
+    if isinstance(posterior, HoldsModule) and isinstance(posterior.module, GivenFunction):
+        return posterior.module.given_function(x, n_draws, generator), False
+    if isinstance(posterior, Redraws):
+        predictive = posterior.some(n_draws, generator).predict(x, generator)
+        return (predictive, True) if len(_components(predictive)) == n_draws else None
+    return None
+
+
+def _components(predictive: Predictive) -> Tensor:
+    return predictive.mu if isinstance(predictive, GaussianMixture) else predictive.logits
+
+
+def _rows(predictive: Predictive, rows: slice) -> Predictive:
+    if isinstance(predictive, GaussianMixture):
+        return GaussianMixture(predictive.mu[:, rows], predictive.v[:, rows])
+    return Categorical(predictive.logits[:, rows])
+
+
+def _resample(predictive: Predictive, n: int, generator: torch.Generator) -> Predictive:
+    """n components at random with replacement."""
+    rows = torch.randint(len(_components(predictive)), (n,), generator=generator)
+    if isinstance(predictive, GaussianMixture):
+        return GaussianMixture(predictive.mu[rows], predictive.v[rows])
+    return Categorical(predictive.logits[rows])
+
+
+def _rank_predictions(
+    simulated: PriorLabels, test: Predictive, of_functions: bool, generator: torch.Generator
+) -> Quantities:
+    """f(x) and a new label y(x) at each test row; tasks, or classes, take turns.
+
+    Of labels that are classes f is the log odds against the first, and y is not ranked.
+
+    Args:
+        test: L components at the test rows.
+        of_functions: True if each component is one draw of f; False: only y is ranked.
+    """
+    n = simulated.problem.n
+    law = _rows(simulated.law, slice(n, None))
+    y = simulated.problem.test.y
+    out: Quantities = {}
+    if isinstance(test, GaussianMixture) and isinstance(law, GaussianMixture):
+        z = torch.randn(test.mu.shape, generator=generator, dtype=test.mu.dtype)
+        labels = test.mu + test.v.sqrt() * z.to(test.mu.device)
+        for i in range(len(y)):
+            t = i % y.shape[1]
+            if of_functions:
+                out[f"f(x{i + 1})"] = RankedQuantity(float(law.mu[0, i, t]), test.mu[:, i, t])
+            out[f"y(x{i + 1})"] = RankedQuantity(float(y[i, t]), labels[:, i, t])
+    elif of_functions:
+        assert isinstance(test, Categorical)
+        assert isinstance(law, Categorical)
+        odds, truth = (_log_odds(one.logits) for one in (test, law))  # [L, B, T·(C − 1)]
+        for i in range(len(y)):
+            k = i % odds.shape[2]
+            out[f"f(x{i + 1})"] = RankedQuantity(float(truth[0, i, k]), odds[:, i, k])
+    return out
+
+
+def _log_odds(logits: Tensor) -> Tensor:
+    return (logits[..., 1:] - logits[..., :1]).flatten(2)
+
+
+def _rank_log_likelihood(simulated: PriorLabels, train: Predictive, is_joint: bool) -> Quantities:
+    """Σ_b log p(y_b | f) of all training labels, or of the first row where f is drawn row by row."""
+    problem = simulated.problem
+    law = _rows(simulated.law, slice(problem.n))
+    truth = _log_likelihood(law, problem.train)
+    draws = _log_likelihood(train, problem.train)
+    if not is_joint:
+        first = int(problem.train.mask.any(1).nonzero()[0])
+        return {"log p(y₁ | f)": RankedQuantity(float(truth[0, first]), draws[:, first])}
+    return {"log likelihood": RankedQuantity(float(truth[0].sum()), draws.sum(1))}
+
+
+def _log_likelihood(predictive: Predictive, batch: Batch) -> Tensor:
+    """Σ_t log p(y_bt | component s) over observed labels, [S, B]."""
+    if isinstance(predictive, GaussianMixture):
+        residual = torch.where(batch.mask, batch.y - predictive.mu, 0.0)
+        each = -0.5 * (predictive.v.log() + residual.square() / predictive.v)
+    else:
+        label = batch.y.expand(predictive.logits.shape[:-1]).unsqueeze(-1)
+        each = predictive.logits.log_softmax(-1).gather(-1, label).squeeze(-1)
+    return torch.where(batch.mask, each, 0.0).sum(-1)
+
+
+def _rank_series(
+    simulated: PriorSeries, posterior: object, n_draws: int, generator: torch.Generator
+) -> Quantities:
+    """θ, observations of the future, and log p(y | θ) where errors are Gaussian."""
+    if not isinstance(posterior, StructuralDraws):
+        return {}
+    if n_draws > FORECASTS:
+        raise ConfigMismatchError(f"--draws {n_draws}: series forecast from {FORECASTS} at most")
+    thinned = thin(posterior, n_draws, generator)
+    theta = thinned.of(posterior.draws)
+    lam = posterior.precisions
+    drawn = replace(
+        posterior,
+        draws=theta[None],
+        stats={},
+        precisions=None if lam is None else thinned.of(lam)[None],
+    )
+    series = simulated.problem.series
+    horizon = simulated.problem.future.shape[1]
+    out = _rank_parameters(drawn, simulated.theta, theta)
+    ahead = drawn.forecast(series, horizon, generator)
+    assert isinstance(ahead, GaussianMixture)
+    z = torch.randn(ahead.mu.shape, generator=generator, dtype=ahead.mu.dtype)
+    labels = ahead.mu + ahead.v.sqrt() * z
+    for h in simulated.horizons:
+        truth = float(simulated.problem.future[0, h, 0])
+        out[f"y in {h + 1}"] = RankedQuantity(truth, labels[:, h, 0])
+    if lam is None:
+        at_truth = replace(drawn, draws=simulated.theta[None].to(theta))
+        value = drawn.log_likelihood(series)
+        out["log likelihood"] = RankedQuantity(float(at_truth.log_likelihood(series)), value)
+    return out
+
+
+def rank(quantity: RankedQuantity, generator: torch.Generator) -> int:
+    """Rank of the truth among L draws, 0 … L; ties are broken at random."""
+    draws = quantity.draws.double().cpu()
+    ties = int((draws == quantity.truth).sum())
+    extra = int(torch.randint(ties + 1, (1,), generator=generator)) if ties else 0
+    return int((draws < quantity.truth).sum()) + extra

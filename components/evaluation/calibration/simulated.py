@@ -1,0 +1,170 @@
+"""Data sets simulated from a model: θ* from its prior, labels given θ* at the inputs of a problem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from components.contracts.capabilities import (
+    Conjugate,
+    LogJoint,
+    StructuralSeries,
+    ThetaPredictive,
+)
+from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.problems import Batch
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.models.networks.flat_network import FlatNetwork
+from components.models.shallow_gp.prior import LearnedGP
+from components.problems.supervised import Supervised
+from components.series.forecasting import Forecasting
+from components.series.structural.simulate import draw_theta, simulate_series
+
+SIMULATION = 2  # the stream of random numbers that θ* and the labels come from
+CAPABLE = (
+    "a supervised model with a log joint (linear_regression, logistic_regression, mlp, bnn, …), a Gaussian process "
+    "(igp, cgp, gp_classifier), or model=structural on a series with a future"
+)
+
+
+@dataclass(frozen=True)
+class PriorLabels:
+    """A supervised problem with simulated labels, and the truth behind them."""
+
+    problem: Supervised
+    theta: Tensor | None  # θ* [1, P]; None: the truth is a function
+    law: Predictive  # p(y | truth) at the training rows, then the test rows: S = 1
+
+
+@dataclass(frozen=True)
+class PriorSeries:
+    """A structural series simulated from θ* [1, P], with its future."""
+
+    problem: Forecasting
+    theta: Tensor
+    horizons: list[int]  # times of the future to rank, from 0, evenly spaced
+
+
+Simulated = PriorLabels | PriorSeries
+
+
+def check_simulates(model: object, problem: object, name: str) -> None:
+    """Refuse a model that cannot simulate from its prior.
+
+    Raises:
+        ConfigMismatchError: naming models that can.
+    """
+    if isinstance(model, FlatNetwork) and model.flat_prior:
+        raise ConfigMismatchError(f"{model.flat_prior}, for a prior that can be drawn from")
+    if isinstance(problem, Supervised) and _simulates_labels(model):
+        return
+    if isinstance(problem, Forecasting) and isinstance(model, StructuralSeries):
+        if model.structure.lag is not None:
+            raise ConfigMismatchError(
+                "model.blocks: a column of lagged observations is not simulated; leave its block out"
+            )
+        return
+    raise ConfigMismatchError(
+        f"model={name}: cannot simulate this dataset from its prior; models that can: {CAPABLE}"
+    )
+
+
+def _simulates_labels(model: object) -> bool:
+    by_theta = isinstance(model, LogJoint) and isinstance(model, ThetaPredictive)
+    return by_theta or isinstance(model, Conjugate | LearnedGP)
+
+
+def simulate(model: Any, problem: Any, inputs: int, rng: Rng) -> Simulated:
+    """Draw θ* (or f*) from the prior and labels of all rows given it.
+
+    Args:
+        model: built on ``problem``; accepted by ``check_simulates``.
+        problem: inputs and masks of the rows; its labels have no effect.
+        inputs: number of test rows to keep, or of future times to rank, evenly spaced.
+        rng: streams of this data set.
+    """
+    generator = rng.at("data", SIMULATION)
+    with torch.no_grad():
+        if isinstance(problem, Forecasting):
+            theta = draw_theta(model.structure, generator)
+            drawn = simulate_series(model, problem, theta, generator)
+            ahead = problem.future.shape[1]
+            horizons = torch.linspace(0, ahead - 1, min(inputs, ahead)).round().long().tolist()
+            return PriorSeries(drawn, theta, horizons)
+        return _simulate_labels(model, problem, inputs, generator)
+
+
+def _simulate_labels(
+    model: Any, problem: Supervised, inputs: int, generator: torch.Generator
+) -> PriorLabels:
+    test = keep_rows(problem.test, inputs)
+    x = torch.cat([problem.train.x, test.x])
+    theta = None
+    if isinstance(model, LearnedGP):
+        law = model.sample_function(x, generator)
+    else:
+        theta = model.sample_prior(1, generator)
+        law = model.predictive(theta, x)
+    y = sample_labels(law, generator)
+    n = problem.n
+    changed = replace(
+        problem,
+        train=replace(problem.train, y=y[:n].to(problem.train.y.dtype)),
+        test=replace(test, y=y[n:].to(test.y.dtype)),
+        truth={},
+        moments=False,
+        figures=[],
+    )
+    return PriorLabels(changed, theta, law)
+
+
+def keep_rows(batch: Batch, n: int) -> Batch:
+    """So many rows, evenly spaced, or all, with all their labels observed."""
+    rows = torch.linspace(0, batch.n_rows - 1, min(n, batch.n_rows)).round().long()
+    kept = batch.part(rows.to(batch.x.device), 1.0)
+    return replace(kept, mask=torch.ones_like(kept.mask))
+
+
+def sample_labels(law: Predictive, generator: torch.Generator) -> Tensor:
+    """Labels y [B, T] of the first component of a predictive."""
+    device = generator.device
+    if isinstance(law, GaussianMixture):
+        mu = law.mu[0]
+        z = torch.randn(mu.shape, generator=generator, dtype=mu.dtype, device=device)
+        return mu + law.v[0].sqrt() * z.to(mu.device)
+    p = law.logits[0].softmax(-1)  # [B, T, C]
+    drawn = torch.multinomial(p.flatten(0, 1).to(device), 1, generator=generator)
+    return drawn.view(p.shape[:2]).to(p.device)
+
+
+def check_prior(before: object, after: object, theta: Tensor | None, name: str) -> None:
+    """Refuse a model whose prior depends on the labels: it changes once they are simulated.
+
+    Raises:
+        ConfigMismatchError: it does.
+    """
+    if isinstance(before, StructuralSeries) and isinstance(after, StructuralSeries):
+        if _describe_prior(before) != _describe_prior(after):
+            raise ConfigMismatchError(
+                f"model={name}: its prior is in units of the series, so no θ* can be drawn before it; give "
+                "model.scale=1 model.centre=0 model.df=5 (or others)"
+            )
+    elif theta is not None and isinstance(before, LogJoint) and isinstance(after, LogJoint):
+        densities = [float(model.log_prior(theta)) for model in (before, after)]
+        if not math.isclose(*densities, rel_tol=1e-6, abs_tol=1e-6):
+            raise ConfigMismatchError(
+                f"model={name}: its prior depends on the labels, so no θ* can be drawn before them; "
+                "calibration needs a prior that does not"
+            )
+
+
+def _describe_prior(model: StructuralSeries) -> list[float]:
+    """Numbers of a structural prior that could depend on the series."""
+    structure = model.structure
+    numbers = [number for scale in structure.scales for number in (scale.guess, scale.upper)]
+    return [*numbers, *structure.mean.tolist(), *structure.sd.tolist()]

@@ -1,0 +1,52 @@
+"""Ranks of simulation-based calibration: ECDF differences with simultaneous bands, and histograms."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from components.figures.style import PALETTE, label_below, legend_below, new_figure
+from components.metrics.rank_uniformity import ecdf_difference
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = 4
+
+
+def calibration_figures(
+    ranks: dict[str, np.ndarray], draws: int, bins: int, rng: np.random.Generator
+) -> dict[str, Figure]:
+    """A panel per quantity, of ranks [R] in 0 … ``draws``.
+
+    ``ecdf``: ECDF(z) − z and its simultaneous 95 % band. ``ranks``: counts in ``bins`` with the
+    central 95 % of a bin's binomial law.
+
+    Source: Säilynoja, Bürkner and Vehtari (2022), Figure 1; Talts et al. (2018), Figure 3."""
+    from scipy.stats import binom  # slow to import
+
+    columns = min(COLUMNS, len(ranks))
+    rows = math.ceil(len(ranks) / columns)
+    figure, axes = new_figure(rows, columns, width=2.6, height=2.0, sharex=True)
+    histogram, bars = new_figure(rows, columns, width=2.6, height=2.0, sharex=True)
+    edges = np.linspace(0, draws + 1, bins + 1)
+    for axis, bar, (name, values) in zip(axes, bars, ranks.items(), strict=False):
+        ecdf = ecdf_difference(values, draws, rng)
+        axis.fill_between(
+            ecdf.z, ecdf.lower, ecdf.upper, color="0.85", step="post", label="95 % of uniform ranks"
+        )
+        axis.step(ecdf.z, ecdf.difference, where="post", color=PALETTE[0], label="ECDF − uniform")
+        axis.set_title(name, fontsize=9)
+        low, high = binom.ppf([0.025, 0.975], len(values), 1 / bins)
+        bar.axhspan(low, high, color="0.85")
+        bar.hist(values, bins=edges.tolist(), color=PALETTE[0])
+        bar.axhline(len(values) / bins, color="black", lw=0.8)
+        bar.set_title(name, fontsize=9)
+    for axis in (*axes[len(ranks) :], *bars[len(ranks) :]):
+        axis.set_visible(False)
+    legend_below(figure, axes[:1])
+    label_below(axes, columns, "fractional rank")
+    label_below(bars, columns, "rank of the truth")
+    return {"ecdf": figure, "ranks": histogram}

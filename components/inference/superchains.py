@@ -1,0 +1,34 @@
+"""Superchains: groups of chains that start at one point, for nested R̂ of many short chains."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, PositiveInt, model_validator
+
+
+class Superchains(BaseModel):
+    """Sampler of C independent chains that may start in K groups of C/K chains in a row.
+
+    Chains of one group start at one point; their differences are due to their own random numbers.
+
+    Source: Margossian et al. (2024), section 2."""
+
+    legacy_defaults: ClassVar[dict[str, Any]] = {"superchains": None}
+    chains: PositiveInt
+    superchains: PositiveInt | None
+
+    @model_validator(mode="after")
+    def _check_superchains(self) -> Superchains:
+        K = self.superchains
+        if K is not None and (K < 2 or self.chains % K or self.chains == K):
+            raise ValueError(
+                f"superchains: {K} must be at least 2 and divide chains={self.chains} into groups of two or more; "
+                "null: no groups"
+            )
+        return self
+
+
+def count_superchains(method: object) -> int | None:
+    """Superchains of a method as configured; None: chains have starts of their own."""
+    return method.superchains if isinstance(method, Superchains) else None

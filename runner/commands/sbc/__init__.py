@@ -1,0 +1,1 @@
+"""``runner sbc``: simulation-based calibration of an inference method."""

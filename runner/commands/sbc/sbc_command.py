@@ -1,0 +1,150 @@
+"""``runner sbc``: simulation-based calibration of a composed config."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runner.disk import conf_folders
+from runner.errors import ConfigError
+from runner.terminal.arguments import Parser
+from runner.terminal.streams import is_terminal
+
+if TYPE_CHECKING:
+    from runner.commands.sbc.fits import Fitter
+    from runner.commands.sbc.rank_record import RankRecord
+
+FEWEST = 20  # data sets below which no test says anything
+INTERRUPTED = 130
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="runner sbc",
+        description="Simulation-based calibration (Talts et al. 2018; Modrák et al. 2023). θ* is drawn from the prior of the "
+        "model and labels given θ* at the inputs of the dataset; the inference is fitted to them, and the rank of what is "
+        "true among independent posterior draws is noted. If the posterior is right ranks are uniform. The ranked quantities "
+        "are named parameters, f(x) and a new label y(x) at held-out inputs, and the log joint (or log likelihood), which "
+        "alone sees a posterior that ignores its data. Each data set is kept as it is done: the same command goes on, and "
+        "more --data-sets add to those that are there.",
+        epilog="Exit code 0; with --check 1 if calibration is refused (Bonferroni at 1 %% over all tests, or a fit "
+        "failed); 2 if the config cannot be calibrated; 130 after an interrupt.",
+    )
+    parser.add_argument(
+        "words", nargs="+", metavar="key=value", help="the config, as of a run: +experiment=… too"
+    )
+    parser.add_argument(
+        "--data-sets", type=int, default=100, help="simulated and fitted (default: 100)"
+    )
+    parser.add_argument(
+        "--draws", type=int, default=99, help="L, posterior draws that θ* is ranked among (99)"
+    )
+    parser.add_argument("--bins", type=int, default=10, help="of χ² and histograms (10)")
+    parser.add_argument(
+        "--inputs", type=int, default=3, help="held-out rows, or future times, to predict (3)"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if refused, for CI")
+    conf_folders.add_option(parser)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Calibrates one config; the exit code."""
+    arguments = _parser().parse_intermixed_args(argv[1:])
+    _check_arguments(arguments)
+    from components.errors import ConfigMismatchError, DataUnavailableError
+
+    try:
+        return _calibrate(arguments)
+    except (ConfigMismatchError, DataUnavailableError) as error:
+        raise ConfigError(str(error)) from None
+
+
+def _check_arguments(arguments: Namespace) -> None:
+    """Refuse numbers that cannot be.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    least = {"data_sets": FEWEST, "draws": 9, "bins": 2, "inputs": 1, "jobs": 1}
+    for name, limit in least.items():
+        if (value := getattr(arguments, name)) < limit:
+            raise ConfigError(f"sbc: --{name.replace('_', '-')} {value}: must be at least {limit}")
+    if (arguments.draws + 1) % arguments.bins:
+        raise ConfigError(
+            f"sbc: --bins {arguments.bins}: does not divide the {arguments.draws + 1} ranks of --draws {arguments.draws}; "
+            "take a divisor"
+        )
+    for word in arguments.words:
+        if "=" not in word:
+            raise ConfigError(f"sbc: {word!r} is no override; write key=value")
+
+
+def _calibrate(arguments: Namespace) -> int:
+    from runner.commands.sbc.fits import ONCE, Fitter, RankSettings
+    from runner.commands.sbc.rank_record import FOLDER, RankRecord, name_folder
+    from runner.compose.compose_words import compose_words
+    from runner.record.code import commit, identity, versions
+
+    words = list(arguments.words)
+    if arguments.config_dir is not None:
+        words.append(f"--config-dir={arguments.config_dir}")
+    resolved = compose_words(words, ONCE)
+    settings = RankSettings(arguments.draws, arguments.inputs)
+    fitter = Fitter(resolved, settings)
+    job = fitter.job
+    for note in job.notes:
+        print(f"note     {note}")
+    name = name_folder(job.config, job.data, settings)
+    record = RankRecord(Path(job.settings.output_dir) / FOLDER / name)
+    facts = {"words": words, "draws": settings.draws, "inputs": settings.inputs, "data": job.data}
+    facts |= {"config": job.config, "code": identity(commit(), versions())}
+    is_done = record.rows().keys() >= set(range(arguments.data_sets))
+    if not is_done or job.settings.fresh:
+        _ = fitter.template  # a config that cannot be calibrated ends here and leaves no folder
+    rows = record.open(facts, job.settings.fresh)
+    try:
+        missing = [number for number in range(arguments.data_sets) if number not in rows]
+        _fit_missing(fitter, record, words, missing, arguments)
+    except KeyboardInterrupt:
+        print(f"interrupted; {len(record.rows())} data sets are kept, the same command goes on")
+        return INTERRUPTED
+    finally:
+        record.close()
+    return _conclude(record, arguments)
+
+
+def _fit_missing(
+    fitter: Fitter, record: RankRecord, words: list[str], missing: list[int], arguments: Namespace
+) -> None:
+    from runner.commands.sbc.fits import fit_all
+
+    total = arguments.data_sets
+    if len(missing) < total:
+        print(f"{total - len(missing)} of {total} data sets are done already")
+    if not missing:
+        return
+    shown = is_terminal(sys.stdout)
+    for n_done, row in enumerate(fit_all(fitter, words, missing, arguments.jobs), 1):
+        record.add(row)
+        if shown:
+            print(f"{total - len(missing) + n_done} of {total}", end="\r", flush=True)
+    if shown:
+        print()
+
+
+def _conclude(record: RankRecord, arguments: Namespace) -> int:
+    from runner.commands.sbc.rank_results import HEADER, RankResults, write_results
+    from runner.terminal.tables import print_table
+
+    rows = [row for number, row in record.rows().items() if number < arguments.data_sets]
+    results = RankResults.of_rows(rows, arguments.draws, arguments.bins)
+    if results.ranks:
+        write_results(record.folder, results)
+        print_table("", HEADER, results.cells())
+    print(results.conclude())
+    print(record.folder)
+    return 1 if arguments.check and results.is_refused else 0

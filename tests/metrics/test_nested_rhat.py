@@ -1,0 +1,94 @@
+"""Nested R̂ of many short chains: near 1 for the exact target, large for stuck superchains."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from configured import component, load
+from pydantic import ValidationError
+
+from components.evaluation.run_checks import draws_checks
+from components.inference.chains import init_chains
+from components.metrics import diagnostics
+from components.posteriors.draws import Draws
+
+CHAINS, GROUPS, N = 256, 8, 4
+
+
+def draws(shift: float, grouped: bool = True) -> Draws:
+    """Exact draws of N(0, I_2), each superchain moved by its own multiple of a shift."""
+    z = torch.randn(CHAINS, N, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    places = torch.arange(GROUPS).repeat_interleave(CHAINS // GROUPS).double()
+    z[..., 0] += shift * places[:, None]
+    start = z[:, 0].view(GROUPS, -1, 2)[:, :1].expand(GROUPS, CHAINS // GROUPS, 2).reshape(-1, 2)
+    return Draws(z, start if grouped else z[:, 0], ["a", "b"])
+
+
+def test_exact_draws_of_short_chains_have_nested_rhat_near_one():
+    worst, each = diagnostics.convergence(draws(0.0))
+    expected = math.sqrt(1 + GROUPS / (CHAINS * N))
+    assert worst["rhat_nested"] == pytest.approx(expected, abs=0.01)
+    assert each["rhat_nested"].shape == (2,)
+    check = {c.name: c for c in draws_checks(draws(0.0), worst)}["nested R̂ is below 1.05"]
+    assert check.passed
+    assert "8 superchains of 32 chains" in check.detail
+
+
+def test_superchains_at_different_points_are_seen():
+    worst, _ = diagnostics.convergence(draws(0.5))
+    assert worst["rhat_nested"] > 1.1
+    failed = [c for c in draws_checks(draws(0.5), worst) if c.passed is False]
+    assert "(a), the largest" in failed[0].detail
+
+
+def test_nested_rhat_is_by_hand_of_one_coordinate():
+    """√(1 + B/W) of the halves' rank-normalised draws, by groups."""
+    from scipy.stats import norm, rankdata
+
+    x = draws(0.3).draws[..., 0].numpy()
+    halves = np.vstack([x[:, :2], x[:, 2:]])
+    z = norm.ppf((rankdata(halves).reshape(halves.shape) - 0.375) / (halves.size + 0.25))
+    groups = np.tile(np.repeat(np.arange(GROUPS), CHAINS // GROUPS), 2)
+    means = z.mean(1)
+    within = np.mean(
+        [
+            z[groups == k].var(1, ddof=1).mean() + means[groups == k].var(ddof=1)
+            for k in range(GROUPS)
+        ]
+    )
+    between = np.var([means[groups == k].mean() for k in range(GROUPS)], ddof=1)
+    value = diagnostics.nested_rhat(draws(0.3).draws, GROUPS)[0]
+    assert float(value) == pytest.approx(math.sqrt(1 + between / within), rel=1e-9)
+
+
+def test_without_superchains_nothing_is_added():
+    worst, each = diagnostics.convergence(draws(0.0, grouped=False))
+    assert "rhat_nested" not in worst
+    assert "rhat_nested" not in each
+
+
+def test_chains_of_a_superchain_share_a_start_and_null_changes_none():
+    problem, rng = load("mixture_of_gaussians_2d")
+    model = component("model", "target_density").build(problem, rng)
+    method = component("inference", "hmc", chains=8, superchains=4)
+    state = method.init(model, problem, rng)
+    pairs = state.start.view(4, 2, -1)
+    assert torch.equal(pairs[:, 0], pairs[:, 1])
+    assert len(pairs[:, 0].unique(dim=0)) == 4
+    assert diagnostics.count_superchains(state.start) == 4
+    first, second = load("mixture_of_gaussians_2d"), load("mixture_of_gaussians_2d")
+    plain = init_chains(model, first[0], "whole", 8, first[1])
+    null = component("inference", "random_walk_mh", chains=8).init(model, second[0], second[1])
+    assert torch.equal(plain.start, null.start)
+    assert diagnostics.count_superchains(plain.start) is None
+
+
+@pytest.mark.parametrize("name", ["nuts", "mala", "gibbs", "sgld", "psgld", "sghmc", "adam_noise"])
+def test_a_bad_divisor_names_the_key(name):
+    assert component("inference", name, chains=8, superchains=2).superchains == 2
+    for wrong in (1, 3, 8):
+        with pytest.raises(ValidationError, match=f"superchains: {wrong} must be at least 2 and"):
+            component("inference", name, chains=8, superchains=wrong)
