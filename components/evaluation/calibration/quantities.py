@@ -193,8 +193,7 @@ def _rank_predictions(
     y = simulated.problem.test.y
     out: Quantities = {}
     if isinstance(test, GaussianMixture) and isinstance(law, GaussianMixture):
-        z = torch.randn(test.mu.shape, generator=generator, dtype=test.mu.dtype)
-        labels = test.mu + test.v.sqrt() * z.to(test.mu.device)
+        labels = _draw_labels(test, generator)
         for i in range(len(y)):
             t = i % y.shape[1]
             if of_functions:
@@ -208,6 +207,12 @@ def _rank_predictions(
             k = i % odds.shape[2]
             out[f"f(x{i + 1})"] = RankedQuantity(float(truth[0, i, k]), odds[:, i, k])
     return out
+
+
+def _draw_labels(predictive: GaussianMixture, generator: torch.Generator) -> Tensor:
+    """One label of each component."""
+    z = torch.randn(predictive.mu.shape, generator=generator, dtype=predictive.mu.dtype)
+    return predictive.mu + predictive.v.sqrt() * z.to(predictive.mu.device)
 
 
 def _log_odds(logits: Tensor) -> Tensor:
@@ -259,8 +264,7 @@ def _rank_series(
     out = _rank_parameters(drawn, simulated.theta, theta)
     ahead = drawn.forecast(series, horizon, generator)
     assert isinstance(ahead, GaussianMixture)
-    z = torch.randn(ahead.mu.shape, generator=generator, dtype=ahead.mu.dtype)
-    labels = ahead.mu + ahead.v.sqrt() * z
+    labels = _draw_labels(ahead, generator)
     for h in simulated.horizons:
         truth = float(simulated.problem.future[0, h, 0])
         out[f"y in {h + 1}"] = RankedQuantity(truth, labels[:, h, 0])

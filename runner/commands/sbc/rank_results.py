@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ class RankResults:
         errors = {int(row["data_set"]): str(row["error"]) for row in ordered if "error" in row}
         return cls(ranks, draws, bins, errors)
 
+    @cached_property
     def summaries(self) -> dict[str, RankSummary]:
         rng = np.random.default_rng(SEED)
         return {
@@ -48,7 +50,7 @@ class RankResults:
     @property
     def p(self) -> float:
         """Smallest p of all quantities and both tests, times their number."""
-        return worst_p(list(self.summaries().values()))
+        return worst_p(list(self.summaries.values()))
 
     @property
     def is_refused(self) -> bool:
@@ -59,7 +61,7 @@ class RankResults:
         """Rows of the table."""
         return [
             [name, *(f"{v:.3f}" for v in (s.chi2_p, s.ks_p, s.spread, s.coverage90)), s.verdict]
-            for name, s in self.summaries().items()
+            for name, s in self.summaries.items()
         ]
 
     def conclude(self) -> str:
@@ -86,7 +88,7 @@ def write_results(folder: Path, results: RankResults) -> list[Path]:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("quantity", *RankSummary._fields, "verdict"))
-    for name, summary in results.summaries().items():
+    for name, summary in results.summaries.items():
         writer.writerow((name, *summary, summary.verdict))
     paths = [folder / "scores.csv"]
     write_text(paths[0], text.getvalue())
