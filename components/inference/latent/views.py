@@ -75,6 +75,5 @@ class PriorOfClasses(PriorGuide):
 
 def replace_guide(model: LatentVariable[RowBatch]) -> PriorGuide:
     """The model with its prior for a guide."""
-    if isinstance(model, ClassConditional):
-        return PriorOfClasses(model)
-    return (PriorDecoder if isinstance(model, Decoder) else PriorGuide)(model)
+    kind: type[PriorGuide] = PriorDecoder if isinstance(model, Decoder) else PriorGuide
+    return (PriorOfClasses if isinstance(model, ClassConditional) else kind)(model)
