@@ -10,8 +10,8 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
-from components.contracts.problems import Rows
+from components.contracts.capabilities import LatentVariable, LogJoint, RowGuide
+from components.contracts.problems import RowBatch, Rows
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import NumericalError
@@ -27,7 +27,6 @@ from components.inference.log_joint import log_joint
 from components.inference.semi_implicit.family import MixedGaussian, SemiImplicit
 from components.inference.semi_implicit.rows import (
     EncoderState,
-    RowModel,
     SemiImplicitEncoder,
     SemiImplicitRowPosterior,
 )
@@ -78,9 +77,11 @@ class SemiImplicitVI(GuideFit[AnyState]):
     start: Literal["zero", "drawn"]
     bound_samples: NonNegativeInt
 
-    def init(self, model: LogJoint | RowModel, problem: SampleableProblem, rng: Rng) -> AnyState:
+    def init(
+        self, model: LogJoint | LatentVariable[RowBatch], problem: SampleableProblem, rng: Rng
+    ) -> AnyState:
         if isinstance(problem, Unlabelled):
-            assert isinstance(model, RowModel)
+            assert isinstance(model, LatentVariable)
             return self.init_encoder(model, rng)
         assert isinstance(model, LogJoint)
         mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
@@ -92,8 +93,9 @@ class SemiImplicitVI(GuideFit[AnyState]):
             q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem)
         )
 
-    def init_encoder(self, model: RowModel, rng: Rng) -> EncoderState:
+    def init_encoder(self, model: LatentVariable[RowBatch], rng: Rng) -> EncoderState:
         """A semi-implicit encoder next to the model's own, which takes no part."""
+        assert isinstance(model, RowGuide)
         sizes = [model.context_dim + self.noise_dim, *self.widths, model.latent_dim]
         network = Perceptron(sizes, self.activation, rng)
         module = SemiImplicitEncoder(model, network, self.initial_std)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +18,6 @@ from components.models.latent.perceptron import Perceptron
 
 MOMENT_SAMPLES = 64  # ε of the mean and the variance of q(z|x), the same for every row
 AT_ONCE = 20  # latent values of each row in one call of the log joint
-
-
-@runtime_checkable
-class RowModel(LatentVariable[RowBatch], RowGuide[RowBatch], Protocol):
-    """A generative model p(x, z) of rows with a context that an encoder can read."""
 
 
 class GivenRows(MixedGaussian):
@@ -65,17 +59,20 @@ class SemiImplicitEncoder(nn.Module):
 
     Source: Titsias and Ruiz (2019), section 4.3, and its published code for s."""
 
-    model: RowModel
+    model: LatentVariable[RowBatch]
 
-    def __init__(self, model: RowModel, network: Perceptron, std: float):
+    def __init__(self, model: LatentVariable[RowBatch], network: Perceptron, std: float):
         super().__init__()
+        assert isinstance(model, RowGuide)
         like = next(iter(model.parameters()))
         self.model = model
+        self.noise_dim = network.layers[0].weight.shape[1] - model.context_dim  # E
         self.network = network.to(like)
         self.log_std = nn.Parameter(like.new_full((model.latent_dim,), math.log(std)))
 
     def given(self, batch: RowBatch) -> GivenRows:
         """q(z|x_b) of the rows of a batch."""
+        assert isinstance(self.model, RowGuide)
         x = self.model.context(batch)
         first = self.network.layers[0]
         C = x.shape[1]
@@ -104,9 +101,10 @@ class MomentGuide(GuideView):
     def __init__(self, encoder: SemiImplicitEncoder, seed: int):
         super().__init__(encoder.model)
         self.encoder = encoder
-        E = encoder.network.layers[0].weight.shape[1] - encoder.model.context_dim
         generator = torch.Generator().manual_seed(seed)
-        noise = torch.randn(MOMENT_SAMPLES, E, generator=generator, dtype=torch.float64)
+        noise = torch.randn(
+            MOMENT_SAMPLES, encoder.noise_dim, generator=generator, dtype=torch.float64
+        )
         self.noise = noise.to(encoder.log_std)
 
     @torch.no_grad()

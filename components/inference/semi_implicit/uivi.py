@@ -10,7 +10,8 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import LatentVariable, LogJoint
+from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
@@ -27,7 +28,7 @@ from components.inference.semi_implicit.fitting import (
     joint_at,
     rows_of,
 )
-from components.inference.semi_implicit.rows import EncoderState, GivenRows, RowModel
+from components.inference.semi_implicit.rows import EncoderState, GivenRows
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.registry import register
 
@@ -112,7 +113,7 @@ class UIVI(SemiImplicitVI):
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
 
     def init(
-        self, model: LogJoint | RowModel, problem: SampleableProblem, rng: Rng
+        self, model: LogJoint | LatentVariable[RowBatch], problem: SampleableProblem, rng: Rng
     ) -> ReverseTrainingState | ReverseEncoderState:
         fitting = super().init(model, problem, rng)
         kind = ReverseEncoderState if isinstance(fitting, EncoderState) else ReverseTrainingState

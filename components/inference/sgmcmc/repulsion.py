@@ -280,8 +280,12 @@ class Repulsion(ParticleDynamics[C], Generic[C]):
             )
         return self
 
+    def repels(self, t: int) -> bool:
+        """True if particles see each other after t steps."""
+        return self.repulsion_until is None or t < self.repulsion_until
+
     def interaction(self, theta: Tensor, t: int, replicates: int) -> Interaction:
         """Interaction among the particles [R·L, P] of each replicate after t steps."""
-        if self.repulsion_until is None or t < self.repulsion_until:
+        if self.repels(t):
             return among(theta, replicates, self.bandwidth)
         return Interaction(theta, None, None, replicates)

@@ -62,9 +62,11 @@ class SGLDR(Repulsion[Chains]):
         R = state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        particles: Interaction | BlockInteraction = self.interaction(theta, t, R)
-        if self.kernel_particles is not None and particles.K is not None:
+        particles: Interaction | BlockInteraction
+        if self.kernel_particles is not None and self.repels(t):
             particles = within_blocks(theta, R, self.bandwidth, self.kernel_particles, rng.noise)
+        else:
+            particles = self.interaction(theta, t, R)
         drift = particles.average(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
         noise, jitter = particles.noise(rng.noise, self.jitter)
         theta = theta + eps * drift + (2 * eps) ** 0.5 * noise  # eq. (2.7)
