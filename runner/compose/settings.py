@@ -50,6 +50,8 @@ LEGACY_DEFAULTS: dict[str, Any] = {
     "csv_series.decimal": None,
     "csv_series.encoding": None,
     "shrink": False,
+    "sgld_r.kernel_particles": None,
+    "svgd.kernel_particles": None,
 }
 
 

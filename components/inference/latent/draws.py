@@ -1,6 +1,9 @@
-"""Draws of the latent variables of rows as functions of the guide."""
+"""Draws of the latent variables of rows as functions of the guide, and draws that Hamiltonian Monte
+Carlo improves."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -8,6 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
 from components.inference.chains import standard_normal
+from components.maths.row_hamiltonian import transition
 
 
 def sample_latents(
@@ -16,3 +20,51 @@ def sample_latents(
     """z = m + s ε of ε ~ N(0, I) [S, B, D], with m and s [B, D]; differentiable in the guide."""
     m, s = module.encode(batch)
     return m + s * standard_normal((n_samples, *m.shape), generator, m), m, s
+
+
+def joint_field(
+    module: LatentVariable[RowBatch], batch: RowBatch, z: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log p(x, z) [S, B] twice, as what goes with a draw and as its density, and its gradient [S,
+    B, D]."""
+    with torch.enable_grad():
+        z = z.detach().requires_grad_()
+        value = module.log_joint(batch, z)
+        (gradient,) = torch.autograd.grad(value.sum(), z)
+    return value.detach(), value.detach(), gradient
+
+
+def improve_latents(
+    module: LatentVariable[RowBatch],
+    batch: RowBatch,
+    z: Tensor,
+    size: Tensor,
+    iterations: int,
+    leapfrog_steps: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """z [S, B, D] after iterations of HMC of p(z|x_b), no gradient, and the mean acceptance rate
+    [].
+
+    ``size`` [B, 1] or [B, D]: the step size of each row, or of each of its dimensions.
+
+    Source: Neal (2011), section 5.3.2."""
+    z = z.detach()
+    rates = []
+    for _ in range(iterations):
+        z, _, rate = transition(
+            lambda at: joint_field(module, batch, at), z, size, leapfrog_steps, generator
+        )
+        rates.append(rate.mean())
+    return z, torch.stack(rates).mean()
+
+
+def split_gradient(
+    parameters: Sequence[Tensor], of_model: Tensor, of_guide: Tensor
+) -> list[Tensor | None]:
+    """The gradient of ``of_model`` by each parameter that it depends on, of ``of_guide`` by the
+    others; None: neither depends on it."""
+    gradients = torch.autograd.grad(of_model, parameters, allow_unused=True)
+    rest = [p for p, g in zip(parameters, gradients, strict=True) if g is None]
+    others = iter(torch.autograd.grad(of_guide, rest, allow_unused=True))
+    return [next(others) if g is None else g for g in gradients]

@@ -4,15 +4,15 @@ mean."""
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from components.contracts.capabilities import Decoder, LatentVariable
 from components.contracts.problems import RowBatch
-from components.inference.refined.kernels import normal, slope
-from components.models.latent.generative import log_normal
+from components.inference.latent.views import DecoderView, GuideView
+from components.inference.refined.kernels import slope
 
 
-class RefinedGuide(nn.Module):
+class RefinedGuide(GuideView):
     """Guide q(z|x) = N(m_T(x), diag s(x)²) with a mean refined by T gradient steps.
 
     m_t = m_{t−1} + η ∇_z log p(x, m_{t−1}),  with m_0 and s from the encoder.  q depends
@@ -21,14 +21,9 @@ class RefinedGuide(nn.Module):
     """
 
     def __init__(self, model: LatentVariable[RowBatch], eta: Tensor, steps: int):
-        super().__init__()
-        self.model = model
+        super().__init__(model)
         self.eta = eta
         self.steps = steps
-
-    @property
-    def latent_dim(self) -> int:
-        return self.model.latent_dim
 
     @torch.no_grad()
     def encode(self, batch: RowBatch) -> tuple[Tensor, Tensor]:
@@ -38,31 +33,9 @@ class RefinedGuide(nn.Module):
             z = z + self.eta * slope(lambda at: self.model.log_joint(batch, at), z, False)
         return z[0], s
 
-    def log_joint(self, batch: RowBatch, z: Tensor) -> Tensor:
-        return self.model.log_joint(batch, z)  # [S, B]
 
-    @torch.no_grad()
-    def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
-        m, s = self.encode(batch)
-        return m + s * normal(m.expand(n_samples, *m.shape), generator)
-
-    def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:
-        m, s = self.encode(batch)
-        return log_normal(z, m, s)
-
-
-class RefinedDecoder(RefinedGuide):
+class RefinedDecoder(DecoderView, RefinedGuide):
     """The same of a model that can be seen from its latent variables."""
-
-    def __init__(self, model: LatentVariable[RowBatch], decoder: Decoder, eta: Tensor, steps: int):
-        super().__init__(model, eta, steps)
-        self.decoder = decoder
-
-    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
-        return self.decoder.sample_latent(n, generator)
-
-    def decode(self, z: Tensor) -> Tensor:
-        return self.decoder.decode(z)
 
 
 def refined_guide(
@@ -71,8 +44,4 @@ def refined_guide(
     """The guide of the model as it is (T = 0), or refined."""
     if steps == 0:
         return model
-    return (
-        RefinedDecoder(model, model, eta, steps)
-        if isinstance(model, Decoder)
-        else RefinedGuide(model, eta, steps)
-    )
+    return (RefinedDecoder if isinstance(model, Decoder) else RefinedGuide)(model, eta, steps)

@@ -25,6 +25,7 @@ from components.inference.chains import (
     standard_normal,
     training_data,
 )
+from components.inference.latent.views import replace_guide
 from components.inference.point.descent import DescentKeys
 from components.inference.refined.by_class import ClassPosterior
 from components.inference.refined.guides import PointGuide, StepSize, sample_parameter_guide
@@ -76,7 +77,8 @@ class VIS(
 
     For parameters θ, q_0 is N(m, L Lᵀ) or a point; z [S, 1, P].  The posterior consists of
     draws of θ_T from fixed noise.  For rows, q_0 is the encoder of the model, z [S, B, D];
-    decoder and encoder learn from one objective, and held-out rows are weighted by
+    decoder and encoder learn from one objective; with q0 ``prior`` draws begin at N(0, I) and
+    nothing is learnt of them, a sampler without its guide.  Held-out rows are weighted by
     N(m_T(x), diag s(x)²), with the mean of q_0 after the noise-free steps as its mean: this
     is a density, so the weights are valid.  For rows given their class the same applies
     with q_0(z|x, y); classes are predicted by p(y) p(x|y), with ``draws`` importance
@@ -126,7 +128,7 @@ class VIS(
     bandwidth: Bandwidth
     leapfrog_steps: PositiveInt
     jitter: PositiveFloat
-    q0: Literal["gaussian", "point"]
+    q0: Literal["gaussian", "point", "prior"]
     covariance: Literal["diagonal", "full"]
     start: Literal["zero", "drawn"]
     initial_std: PositiveFloat
@@ -193,11 +195,17 @@ class VIS(
         self, model: Any, problem: SampleableProblem | Unlabelled, rng: Rng
     ) -> RefinementState:
         if isinstance(problem, Unlabelled) or isinstance(model, ClassConditional):
+            model = replace_guide(model) if self.q0 == "prior" else model
             sampler = StepSize(
                 self.eta, self.learn_eta, next(iter(model.parameters())).new_zeros(model.latent_dim)
             )
             return RowRefinementState(
                 module=model, sampler=sampler, optimizer=self._optimizer(model, sampler)
+            )
+        if self.q0 == "prior":
+            raise ConfigMismatchError(
+                "inference.q0=prior: it is of the latent variables of rows, and this model has "
+                "parameters; use inference.q0=gaussian, or inference=sgld for a sampler alone"
             )
         mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         P = len(mean)

@@ -11,7 +11,67 @@ from components.inference.chains import standard_normal
 from components.models.latent.perceptron import Perceptron
 
 
-class SemiImplicit(nn.Module):
+class MixedGaussian:
+    """N(z | m(ε), diag s²) mixed by ε ~ N(0, I): densities and noise of one q, z [S, P], or of B
+    side by side, z [S, B, P]."""
+
+    log_std: Tensor
+    rows: tuple[int, ...] = ()  # (B,) of several
+
+    @property
+    def std(self) -> Tensor:
+        return self.log_std.exp()  # s [P]
+
+    @property
+    def noise_dim(self) -> int:
+        raise NotImplementedError  # E
+
+    def mean(self, epsilon: Tensor) -> Tensor:
+        """m(ε), [..., E] -> [..., P]."""
+        raise NotImplementedError
+
+    def mixing(self, n: int, generator: torch.Generator) -> Tensor:
+        """ε ~ N(0, I) [n, E], or [n, B, E]."""
+        return self._normal(n, self.noise_dim, generator)
+
+    def conditional(self, n: int, generator: torch.Generator) -> Tensor:
+        """Noise u ~ N(0, I) [n, P], or [n, B, P], for z = m(ε) + s u."""
+        return self._normal(n, len(self.log_std), generator)
+
+    def _normal(self, n: int, size: int, generator: torch.Generator) -> Tensor:
+        return standard_normal((n, *self.rows, size), generator, self.log_std)
+
+    def log_conditional(self, z: Tensor, mean: Tensor) -> Tensor:
+        """log N(z | m, diag s²), [..., P] each -> [...]."""
+        return -0.5 * ((z - mean) / self.std).square().sum(-1) - self._log_normaliser
+
+    def log_pairs(self, z: Tensor, means: Tensor) -> Tensor:
+        """log N(z_i | m_k, diag s²) of all pairs, z [S, P], m [K, P] -> [S, K], or z [S, B, P],
+        m [K, B, P] -> [S, K, B], by a matrix product."""
+        # differences do not change, and less is lost when the squares cancel
+        centre = means.mean(0).detach()
+        a = (z - centre) / self.std
+        b = (means - centre) / self.std
+        products = 2 * a @ b.T if not self.rows else 2 * torch.einsum("sbp,kbp->skb", a, b)
+        square = a.square().sum(-1)[:, None] + b.square().sum(-1) - products
+        return -0.5 * square.clamp_min(0) - self._log_normaliser
+
+    def log_surrogate(self, z: Tensor, own: Tensor, others: Tensor) -> Tensor:
+        """log (K + 1)⁻¹ [N(z_i | m_i, diag s²) + Σ_k N(z_i | m_k, diag s²)] [S] of z [S, P] drawn
+        at means ``own`` [S, P], and K ``others`` [K, P] drawn besides ([S, B] of rows): its mean is
+        at least E[log q(z)], so that what subtracts it is a lower bound.
+
+        Source: Yin and Zhou (2018), section 3.2 (lower bound with K samples of the mixing
+        distribution)."""
+        pairs = torch.cat([self.log_conditional(z, own)[:, None], self.log_pairs(z, others)], 1)
+        return pairs.logsumexp(1) - math.log(pairs.shape[1])
+
+    @property
+    def _log_normaliser(self) -> Tensor:
+        return self.log_std.sum() + 0.5 * len(self.log_std) * math.log(2 * math.pi)
+
+
+class SemiImplicit(nn.Module, MixedGaussian):
     """q(z) = ∫ N(z | m(ε), diag s²) N(ε | 0, I) dε, m a perceptron and s one vector of all ε; z
     [.., P], ε [.., E].
 
@@ -24,52 +84,9 @@ class SemiImplicit(nn.Module):
         self.log_std = nn.Parameter(torch.full_like(start, math.log(std)))
 
     @property
-    def std(self) -> Tensor:
-        return self.log_std.exp()  # s [P]
-
-    @property
     def noise_dim(self) -> int:
         return self.network.layers[0].weight.shape[1]  # E
 
     def mean(self, epsilon: Tensor) -> Tensor:
         """m(ε), [..., E] -> [..., P]."""
         return self.network(epsilon)
-
-    def mixing(self, n: int, generator: torch.Generator) -> Tensor:
-        """ε ~ N(0, I) [n, E]."""
-        return self._normal(n, self.noise_dim, generator)
-
-    def conditional(self, n: int, generator: torch.Generator) -> Tensor:
-        """Noise u ~ N(0, I) [n, P] for z = m(ε) + s u."""
-        return self._normal(n, len(self.log_std), generator)
-
-    def _normal(self, n: int, size: int, generator: torch.Generator) -> Tensor:
-        return standard_normal((n, size), generator, self.log_std)
-
-    def log_conditional(self, z: Tensor, mean: Tensor) -> Tensor:
-        """log N(z | m, diag s²), [..., P] each -> [...]."""
-        return -0.5 * ((z - mean) / self.std).square().sum(-1) - self._log_normaliser
-
-    def log_pairs(self, z: Tensor, means: Tensor) -> Tensor:
-        """log N(z_i | m_k, diag s²) of all pairs, z [S, P], m [K, P] -> [S, K], by a matrix
-        product."""
-        # differences do not change, and less is lost when the squares cancel
-        centre = means.mean(0).detach()
-        a = (z - centre) / self.std
-        b = (means - centre) / self.std
-        square = a.square().sum(1)[:, None] + b.square().sum(1) - 2 * a @ b.T
-        return -0.5 * square.clamp_min(0) - self._log_normaliser
-
-    def log_surrogate(self, z: Tensor, own: Tensor, others: Tensor) -> Tensor:
-        """log (K + 1)⁻¹ [N(z_i | m_i, diag s²) + Σ_k N(z_i | m_k, diag s²)] [S] of z [S, P] drawn
-        at means ``own`` [S, P], and K ``others`` [K, P] drawn besides: its mean is at least E[log
-        q(z)], so that what subtracts it is a lower bound.
-
-        Source: Yin and Zhou (2018), section 3.2 (lower bound with K samples of the mixing
-        distribution)."""
-        pairs = torch.cat([self.log_conditional(z, own)[:, None], self.log_pairs(z, others)], 1)
-        return pairs.logsumexp(1) - math.log(pairs.shape[1])
-
-    @property
-    def _log_normaliser(self) -> Tensor:
-        return self.log_std.sum() + 0.5 * len(self.log_std) * math.log(2 * math.pi)

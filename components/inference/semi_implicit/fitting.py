@@ -1,4 +1,5 @@
-"""Training state and posterior of a semi-implicit q(θ), for ``sivi``, ``uivi``, ``ksivi``."""
+"""Training states and posteriors of a semi-implicit q: of parameters for ``sivi``, ``uivi`` and
+``ksivi``, of the latent variables of rows for ``sivi`` and ``uivi``."""
 
 from __future__ import annotations
 
@@ -9,24 +10,33 @@ import torch
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import LatentVariable, LogJoint, RowGuide
+from components.contracts.problems import RowBatch, Rows
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng, seed_from
 from components.errors import NumericalError
 from components.inference.chains import (
     INDEPENDENT_CHAINS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
     ModelBatch,
     SampleableProblem,
     training_data,
 )
 from components.inference.log_joint import log_joint
-from components.inference.semi_implicit.family import SemiImplicit
+from components.inference.semi_implicit.family import MixedGaussian, SemiImplicit
+from components.inference.semi_implicit.rows import (
+    EncoderState,
+    SemiImplicitEncoder,
+    SemiImplicitRowPosterior,
+)
 from components.inference.variational.ascent import climb
 from components.inference.variational.guide_fit import GuideFit, find_start
 from components.maths.optimizers import Optimizer
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
 from components.posteriors.variational import RefinedPosterior
+from components.problems.unlabelled import Unlabelled
 
 CHUNK = 100  # draws per call of the log joint
 
@@ -42,8 +52,24 @@ class SemiImplicitTrainingState:
     train: ModelBatch = rebuilt()  # None: a density
 
 
-class SemiImplicitVI(GuideFit[SemiImplicitTrainingState]):
-    """Keys, start and posterior of a semi-implicit q(θ); ``step`` is what the methods differ in."""
+AnyState = SemiImplicitTrainingState | EncoderState
+
+# Of a method that trains the latent variables of rows too: what it asks for, and what it gives.
+OF_ROWS = {
+    "density": frozenset({"log_joint"}),
+    "supervised": frozenset({"log_joint"}) | NEEDS_TO_PREDICT["supervised"],
+    "unlabelled": frozenset({"latent_variable", "row_guide"}),
+}
+PROVIDED_OF_ROWS = {
+    "density": SAMPLER_OUTPUTS | {"analyses"},
+    "supervised": SAMPLER_OUTPUTS | {"analyses"},
+    "unlabelled": frozenset({"bounds_likelihood", "holds_module"}),
+}
+
+
+class SemiImplicitVI(GuideFit[AnyState]):
+    """Keys, start and posterior of a semi-implicit q(θ), or q(z|x) of rows; ``step`` is what the
+    methods differ in."""
 
     noise_dim: PositiveInt
     widths: list[PositiveInt]
@@ -52,8 +78,12 @@ class SemiImplicitVI(GuideFit[SemiImplicitTrainingState]):
     bound_samples: NonNegativeInt
 
     def init(
-        self, model: LogJoint, problem: SampleableProblem, rng: Rng
-    ) -> SemiImplicitTrainingState:
+        self, model: LogJoint | LatentVariable[RowBatch], problem: SampleableProblem, rng: Rng
+    ) -> AnyState:
+        if isinstance(problem, Unlabelled):
+            assert isinstance(model, LatentVariable)
+            return self.init_encoder(model, rng)
+        assert isinstance(model, LogJoint)
         mean = find_start(model, problem, self.requires.batch_kind, rng, self.start)
         network = Perceptron([self.noise_dim, *self.widths, len(mean)], self.activation, rng)
         q = SemiImplicit(network, mean, self.initial_std)
@@ -63,28 +93,43 @@ class SemiImplicitVI(GuideFit[SemiImplicitTrainingState]):
             q=q, optimizer=optimizer, seed=seed, model=model, train=training_data(problem)
         )
 
-    def sample(self, q: SemiImplicit, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]."""
+    def init_encoder(self, model: LatentVariable[RowBatch], rng: Rng) -> EncoderState:
+        """A semi-implicit encoder next to the model's own, which takes no part."""
+        assert isinstance(model, RowGuide)
+        sizes = [model.context_dim + self.noise_dim, *self.widths, model.latent_dim]
+        network = Perceptron(sizes, self.activation, rng)
+        module = SemiImplicitEncoder(model, network, self.initial_std)
+        optimizer = self.build_optimizer(module.parameters())
+        return EncoderState(module=module, optimizer=optimizer, seed=seed_from(rng.init))
+
+    def sample(self, q: MixedGaussian, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """S draws: their ε [S, E], means m(ε) and z = m(ε) + s u [S, P]; of rows [S, B, …]."""
         epsilon = q.mixing(self.n_samples, generator)
         mean = q.mean(epsilon)
         return epsilon, mean, mean + q.std * q.conditional(self.n_samples, generator)
 
-    def ascend(self, state: SemiImplicitTrainingState, value: Tensor, n: float) -> Tensor:
-        """One step up the gradient of ``value`` over n rows: its norm [].
+    def ascend(self, state: AnyState, value: Tensor, n: float) -> Tensor:
+        """One step up the gradient of ``value`` over n rows, of all parameters that it depends on:
+        its norm [].
 
         Raises NumericalError when it is not finite."""
-        parameters = list(state.q.parameters())
-        norm = climb(parameters, torch.autograd.grad(value, parameters), n, state.optimizer)
+        q = state.module if isinstance(state, EncoderState) else state.q
+        parameters = list(q.parameters())
+        # the encoder of the model itself takes no part
+        gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+        norm = climb(parameters, gradients, n, state.optimizer)
         if not torch.isfinite(norm):
             raise NumericalError(
-                "q(θ) has left the finite numbers",
+                "q has left the finite numbers",
                 "lower inference.lr or inference.initial_std, or raise inference.n_samples",
             )
         return norm
 
-    def posterior(self, state: SemiImplicitTrainingState) -> RefinedPosterior:
+    def posterior(self, state: AnyState) -> RefinedPosterior | SemiImplicitRowPosterior:
         """Two chains of independent draws, and by them the lower bound with ``bound_samples``
-        further ε."""
+        further ε; of rows q(z|x) itself, which is weighed by as many."""
+        if isinstance(state, EncoderState):
+            return SemiImplicitRowPosterior(state.module, self.bound_samples, state.seed)
         q = state.q
         n = INDEPENDENT_CHAINS * self.draws
         generator = torch.Generator(q.log_std.device).manual_seed(state.seed)
@@ -110,3 +155,20 @@ class SemiImplicitVI(GuideFit[SemiImplicitTrainingState]):
 def rows_of(batch: ModelBatch) -> float:
     """N, the number of rows that a minibatch represents; 1 for a density."""
     return 1.0 if batch is None else batch.scale * batch.n_rows
+
+
+def given(state: AnyState, batch: ModelBatch) -> tuple[MixedGaussian, float]:
+    """q as a step sees it, and the number of rows that a mean over its latent variables represents
+    (1 of parameters, which all rows share)."""
+    if isinstance(state, EncoderState):
+        assert isinstance(batch, Rows)
+        return state.module.given(batch), rows_of(batch)
+    return state.q, 1.0
+
+
+def joint_at(state: AnyState, z: Tensor, batch: ModelBatch) -> Tensor:
+    """log p(x, z) of z [S, P]: [S]; of rows log p(x_b, z) of z [S, B, D]: [S, B]."""
+    if isinstance(state, EncoderState):
+        assert isinstance(batch, Rows)
+        return state.module.model.log_joint(batch, z)
+    return log_joint(state.model, z, batch)

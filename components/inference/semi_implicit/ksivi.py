@@ -14,7 +14,11 @@ from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
 from components.inference.refined.kernels import slope
-from components.inference.semi_implicit.fitting import SemiImplicitTrainingState, SemiImplicitVI
+from components.inference.semi_implicit.fitting import (
+    AnyState,
+    SemiImplicitTrainingState,
+    SemiImplicitVI,
+)
 from components.inference.sgmcmc.repulsion import Bandwidth, median_bandwidth, square_distances
 from components.registry import register
 
@@ -65,8 +69,9 @@ class KSIVI(SemiImplicitVI):
         return self
 
     def step(
-        self, state: SemiImplicitTrainingState, batch: ModelBatch, rng: Rng
+        self, state: AnyState, batch: ModelBatch, rng: Rng
     ) -> tuple[SemiImplicitTrainingState, Info]:
+        assert isinstance(state, SemiImplicitTrainingState)
         q = state.q
         model = state.model
         _, mean, z = self.sample(q, rng.noise)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from pydantic import NonNegativeInt
-from torch import Tensor
+from typing import ClassVar
 
+from pydantic import NonNegativeInt
+
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch
-from components.inference.log_joint import log_joint
 from components.inference.semi_implicit.fitting import (
-    SemiImplicitTrainingState,
+    OF_ROWS,
+    PROVIDED_OF_ROWS,
+    AnyState,
     SemiImplicitVI,
+    given,
+    joint_at,
     rows_of,
 )
 from components.registry import register
@@ -32,6 +37,9 @@ class SIVI(SemiImplicitVI):
     K: hence ``elbo``.  It increases with K; L_0 is the mean ELBO of q(z|ε), L_∞ the ELBO of
     q.  The S draws z [S, P] share the K others.  The posterior is two chains of draws of q,
     and its ``nelbo`` is −L_K with K = ``bound_samples``, for any method that trained q.
+    Of rows without labels q(z|x_b) = ∫ N(z | m(x_b, ε), diag s²) q(ε) dε takes the place of the
+    model's own encoder, z [S, B, D], each row with its own noise [K, B, E]; encoder and decoder
+    climb N/B Σ_b L_K(x_b).  Held-out rows have −L_K with K = ``bound_samples`` as ``nelbo``.
     Info: L_K in nats and its two terms.
 
     Raises:
@@ -43,15 +51,22 @@ class SIVI(SemiImplicitVI):
     ratio (its J = 1).
     """
 
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        capabilities=frozenset(),
+        capabilities_by_kind=OF_ROWS,
+    )
+    provides: ClassVar[frozenset[str]] = frozenset()
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = PROVIDED_OF_ROWS
+
     extra_samples: NonNegativeInt
 
-    def step(
-        self, state: SemiImplicitTrainingState, batch: ModelBatch, rng: Rng
-    ) -> tuple[SemiImplicitTrainingState, Info]:
-        _, mean, z = self.sample(state.q, rng.noise)
-        others = state.q.mean(state.q.mixing(self.extra_samples, rng.noise))
-        joint: Tensor = log_joint(state.model, z, batch).mean()
-        entropy = -state.q.log_surrogate(z, mean, others).mean()
+    def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
+        q, weight = given(state, batch)
+        _, mean, z = self.sample(q, rng.noise)
+        others = q.mean(q.mixing(self.extra_samples, rng.noise))
+        joint = weight * joint_at(state, z, batch).mean()
+        entropy = -weight * q.log_surrogate(z, mean, others).mean()
         bound = joint + entropy
         norm = self.ascend(state, bound, rows_of(batch))
         terms = {"elbo": bound, "log_joint": joint, "entropy": entropy}

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities import LatentVariable, LogJoint
+from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
-from components.inference.semi_implicit.family import SemiImplicit
+from components.inference.semi_implicit.family import MixedGaussian
 from components.inference.semi_implicit.fitting import (
+    OF_ROWS,
+    PROVIDED_OF_ROWS,
+    AnyState,
     SemiImplicitTrainingState,
     SemiImplicitVI,
+    given,
+    joint_at,
     rows_of,
 )
+from components.inference.semi_implicit.rows import EncoderState, GivenRows
 from components.inference.semi_implicit.transitions import adapt_step_size, iterate
 from components.registry import register
 
@@ -29,7 +37,7 @@ class ReverseConditional:
     """The log joint q(z|ε) q(ε) of S draws z [S, P] as S chains ε [S, E] see it, each its own;
     there are no rows."""
 
-    def __init__(self, q: SemiImplicit, z: Tensor):
+    def __init__(self, q: MixedGaussian, z: Tensor):
         self.q = q
         self.z = z
         self.dim = q.noise_dim
@@ -56,6 +64,13 @@ class ReverseTrainingState(SemiImplicitTrainingState):
     step_size: float
 
 
+@dataclass(kw_only=True)
+class ReverseEncoderState(EncoderState):
+    """A semi-implicit encoder and the step size of the chains of its reverse conditionals."""
+
+    step_size: float
+
+
 @register("inference", "uivi")
 class UIVI(SemiImplicitVI):
     """Unbiased implicit variational inference (UIVI): ELBO gradients by HMC on q(ε′|z).
@@ -70,7 +85,8 @@ class UIVI(SemiImplicitVI):
     unbiased only if ε′ and (ε, u) are independent given z, which does not hold for the
     first states: without any move q(z|ε) replaces q(z).  Step sizes are adapted to
     ``target_acceptance`` at every step.  z [S, P], ε [S, E].  Posterior and ``nelbo`` are
-    as in ``sivi``.
+    as in ``sivi``, and so is q(z|x_b) of rows without labels, where every (s, b) has a chain
+    of its own and the decoder climbs N/B Σ_b log p(x_b, z).
     Info: ``elbo``, the lower bound of SIVI with the S − 1 other draws of the step, in nats;
     acceptance and step size of the chains.
 
@@ -82,44 +98,72 @@ class UIVI(SemiImplicitVI):
     Source: Titsias and Ruiz (2019), section 2 and Algorithm 1.
     """
 
+    requires = Requirements(
+        kinds=frozenset({"density", "supervised", "unlabelled"}),
+        capabilities=frozenset(),
+        capabilities_by_kind=OF_ROWS,
+    )
+    provides: ClassVar[frozenset[str]] = frozenset()
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = PROVIDED_OF_ROWS
+
     reverse_burn_in: NonNegativeInt
     reverse_samples: PositiveInt
     leapfrog_steps: PositiveInt
     step_size: PositiveFloat
     target_acceptance: Annotated[float, Field(gt=0, lt=1)]
 
-    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> ReverseTrainingState:
+    def init(
+        self, model: LogJoint | LatentVariable[RowBatch], problem: SampleableProblem, rng: Rng
+    ) -> ReverseTrainingState | ReverseEncoderState:
         fitting = super().init(model, problem, rng)
-        return ReverseTrainingState(**vars(fitting), step_size=self.step_size)
+        kind = ReverseEncoderState if isinstance(fitting, EncoderState) else ReverseTrainingState
+        return kind(**vars(fitting), step_size=self.step_size)
 
-    def step(
-        self, state: SemiImplicitTrainingState, batch: ModelBatch, rng: Rng
-    ) -> tuple[ReverseTrainingState, Info]:
-        assert isinstance(state, ReverseTrainingState)
-        q = state.q
-        model = state.model
+    def step(self, state: AnyState, batch: ModelBatch, rng: Rng) -> tuple[AnyState, Info]:
+        assert isinstance(state, ReverseTrainingState | ReverseEncoderState)
+        q, weight = given(state, batch)
         epsilon, mean, z = self.sample(q, rng.noise)
         z_fixed = z.detach()
-        joint, slope = value_and_gradient(model, z_fixed, batch)  # [S], [S, P]
-        q_slope, rate = self.estimate_score_function(
-            q, z_fixed, epsilon, state.step_size, rng.noise
-        )
-        norm = self.ascend(state, (z * (slope - q_slope)).sum(1).mean(), rows_of(batch))
+        if isinstance(state, ReverseEncoderState):
+            joint = joint_at(state, z, batch)  # [S, B], with the gradient of the decoder
+            q_slope, rate = self._row_score(q, z_fixed, epsilon, state.step_size, rng.noise)
+            value = weight * (joint - (z * q_slope).sum(-1)).mean()
+            joint = joint.detach()
+        else:
+            joint, slope = value_and_gradient(state.model, z_fixed, batch)  # [S], [S, P]
+            q_slope, rate = self.estimate_score_function(
+                q, z_fixed, epsilon, state.step_size, rng.noise
+            )
+            value = (z * (slope - q_slope)).sum(1).mean()
+        norm = self.ascend(state, value, rows_of(batch))
         with torch.no_grad():
             bound = (
-                joint - q.log_pairs(z_fixed, mean).logsumexp(1) + math.log(len(z_fixed))
-            ).mean()
+                weight
+                * (joint - q.log_pairs(z_fixed, mean).logsumexp(1) + math.log(len(z_fixed))).mean()
+            )
         info = {
             "elbo": bound,
-            "log_joint": joint.mean(),
+            "log_joint": weight * joint.mean(),
             "acceptance_rate": rate,
             "step_size": state.step_size,
         }
         eps = adapt_step_size(state.step_size, rate, self.target_acceptance)
         return replace(state, step_size=eps), info | {"grad_norm": norm}
 
+    def _row_score(
+        self, q: MixedGaussian, z: Tensor, epsilon: Tensor, eps: float, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """``estimate_score_function`` of every row at z [S, B, D], drawn with ε [S, B, E]: S·B
+        chains, [S, B, D], and the acceptance rate []."""
+        assert isinstance(q, GivenRows)
+        flat = q.flatten_draws(len(z))
+        slope, rate = self.estimate_score_function(
+            flat, z.flatten(0, 1), epsilon.flatten(0, 1), eps, generator
+        )
+        return slope.unflatten(0, z.shape[:2]), rate
+
     def estimate_score_function(
-        self, q: SemiImplicit, z: Tensor, epsilon: Tensor, eps: float, generator: torch.Generator
+        self, q: MixedGaussian, z: Tensor, epsilon: Tensor, eps: float, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """An estimate of ∇_z log q(z) [S, P] at z [S, P], drawn with ε [S, E], and the acceptance
         rate []."""

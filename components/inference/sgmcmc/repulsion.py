@@ -149,6 +149,81 @@ def among(theta: Tensor, replicates: int, bandwidth: float | Literal["median"]) 
     return Interaction(theta, *kernel(of_each, bandwidth), replicates)
 
 
+@dataclass(frozen=True)
+class BlockInteraction:
+    """Interaction within blocks of M particles that a random permutation makes of the L of each
+    replicate: D and Γ of L/M independent sets, O(L M).
+
+    For a permutation that does not look at the particles each block's chain leaves Π π(z_l)
+    invariant (a fixed h assumed), and so do all together.  A pair is in one block with probability
+    (M − 1)/(L − 1), so that the mean over permutations of M times the drift is
+
+        ∇log π(z_i) + (M − 1)/(L − 1) Σ_{l≠i} [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)],
+
+    the full sum with the other particles' share scaled.  Particles that do not interact move with
+    step ε/M."""
+
+    order: Tensor  # [R·L], block after block
+    inner: Interaction  # of the R·L/M blocks as replicates
+    replicates: int
+
+    def average(self, x: Tensor) -> Tensor:
+        """D x; [R·L, P] -> [R·L, P]."""
+        return self._restore(self.inner.average(x[self.order]))
+
+    def correction(self) -> Tensor:
+        """Γ [R·L, P]."""
+        value = self.inner.correction()
+        assert isinstance(value, Tensor)
+        return self._restore(value)
+
+    def facts(self) -> dict[str, Tensor]:
+        """As of ``Interaction``, the mean over the blocks of each replicate."""
+        means = {k: v.reshape(self.replicates, -1).mean(1) for k, v in self.inner.facts().items()}
+        return means if self.replicates > 1 else {k: v[0] for k, v in means.items()}
+
+    def noise(self, generator: torch.Generator, jitter: float) -> tuple[Tensor, float]:
+        """A draw of N(0, D ⊗ I) [R·L, P] and the jitter, as of ``Interaction``."""
+        value, used = self.inner.noise(generator, jitter)
+        return self._restore(value), used
+
+    def _restore(self, x: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        out[self.order] = x
+        return out
+
+
+def within_blocks(
+    theta: Tensor,
+    replicates: int,
+    bandwidth: float | Literal["median"],
+    size: int,
+    generator: torch.Generator,
+) -> BlockInteraction:
+    """Interaction of each of the particles [R·L, P] with ``size`` − 1 random others of its
+    replicate; ``size`` divides L.
+
+    Source: Gallego (2021), section 2.3 (Complexity); Liu and Wang (2016), section 3.2 (subsampled
+    particles), here with noise."""
+    L = len(theta) // replicates
+    orders = [
+        r * L + torch.randperm(L, generator=generator, device=generator.device)
+        for r in range(replicates)
+    ]
+    order = torch.cat(orders).to(theta.device)
+    blocks = replicates * (L // size)
+    return BlockInteraction(order, among(theta[order], blocks, bandwidth), replicates)
+
+
+def check_kernel_particles(size: int | None, chains: int) -> None:
+    """Raises ValueError where so many particles cannot be blocks of all of them."""
+    if size is not None and (size < 2 or chains % size):
+        raise ValueError(
+            f"kernel_particles: {chains} particles fall into blocks of 2 or more that divide them; "
+            f"got {size}; use a divisor of inference.chains, or null"
+        )
+
+
 def check_positive_bandwidth(theta: Tensor, bandwidth: float | Literal["median"]) -> None:
     """Refuses a median bandwidth of 0.
 
@@ -205,8 +280,12 @@ class Repulsion(ParticleDynamics[C], Generic[C]):
             )
         return self
 
+    def repels(self, t: int) -> bool:
+        """True if particles see each other after t steps."""
+        return self.repulsion_until is None or t < self.repulsion_until
+
     def interaction(self, theta: Tensor, t: int, replicates: int) -> Interaction:
         """Interaction among the particles [R·L, P] of each replicate after t steps."""
-        if self.repulsion_until is None or t < self.repulsion_until:
+        if self.repels(t):
             return among(theta, replicates, self.bandwidth)
         return Interaction(theta, None, None, replicates)

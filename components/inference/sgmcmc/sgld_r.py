@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import PositiveFloat
+from typing import Any, ClassVar
+
+from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
@@ -10,7 +12,13 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import Repulsion
+from components.inference.sgmcmc.repulsion import (
+    BlockInteraction,
+    Interaction,
+    Repulsion,
+    check_kernel_particles,
+    within_blocks,
+)
 from components.registry import register
 
 
@@ -24,7 +32,9 @@ class SGLDR(Repulsion[Chains]):
     moves with the particles, which Γ neglects; the target is invariant only for a fixed
     ``bandwidth``, up to the error of the step.  Particles that do not interact move as SGLD
     with step ε/L: to compare the two at equal noise per particle use L times the step here.
-    From step ``repulsion_until`` on K is I.
+    From step ``repulsion_until`` on K is I.  With ``kernel_particles`` M each step sees the
+    kernel within random blocks of M particles, with 1/M for 1/L, at O(L M) and with the same
+    invariant density (``BlockInteraction``).
 
     Raises:
         NumericalError: a particle leaves the finite numbers, K has no Cholesky factor, or
@@ -34,6 +44,14 @@ class SGLDR(Repulsion[Chains]):
     """
 
     jitter: PositiveFloat
+    kernel_particles: PositiveInt | None
+
+    legacy_defaults: ClassVar[dict[str, Any]] = {"kernel_particles": None}
+
+    @model_validator(mode="after")
+    def _check_blocks(self) -> SGLDR:
+        check_kernel_particles(self.kernel_particles, self.chains)
+        return self
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Chains:
         return self.start_chains(model, problem, rng)
@@ -44,7 +62,11 @@ class SGLDR(Repulsion[Chains]):
         R = state.replicates
         eps = self.step_size_at(t)
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        particles = self.interaction(theta, t, R)
+        particles: Interaction | BlockInteraction
+        if self.kernel_particles is not None and self.repels(t):
+            particles = within_blocks(theta, R, self.bandwidth, self.kernel_particles, rng.noise)
+        else:
+            particles = self.interaction(theta, t, R)
         drift = particles.average(gradient) + particles.correction()  # D_K ∇log π + Γ_K, [L, P]
         noise, jitter = particles.noise(rng.noise, self.jitter)
         theta = theta + eps * drift + (2 * eps) ** 0.5 * noise  # eq. (2.7)
@@ -54,5 +76,7 @@ class SGLDR(Repulsion[Chains]):
 
     def response(self, state: Chains) -> Response:
         eps = self.largest_step(state.t)
+        # of all particles: blocks, which are fewer, take up to L/M times the step
         particles = self.interaction(state.theta, state.t, state.replicates)
+        eps = eps * self.chains / (self.kernel_particles or self.chains)
         return Response(lambda gradient: eps * particles.average(gradient), limit=2.0)

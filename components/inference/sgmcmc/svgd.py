@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
@@ -15,7 +15,12 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem
 from components.inference.log_joint import value_and_gradient
-from components.inference.sgmcmc.repulsion import ParticleDynamics, among
+from components.inference.sgmcmc.repulsion import (
+    ParticleDynamics,
+    among,
+    check_kernel_particles,
+    within_blocks,
+)
 from components.registry import register
 
 
@@ -33,7 +38,8 @@ class SVGD(ParticleDynamics[SVGDState]):
     by √G, G ← β₂ G + (1 − β₂) φ² elementwise and G = φ² at first.  A single particle
     ascends the gradient to a mode.  L particles settle at a fixed point with a spread below
     the target's (Gallego, Proposition 2.3); all kept states are then nearly the same, so
-    ``burn_in`` may be steps − 1.
+    ``burn_in`` may be steps − 1.  With ``kernel_particles`` M each step sees the kernel within
+    random blocks of M particles, with 1/M for 1/L, at O(L M).
 
     Raises:
         NumericalError: a particle leaves the finite numbers, or most particles start at
@@ -46,6 +52,14 @@ class SVGD(ParticleDynamics[SVGDState]):
     scaling: Literal["none", "adagrad"]
     beta2: Annotated[float, Field(ge=0, lt=1)]
     stability: PositiveFloat
+    kernel_particles: PositiveInt | None
+
+    legacy_defaults: ClassVar[dict[str, Any]] = {"kernel_particles": None}
+
+    @model_validator(mode="after")
+    def _check_blocks(self) -> SVGD:
+        check_kernel_particles(self.kernel_particles, self.chains)
+        return self
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SVGDState:
         state = self.start_chains(model, problem, rng)
@@ -58,7 +72,11 @@ class SVGD(ParticleDynamics[SVGDState]):
         eps = self.step_size_at(t)
         R = state.replicates
         value, gradient = value_and_gradient(state.model, theta, batch)  # [L], [L, P]
-        particles = among(theta, R, self.bandwidth)
+        particles = (
+            among(theta, R, self.bandwidth)
+            if self.kernel_particles is None
+            else within_blocks(theta, R, self.bandwidth, self.kernel_particles, rng.noise)
+        )
         direction = phi = particles.average(gradient) + particles.correction()  # eq. (2.4), [L, P]
         if self.scaling == "adagrad":
             squares = (
@@ -70,7 +88,8 @@ class SVGD(ParticleDynamics[SVGDState]):
         return state, info | particles.facts()
 
     def response(self, state: SVGDState) -> Response:
-        eps = self.largest_step(state.t)
+        # of all particles: blocks, which are fewer, take up to L/M times the step
+        eps = self.largest_step(state.t) * self.chains / (self.kernel_particles or self.chains)
         particles = among(state.theta, state.replicates, self.bandwidth)
         scale = (
             state.squares.sqrt() + self.stability

@@ -14,7 +14,7 @@ from test_iwae import fisher, z_scores
 from unlabelled_problems import log_evidence, ppca, real_rows
 
 from components.errors import NumericalError
-from components.inference.latent.hmc_dlgm import joint_field
+from components.inference.latent.draws import joint_field
 from components.maths.row_hamiltonian import transition
 from components.models.latent.generative import log_normal
 from runner.execution.rng import Streams

@@ -117,3 +117,17 @@ def test_it_asks_for_nothing_else_and_learns_to_tell_classes():
     for _, batch in of_many.batches(inference.requires.batch_kind, rng, 0, 150):
         state, _ = inference.step(state, batch, rng)
     assert of_many.score(inference.posterior(state), rng)["accuracy"] > 0.75
+
+
+def test_from_the_prior_classes_do_not_depend_on_the_encoder():
+    inference = vis(**{**KEYS, "q0": "prior"}, n_samples=2, draws=4)
+    found = []
+    for shift in (0.0, 3.0):
+        module = built(2)
+        with torch.no_grad():
+            for p in module.guide.parameters():
+                p.add_(shift)
+        state, _ = after(inference, module, 1)
+        posterior = inference.posterior(state)
+        found.append(posterior.predict(problem().train.x[:3], Streams(1).noise).probs)
+    assert torch.equal(*found)

@@ -6,9 +6,11 @@ from __future__ import annotations
 import pytest
 import torch
 from configured import component
+from known_targets import GaussianTarget
 from refined_targets import F64, composed, vis
 from unlabelled_problems import NOISE, D, log_evidence, ppca, real_rows
 
+from components.errors import ConfigMismatchError
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 from components.posteriors.latent import LatentPosterior
 from runner.execution.rng import Streams
@@ -135,3 +137,33 @@ def test_the_decoder_learns_from_refined_draws():
     after(vis(eta=ETA, refine_steps=2, learn_eta=True), problem, module, 3)
     moved = [not torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True)]
     assert all(moved)
+
+
+def test_from_the_prior_it_is_the_kernel_on_its_own():
+    """z_0 ~ N(0, I) for every row, one step of the kernel, and an encoder that nothing moves."""
+    problem = real_rows(n=4)
+    module = ppca(problem, exact_guide=True)
+    before = [p.clone() for p in module.guide.parameters()]
+    inference = vis(
+        kernel="sgd", q0="prior", refine_steps=1, infer_steps=2, eta=ETA, n_samples=3, lr=0.01
+    )
+    rng = Streams(0)
+    state, expected = inference.init(module, problem, rng), Streams(0)
+    expected.restore(rng.state())
+    z = torch.randn(3, 4, D, generator=expected.noise, dtype=F64)
+    z = z + ETA * ((exact_mean(module, problem.train.x) - z) @ precision(module))
+    with torch.no_grad():
+        joint = module.log_joint(problem.train, z).mean(0).sum()
+    state, info = inference.step(state, problem.train, rng)
+    torch.testing.assert_close(info["log_joint"], joint)
+    after_step = module.guide.parameters()
+    assert all(torch.equal(a, b) for a, b in zip(before, after_step, strict=True))
+    m, s = inference.posterior(state).module.encode(problem.train)
+    centre, bend = exact_mean(module, problem.train.x), I2 - ETA * precision(module)
+    torch.testing.assert_close(m, centre - centre @ bend @ bend)
+    assert torch.equal(s, torch.ones_like(m))
+
+
+def test_a_prior_of_parameters_is_refused():
+    with pytest.raises(ConfigMismatchError, match=r"inference\.q0=prior"):
+        vis(q0="prior").init(GaussianTarget(torch.zeros(2, dtype=F64), I2), None, Streams(0))

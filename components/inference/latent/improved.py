@@ -1,0 +1,71 @@
+"""Base of methods whose decoder learns from draws of the guide that Hamiltonian Monte Carlo has
+improved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Generic, TypeVar
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import LatentVariable
+from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
+from components.errors import NumericalError
+from components.inference.point.descent import DescentKeys
+from components.inference.semi_implicit.transitions import adapt_step_size
+from components.inference.variational.ascent import TrainingState, climb
+from components.posteriors.latent import LatentPosterior
+from components.problems.unlabelled import Unlabelled
+
+
+@dataclass(kw_only=True)
+class HmcTrainingState(TrainingState[LatentVariable[RowBatch]]):
+    """A model and its guide in training."""
+
+    eps: float  # step size of the leapfrog
+
+
+S = TypeVar("S", bound=HmcTrainingState)
+
+
+class ImprovedLatents(
+    Inference[LatentVariable[RowBatch], Unlabelled, RowBatch, S], DescentKeys, Generic[S]
+):
+    """Keys, steered step size and posterior of these methods; the gradient of the guide is what
+    they differ in."""
+
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), capabilities=frozenset({"latent_variable"})
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"bounds_likelihood", "holds_module"})
+
+    improve_steps: PositiveInt
+    leapfrog_steps: PositiveInt
+    step_size: PositiveFloat
+    target_acceptance: Annotated[float, Field(gt=0, lt=1)]
+    n_samples: PositiveInt
+
+    def climb(
+        self, state: S, gradients: Sequence[Tensor | None], info: Info, batch: RowBatch
+    ) -> tuple[S, Info]:
+        """One optimizer step, and ε steered by ``acceptance`` of Info for the next.
+
+        Raises NumericalError when the gradient is not finite."""
+        norm = climb(
+            state.module.parameters(), gradients, batch.scale * batch.n_rows, state.optimizer
+        )
+        if not torch.isfinite(norm):
+            raise NumericalError(
+                "the model has left the finite numbers", "lower inference.lr or inference.step_size"
+            )
+        info = info | {"step_size": torch.tensor(state.eps), "grad_norm": norm}
+        eps = adapt_step_size(state.eps, info["acceptance"], self.target_acceptance)
+        return replace(state, eps=eps), info
+
+    def posterior(self, state: S) -> LatentPosterior:
+        return LatentPosterior(state.module)

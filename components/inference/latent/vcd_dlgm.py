@@ -1,0 +1,117 @@
+"""Deep latent Gaussian models learnt by the variational contrastive divergence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from components.contracts.capabilities import LatentVariable
+from components.contracts.problems import RowBatch
+from components.contracts.roles import Info
+from components.contracts.streams import Rng
+from components.inference.latent.draws import improve_latents, sample_latents, split_gradient
+from components.inference.latent.improved import HmcTrainingState, ImprovedLatents
+from components.inference.refined.guides import gaussian_entropy
+from components.models.latent.generative import log_normal
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+
+@dataclass(kw_only=True)
+class ContrastiveTrainingState(HmcTrainingState):
+    """A model, its guide, and what improved draws are worth more than the guide's."""
+
+    control: float = 0.0  # c
+
+
+class Contrast(NamedTuple):
+    """What a step finds."""
+
+    gradients: list[Tensor | None]
+    info: Info
+    gain: float  # mean of w − f(z′)
+
+
+@register("inference", "vcd_dlgm")
+class VcdDlgm(ImprovedLatents[ContrastiveTrainingState]):
+    """Variational contrastive divergence (VCD) of deep latent Gaussian models: guide and decoder
+    learn from draws that Hamiltonian Monte Carlo has improved.
+
+        L_VCD(x) = −E_q[f(z)] + E_{q^(t)}[f(z)] ≥ 0,   f = log p(x, z) − log q(z|x)
+        z_0 ~ q(z|x),   z_T ~ HMC(· | z_0), T iterations on p(z|x) with step size ε
+        θ ← θ + lr · Adam(N/B Σ_b ∇_θ log p(x_b, z_T) / N)
+        φ ← φ − lr · Adam(N/B Σ_b ∇_φ L_VCD(x_b) / N)
+        ∇_φ L_VCD = −∇_φ E_q[f] − E_{q^(t)}[∇_φ log q(z|x)] + E_{q(z_0)}[(w − C) ∇_φ log q(z_0|x)]
+        w = f(z_T),   C_b = f(z′) + c,  z′ ~ q(z|x_b) a further draw
+
+    The method is ``vcd`` with the encoder of the model in place of one Gaussian.  The first term
+    has reparameterised draws and the entropy in closed form.  c is the running mean of w − f(z′)
+    over past steps; C does not depend on z_0, so that it leaves the gradient unbiased (ours: the
+    published code keeps a running mean of w for each image, which minibatches of fresh rows cannot
+    update).  ε is absolute, because HMC must not depend on φ for the gradient to be that of
+    L_VCD.  L_VCD is 0 where q is the posterior and bounds nothing; ``elbo`` is E_q[f].  z [S, B, D].
+    Info: ``elbo``, ``improved`` (E_{q^(t)}[f]) and their difference ``vcd``, of the whole data set
+    in nats; ``acceptance``, ``step_size``, the norm of the step's gradient.
+
+    Raises:
+        NumericalError: the gradient has left the finite numbers.
+
+    Source: Ruiz and Titsias (2019), sections 2 and 3 and Algorithm 1."""
+
+    decay: Annotated[float, Field(ge=0, lt=1)]
+
+    def init(
+        self, model: LatentVariable[RowBatch], problem: Unlabelled, rng: Rng
+    ) -> ContrastiveTrainingState:
+        optimizer = self.build_optimizer(model.parameters())
+        return ContrastiveTrainingState(
+            module=model, optimizer=optimizer, gradient=None, eps=self.step_size
+        )
+
+    def contrast(
+        self,
+        module: LatentVariable[RowBatch],
+        batch: RowBatch,
+        eps: float,
+        control: float,
+        generator: torch.Generator,
+    ) -> Contrast:
+        """Gradient of every parameter, for the whole data set, and Info about it."""
+        weight = batch.scale / self.n_samples
+        start, m, s = sample_latents(module, batch, self.n_samples, generator)  # z_0 [S, B, D]
+        with torch.no_grad():
+            further = sample_latents(module, batch, self.n_samples, generator)[0]
+            baseline = module.log_joint(batch, further) - log_normal(further, m, s)  # f(z′) [S, B]
+        size = eps * torch.ones_like(m[:, :1])
+        z, rate = improve_latents(
+            module, batch, start, size, self.improve_steps, self.leapfrog_steps, generator
+        )
+        joint = module.log_joint(batch, z)
+        log_q = log_normal(z, m, s)
+        worth = (joint - log_q).detach()  # w
+        elbo = module.log_joint(batch, start) + gaussian_entropy(s)
+        # its value is 0 where C is w; its gradient is that of E_{q^(t)}[f]
+        improved = (worth - baseline - control) * log_normal(start.detach(), m, s) - log_q
+        gradients = split_gradient(
+            list(module.parameters()), weight * joint.sum(), weight * (elbo - improved).sum()
+        )
+        bound = weight * elbo.detach().sum()
+        info = {
+            "elbo": bound,
+            "improved": weight * worth.sum(),
+            "vcd": weight * worth.sum() - bound,
+            "acceptance": rate,
+        }
+        return Contrast(gradients, info, float((worth - baseline).mean()))
+
+    def step(
+        self, state: ContrastiveTrainingState, batch: RowBatch, rng: Rng
+    ) -> tuple[ContrastiveTrainingState, Info]:
+        found = self.contrast(state.module, batch, state.eps, state.control, rng.noise)
+        state, info = self.climb(state, found.gradients, found.info, batch)
+        control = self.decay * state.control + (1 - self.decay) * found.gain
+        return replace(state, control=control), info

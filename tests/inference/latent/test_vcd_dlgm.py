@@ -1,0 +1,146 @@
+"""The contrastive divergence of rows: literal value, gradient of the guide by quadrature, Fisher's
+identity of the decoder."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from known_targets import F64, z_score
+from small_problems import resumed, tensors
+from small_problems import train as trained
+from test_iwae import fisher
+from torch.distributions import Normal
+from unlabelled_problems import ppca, real_rows
+
+from components.inference.latent.draws import improve_latents
+from runner.execution.rng import Streams
+
+
+def vcd(**changes):
+    return component("inference", "vcd_dlgm", **changes)
+
+
+def on_the_line():
+    """One row, one latent variable, an affine decoder and N(m, s²) away from the posterior."""
+    problem = real_rows(n=1)
+    model = component("model", "vae", latent_dim=1, widths=[], noise=0.8)
+    module = model.build(problem, Streams(0))
+    (down,) = module.guide.network.layers
+    with torch.no_grad():
+        down.weight.zero_()
+        down.bias.copy_(torch.tensor([0.9, math.log(0.5)]))
+    return module, problem.train
+
+
+def flat(gradients):
+    return torch.cat([g.flatten() for g in gradients])
+
+
+def guide_bias(module, gradients):
+    """Of (m, log s) of the row."""
+    names = [name for name, _ in module.named_parameters()]
+    return gradients[names.index("guide.network.maps.0.bias")]
+
+
+def by_quadrature(module, batch, mean, log_std, eps):
+    """L_VCD of one iteration of one leapfrog step, differentiable in m and log s."""
+
+    def joint(z):
+        return module.log_joint(batch, z.reshape(-1, 1, 1)).reshape(z.shape)
+
+    def f(z):
+        return joint(z) - Normal(mean, log_std.exp()).log_prob(z)
+
+    x = torch.linspace(-7, 7, 401, dtype=F64)
+    with torch.no_grad():
+        z, r = (mean + log_std.exp() * x)[:, None], x[None]
+        values = joint(torch.tensor([-1.0, 0.0, 1.0], dtype=F64))
+        bend = float(values[0] - 2 * values[1] + values[2])  # log p(x, z) is quadratic
+        slope = float(values[2] - values[0]) / 2
+        half = r + 0.5 * eps * (slope + bend * z)
+        moved = z + eps * half
+        after = half + 0.5 * eps * (slope + bend * moved)
+        rate = (joint(moved) - 0.5 * after**2 - joint(z) + 0.5 * r**2).clamp(max=0).exp()
+        weight = Normal(0.0, 1.0).log_prob(r).exp() * (x[1] - x[0])
+        step = z[1, 0] - z[0, 0]
+    worth = (weight * (rate * f(moved) + (1 - rate) * f(z.expand_as(moved)))).sum(1)
+    density = Normal(mean, log_std.exp()).log_prob(z[:, 0]).exp() * step
+    return (density * (worth - f(z[:, 0]))).sum()
+
+
+@pytest.mark.parametrize("control", [0.0, 2.0])
+def test_the_gradient_of_the_guide_is_that_of_quadrature_for_every_control(control):
+    module, batch = on_the_line()
+    inference, rng = vcd(improve_steps=1, leapfrog_steps=1, n_samples=1500), Streams(0)
+    found, values = [], []
+    for _ in range(40):
+        contrast = inference.contrast(module, batch, 0.7, control, rng.noise)
+        found.append(-guide_bias(module, contrast.gradients))  # of what is climbed: −L_VCD
+        values.append(contrast.info["vcd"])
+    held = [torch.tensor(v, dtype=F64, requires_grad=True) for v in (0.9, math.log(0.5))]
+    exact = by_quadrature(module, batch, *held, 0.7)
+    assert float(exact.detach()) > 0.02
+    assert abs(float(z_score(torch.stack(values), exact.detach()))) < 4
+    expected = torch.stack(torch.autograd.grad(exact, held))
+    assert z_score(torch.stack(found), expected).abs().max() < 4.5
+
+
+def test_the_value_literally():
+    problem = real_rows(n=5)
+    module, batch = ppca(problem, exact_guide=False), problem.train.part(slice(0, 3), 5 / 3)
+    found = vcd(improve_steps=2, leapfrog_steps=3, n_samples=2).contrast(
+        module, batch, 0.3, 0.5, Streams(1).noise
+    )
+    again = Streams(1).noise
+    with torch.no_grad():
+        m, s = module.encode(batch)
+        z, further = (m + s * torch.randn(2, 3, 2, generator=again, dtype=F64) for _ in range(2))
+        moved, _ = improve_latents(module, batch, z, 0.3 * torch.ones_like(m), 2, 3, again)
+        q = Normal(m, s)
+        elbo = (module.log_joint(batch, z).mean(0) + q.entropy().sum(1)).sum() * 5 / 3
+        worth = module.log_joint(batch, moved) - q.log_prob(moved).sum(2)
+        gain = worth - (module.log_joint(batch, further) - q.log_prob(further).sum(2))
+    improved = worth.mean(0).sum() * 5 / 3
+    torch.testing.assert_close(found.info["elbo"], elbo)
+    torch.testing.assert_close(found.info["improved"], improved)
+    torch.testing.assert_close(found.info["vcd"], improved - elbo)
+    assert found.gain == pytest.approx(float(gain.mean()))
+
+
+def test_at_the_posterior_it_is_zero_and_the_decoder_follows_the_likelihood():
+    problem = real_rows(n=6)
+    module, rng = ppca(problem, exact_guide=True), Streams(0)
+    inference = vcd(improve_steps=2, leapfrog_steps=2, n_samples=20)
+    split = len(list(module.generative.parameters()))
+    of_model, of_guide, values = [], [], []
+    for _ in range(100):
+        gradients, info, _ = inference.contrast(module, problem.train, 0.4, 0.0, rng.noise)
+        of_model.append(flat(gradients[:split]))
+        of_guide.append(flat(gradients[split:]))
+        values.append(info["vcd"])
+    assert abs(float(z_score(torch.stack(values), torch.zeros((), dtype=F64)))) < 4
+    exact = fisher(module, problem.train.x)
+    assert z_score(torch.stack(of_model), exact).abs().max() < 4.5
+    zero = torch.zeros_like(of_guide[0])
+    assert z_score(torch.stack(of_guide), zero).abs().max() < 4.5
+
+
+def test_the_control_follows_past_steps_and_a_run_that_stopped_goes_on(tmp_path):
+    problem = real_rows(n=12, batch_size=6)
+    vae = component("model", "vae", latent_dim=2, widths=[4])
+    inference = vcd(improve_steps=2, leapfrog_steps=2, lr=0.02)
+    whole, rng = trained(inference, vae, problem, 6)
+    parted, _ = resumed(inference, vae, problem, 6, 3, tmp_path)
+    assert whole.control == parted.control != 0
+    assert whole.eps == parted.eps != 0.05
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))
+    noise = rng.noise.get_state()
+    found = inference.contrast(whole.module, problem.train, whole.eps, whole.control, rng.noise)
+    rng.noise.set_state(noise)
+    control = whole.control
+    after, _ = inference.step(whole, problem.train, rng)
+    assert after.control == pytest.approx(0.9 * control + 0.1 * found.gain)
+    assert "nelbo" in problem.score(inference.posterior(after), rng)

@@ -1,0 +1,236 @@
+"""Semi-implicit encoders of rows on probabilistic PCA: literal bound, weights whose mean is p(x),
+gradients of the exact ELBO, and what they learn."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from known_targets import F64, z_score
+from small_problems import resumed, tensors
+from small_problems import train as trained
+from torch.distributions import Normal
+from unlabelled_problems import log_evidence, ppca, real_rows
+
+from components.contracts.capabilities import Decoder, LatentVariable
+from runner.execution.rng import Streams
+
+WEIGHT = torch.tensor([[0.5, 0.1], [-0.3, 0.4]], dtype=F64)  # W of ε
+STD = torch.tensor([0.4, 0.6], dtype=F64)
+
+
+def affine(name, problem, **changes):
+    """An inference that stands still at q(z|x) = ∫ N(A x + W ε + c, diag s²), its state and its
+    streams."""
+    still = {"optimizer": "sgd", "momentum": 0.0, "lr": 1e-30}
+    inference = component("inference", name, **{"widths": [], "noise_dim": 2, **still, **changes})
+    rng = Streams(0)
+    model = ppca(problem, exact_guide=True)
+    state = inference.init(model, problem, rng)
+    (layer,), (down,) = state.module.network.layers, model.guide.network.layers
+    with torch.no_grad():
+        layer.weight.copy_(torch.cat([down.weight[:2] + 0.05, WEIGHT], 1))
+        layer.bias.copy_(down.bias[:2] - 0.1)
+        state.module.log_std.copy_(STD.log())
+    return inference, state, rng
+
+
+def means(module, x):
+    """A x + c [B, D]."""
+    (layer,) = module.network.layers
+    return x @ layer.weight[:, : x.shape[1]].T + layer.bias
+
+
+def exact_elbo(module, x):
+    """Σ_b E_q[log p(x_b|z)] − KL(q ‖ p) of the marginal q, differentiable in all parameters."""
+    (layer,), (up,) = module.network.layers, module.model.generative.network.layers
+    mixing, m = layer.weight[:, x.shape[1] :], means(module, x)
+    C = mixing @ mixing.T + (2 * module.log_std).exp().diag()
+    W, log_noise = up.weight, module.model.generative.log_noise
+    square = (x - m @ W.T - up.bias).square().sum(1) + (W @ C @ W.T).trace()
+    fit = -0.5 * (square / log_noise.exp() + x.shape[1] * (log_noise + math.log(2 * math.pi)))
+    divergence = 0.5 * (C.trace() + m.square().sum(1) - 2 - torch.logdet(C))
+    return (fit - divergence).sum()
+
+
+def learnt(module):
+    """Parameters that a step moves: all but the encoder of the model itself."""
+    return [p for name, p in module.named_parameters() if not name.startswith("model.guide")]
+
+
+def climbed(inference, state, batch, rng, steps):
+    """What steps climb at parameters that stand still [steps, P]."""
+    rows = []
+    for _ in range(steps):
+        state, _ = inference.step(state, batch, rng)
+        rows.append(torch.cat([-p.grad.flatten() for p in learnt(state.module)]))
+    return torch.stack(rows) * batch.scale * batch.n_rows
+
+
+def expected(state, x):
+    found = torch.autograd.grad(exact_elbo(state.module, x), learnt(state.module))
+    return torch.cat([g.flatten() for g in found])
+
+
+def test_the_bound_literally():
+    problem = real_rows(n=3)
+    inference, state, rng = affine("sivi", problem, n_samples=2, extra_samples=3)
+    again = Streams(0).noise
+    again.set_state(rng.noise.get_state())
+    batch = problem.train.part(slice(0, 2), 1.5)
+    _, info = inference.step(state, batch, rng)
+    epsilon, u, others = (torch.randn(n, 2, 2, generator=again, dtype=F64) for n in (2, 2, 3))
+    total = 0.0
+    with torch.no_grad():
+        for b, m in enumerate(means(state.module, batch.x)):
+            for s in range(2):
+                z = m + WEIGHT @ epsilon[s, b] + STD * u[s, b]
+                density = 0.0
+                for e in [epsilon[s, b], *others[:, b]]:
+                    log_q = Normal(m + WEIGHT @ e, STD).log_prob(z).sum()
+                    density += float(log_q.exp()) / 4
+                row = batch.part(slice(b, b + 1), 1.0)
+                joint = float(state.module.model.log_joint(row, z[None, None]))
+                total += 1.5 * (joint - math.log(density)) / 2
+    assert float(info["elbo"]) == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("K", [0, 3])
+def test_the_mean_of_its_weights_is_the_likelihood_and_that_of_their_logarithms_below(K):
+    problem = real_rows(n=2)
+    inference, state, rng = affine("sivi", problem, bound_samples=K)
+    posterior, n = inference.posterior(state), 150
+    w = torch.stack([posterior.log_weights(problem.train, 50, rng.noise) for _ in range(n)])
+    ratio = (w - log_evidence(state.module.model, problem.train.x)).exp().mean(1)  # [n, B]
+    assert z_score(ratio, torch.ones(2, dtype=F64)).abs().max() < 4
+    exact = float(exact_elbo(state.module, problem.train.x).detach())
+    spread = float(w.sum(2).mean(1).std()) / n**0.5
+    assert (
+        float(w.sum(2).mean())
+        < exact + 4 * spread
+        < float(log_evidence(state.module.model, problem.train.x).sum())
+    )
+
+
+def test_weights_without_the_draws_own_conditional_would_have_another_mean():
+    problem = real_rows(n=2)
+    _, state, rng = affine("sivi", problem)
+    q, K = state.module.given(problem.train), 3
+    ratios = []
+    with torch.no_grad():
+        for _ in range(120):
+            z = q.mean(q.mixing(50, rng.noise)) + q.std * q.conditional(50, rng.noise)
+            others = q.log_pairs(z, q.mean(q.mixing(K, rng.noise))).logsumexp(1) - math.log(K)
+            w = state.module.model.log_joint(problem.train, z) - others
+            ratios.append((w - log_evidence(state.module.model, problem.train.x)).exp().mean(0))
+    assert float((torch.stack(ratios).median(0).values - 1).abs().min()) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("sivi", {"extra_samples": 500}),
+        (
+            "uivi",
+            {"reverse_burn_in": 12, "reverse_samples": 2, "leapfrog_steps": 4, "step_size": 0.35},
+        ),
+    ],
+)
+def test_gradients_are_those_of_the_exact_elbo_of_encoder_and_decoder(name, keys):
+    problem = real_rows(n=6)
+    inference, state, rng = affine(name, problem, n_samples=100, **keys)
+    batch = problem.train.part(slice(0, 3), 2.0)
+    found = climbed(inference, state, batch, rng, 25)
+    assert z_score(found, 2 * expected(state, batch.x)).abs().max() < 4.5
+
+
+def test_the_conditional_in_place_of_the_marginal_has_another_gradient(monkeypatch):
+    """UIVI without a move of its chains: the ELBO of q(z|ε), not of q."""
+    problem = real_rows(n=6)
+    inference, state, rng = affine("uivi", problem, n_samples=100)
+
+    def still(q, z, epsilon, eps, generator):
+        with torch.no_grad():
+            return -(z - q.mean(epsilon)) / q.std.square(), torch.tensor(0.9)
+
+    monkeypatch.setattr(type(inference), "estimate_score_function", staticmethod(still))
+    found = climbed(inference, state, problem.train, rng, 25)
+    assert z_score(found, expected(state, problem.train.x)).abs().max() > 10
+
+
+def test_scores_see_the_gaussian_of_its_moments():
+    problem = real_rows(n=4)
+    inference, state, _ = affine("sivi", problem)
+    module = inference.posterior(state).module
+    assert isinstance(module, LatentVariable)
+    assert isinstance(module, Decoder)
+    m, s = module.encode(problem.train)
+    with torch.no_grad():
+        moved = module.noise @ WEIGHT.T
+        centre = means(state.module, problem.train.x) + moved.mean(0)
+    torch.testing.assert_close(m, centre)
+    variance = (moved.var(0, correction=0) + STD.square()).expand(4, 2)
+    torch.testing.assert_close(s.square(), variance)
+    assert module.sample_latent(3, Streams(0).noise).shape == (3, 2)
+    again = inference.posterior(state).module.encode(problem.train)
+    assert torch.equal(m, again[0])
+
+
+def test_the_encoder_of_the_model_takes_no_part():
+    problem = real_rows(n=4)
+    for name in ("sivi", "uivi"):
+        inference, state, rng = affine(name, problem, lr=0.1)
+        before = [p.clone() for p in state.module.model.guide.parameters()]
+        state, _ = inference.step(state, problem.train, rng)
+        after = state.module.model.guide.parameters()
+        assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_the_marginal_can_be_the_posterior_where_no_conditional_is():
+    """q = p(z|x) by half of its variance from ε: the bound rises to log p(x)."""
+    problem = real_rows(n=3)
+    inference, state, rng = affine("sivi", problem, bound_samples=3000)
+    model = state.module.model
+    (layer,), (down,) = state.module.network.layers, model.guide.network.layers
+    with torch.no_grad():
+        s = down.bias[2:].exp()
+        layer.weight.copy_(torch.cat([down.weight[:2], (s / 2**0.5).diag()], 1))
+        layer.bias.copy_(down.bias[:2])
+        state.module.log_std.copy_((s / 2**0.5).log())
+    w = inference.posterior(state).log_weights(problem.train, 300, rng.noise)
+    exact = log_evidence(model, problem.train.x)
+    assert float((w.mean(0) - exact).abs().max()) < 0.02
+    inference, state_0 = component("inference", "sivi", bound_samples=0), state
+    w = inference.posterior(state_0).log_weights(problem.train, 300, rng.noise)
+    assert float((exact - w.mean(0)).min()) > 0.3
+
+
+@pytest.mark.parametrize("name", ["sivi", "uivi"])
+def test_it_learns_rows_and_a_run_that_stopped_goes_on_as_it_would_have(name, tmp_path):
+    vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
+    problem = real_rows(n=12, batch_size=6)
+    inference = component(
+        "inference", name, widths=[4], lr=0.03, n_samples=4, initial_std=0.5, bound_samples=5
+    )
+    whole, rng = trained(inference, vae, problem, 12)
+    parted, _ = resumed(inference, vae, problem, 12, 7, tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parted), strict=True))
+    scores = problem.score(inference.posterior(whole), rng)
+    fresh = inference.init(vae.build(problem, Streams(0)), problem, Streams(0))
+    assert scores["nelbo"] < problem.score(inference.posterior(fresh), rng)["nelbo"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sivi", "uivi"])
+def test_training_leads_to_the_best_likelihood(name):
+    vae = component("model", "vae", latent_dim=2, widths=[], noise=0.3)
+    problem = real_rows(n=12)
+    inference = component("inference", name, widths=[8], lr=0.02, n_samples=8, initial_std=0.5)
+    state, _ = trained(inference, vae, problem, 800)
+    x = problem.train.x
+    values = torch.linalg.eigvalsh((x - x.mean(0)).T @ (x - x.mean(0)) / 12)
+    spectrum = torch.cat([torch.full((2,), 0.3).double(), values[2:].clamp_min(0.3)])
+    best = -0.5 * (spectrum.log().sum() + (values / spectrum).sum() + 4 * math.log(2 * math.pi))
+    assert float(log_evidence(state.module.model, x).mean()) == pytest.approx(float(best), abs=0.05)

@@ -1,0 +1,98 @@
+"""Kernels within random blocks of particles: the mean over all partitions, Γ as the divergence of
+D, the law of the noise, and what a sampler of blocks leaves invariant."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from configured import component
+from known_targets import F64, correlated, sampled
+from particle_systems import gradient_of_k, k
+from pydantic import ValidationError
+
+from components.inference.sgmcmc.repulsion import BlockInteraction, among, within_blocks
+from runner.execution.rng import Streams
+
+L, P, H, M = 4, 3, 1.7, 2
+
+
+@pytest.fixture
+def theta():
+    return torch.randn(L, P, generator=torch.Generator().manual_seed(0), dtype=F64)
+
+
+def of_order(theta, order):
+    order = torch.tensor(order)
+    return BlockInteraction(order, among(theta[order], len(order) // M, H), 1)
+
+
+def full_sums(theta, gradient):
+    """∇log π(z_i), and Σ_{l≠i} [k(z_l, z_i) ∇log π(z_l) + ∇_{z_l} k(z_l, z_i)], literally."""
+    rest = torch.zeros_like(theta)
+    for i, j in itertools.permutations(range(L), 2):
+        rest[i] += k(theta[j], theta[i], H) * gradient[j] + gradient_of_k(theta[j], theta[i], H)
+    return gradient, rest
+
+
+def test_the_mean_over_all_partitions_is_the_full_sum_with_a_scaled_share(theta):
+    gradient = torch.randn(L, P, generator=torch.Generator().manual_seed(1), dtype=F64)
+    total = torch.zeros_like(theta)
+    orders = list(itertools.permutations(range(L)))
+    for order in orders:
+        particles = of_order(theta, order)
+        total += M * (particles.average(gradient) + particles.correction())
+    own, rest = full_sums(theta, gradient)
+    torch.testing.assert_close(total / len(orders), own + (M - 1) / (L - 1) * rest)
+
+
+def test_the_correction_is_the_divergence_of_each_blocks_kernel(theta):
+    order = (2, 0, 3, 1)
+    found = of_order(theta, order).correction()
+    for i, j in ((2, 0), (0, 2), (3, 1), (1, 3)):
+        torch.testing.assert_close(found[i], gradient_of_k(theta[j], theta[i], H) / M)
+
+
+def test_the_noise_has_the_blocks_kernel_for_covariance(theta):
+    particles = of_order(theta, (2, 0, 3, 1))
+    generator = torch.Generator().manual_seed(3)
+    draws = torch.stack([particles.noise(generator, 1e-9)[0][:, 0] for _ in range(4000)])
+    expected = torch.eye(L, dtype=F64) / M
+    for i, j in ((2, 0), (0, 2), (3, 1), (1, 3)):
+        expected[i, j] = k(theta[i], theta[j], H) / M
+    assert float((draws.T @ draws / 4000 - expected).abs().max()) < 0.06
+
+
+def test_one_block_of_all_is_the_full_kernel(theta):
+    gradient = torch.ones_like(theta)
+    of_all, blocks = among(theta, 1, H), within_blocks(theta, 1, H, L, Streams(0).noise)
+    torch.testing.assert_close(blocks.average(gradient), of_all.average(gradient))
+    torch.testing.assert_close(blocks.correction(), of_all.correction())
+    assert {key: float(v) for key, v in blocks.facts().items()} == pytest.approx(
+        {key: float(v) for key, v in of_all.facts().items()}
+    )
+
+
+def test_blocks_stay_within_replicates(theta):
+    both = torch.cat([theta, theta + 100])
+    found = within_blocks(both, 2, H, M, Streams(0).noise)
+    assert sorted(found.order[:L].tolist()) == list(range(L))
+    assert found.facts()["bandwidth"].shape == (2,)
+
+
+def test_a_sampler_of_blocks_has_the_targets_moments():
+    draws = sampled(
+        "sgld_r", correlated(), steps=1500, chains=8, kernel_particles=2, bandwidth=1.0,
+        step_size=0.06, burn_in=200, thinning=5,
+    ).flat  # fmt: skip
+    target = correlated()
+    assert float((draws.mean(0) - target.mean).abs().max()) < 0.2
+    assert float((torch.cov(draws.T) - target.covariance).abs().max()) < 0.3
+
+
+@pytest.mark.parametrize("name", ["sgld_r", "svgd"])
+def test_sizes_that_do_not_divide_are_refused(name):
+    with pytest.raises(ValidationError, match="kernel_particles: 6 particles"):
+        component("inference", name, chains=6, kernel_particles=4)
+    assert component("inference", name, chains=6, kernel_particles=3).kernel_particles == 3
