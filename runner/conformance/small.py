@@ -53,6 +53,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "reviews": ["n_train=24", "simulated=true", "length=6", "n_words=20"],
         "retail_sim": ["n_steps=30", "n_train=24"],
         "linear_simulation": ["n_train=20", "n_test=10"],
+        "lmc": ["n_inducing=4", "learn_labels=8", "prediction_pairs=6"],
         "lgssm": ["n_steps=12"],
         "local_level": ["n_steps=12"],
         "logistic_synthetic": ["n_train=20", "n_test=10", "n_inputs=3"],
@@ -281,6 +282,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("model", "module", "supervised"): {"dataset": "two_moons"},
     ("model", "state_dict", "supervised"): {"dataset": "two_moons"},
     ("model", "igp", "supervised"): {"dataset": "multitask_toy"},
+    ("model", "lmc", "supervised"): {"dataset": "multitask_toy"},
 }
 
 # Keys of partners that a component cannot do without.
