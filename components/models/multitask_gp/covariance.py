@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from components.maths.kernels import Shape, kernel
+from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel, prior_variance
 from components.models.shallow_gp.prior import CoregionalisedCovariance, Covariance, log_normal
 
 
@@ -42,8 +42,13 @@ class OwnCovariance(nn.Module):
         return self.log_variance.exp()[task][..., None] * (correlation * same)
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
-        return self.log_variance.exp()[task]
+        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
+        kernel is one of products."""
+        variance = self.log_variance.exp()[task]
+        if self.shape not in PRODUCT_SHAPES:
+            return variance
+        rate = (-self.log_lengthscale).exp()
+        return variance * prior_variance(x * rate[task], rate.new_ones(1), self.shape)
 
     def log_hyperprior(self, scale: float) -> Tensor:
         """ln ℓ and ln σ² are normal around their initial values; up to a constant."""

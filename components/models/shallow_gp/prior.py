@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from components.maths.kernels import Shape, kernel
+from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel, prior_variance
 from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
 
 
@@ -108,8 +108,13 @@ class IndependentCovariance(nn.Module):
         return kernel(x, z, lengthscale, self.log_variance.exp(), self.shape)
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
-        return self.log_variance.exp()[task]
+        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
+        kernel is one of products."""
+        variance = self.log_variance.exp()[task]
+        if self.shape not in PRODUCT_SHAPES:
+            return variance
+        rate = (-self.log_lengthscale).exp().expand(self.n_tasks, -1)
+        return variance * prior_variance(x * rate[task], rate.new_ones(1), self.shape)
 
     def log_hyperprior(self, scale: float) -> Tensor:
         """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
@@ -175,8 +180,12 @@ class CoregionalisedCovariance(nn.Module):
         )
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
-        return self.coregionalisation.diagonal()[task]
+        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
+        kernel is one of products."""
+        variance = self.coregionalisation.diagonal()[task]
+        if self.shape not in PRODUCT_SHAPES:
+            return variance
+        return variance * prior_variance(x, (-2 * self.log_lengthscale[0]).exp(), self.shape)
 
     def log_hyperprior(self, scale: float) -> Tensor:
         """ln ℓ and ln κ are normal around their initial values, W is normal with the variance it
