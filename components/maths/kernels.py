@@ -158,9 +158,9 @@ def kernel(x: Tensor, z: Tensor, lengthscale: Tensor, variance: Tensor, shape: S
     Source: Boustati (2021), eqs. (2.18) to (2.20) and (3.15); Rasmussen and Williams (2006),
     section 4.2.
     """
+    w = lengthscale**-2
     if shape in PRODUCT_SHAPES:
-        return variance[..., None, None] * product_kernel(x, z, lengthscale**-2, shape)
-    isotropic = lengthscale.shape[-1] == 1
-    lifted = lift_inputs(x, isotropic)
-    r2 = lifted @ lift_centres(z, lengthscale**-2).transpose(-1, -2)
+        return variance[..., None, None] * product_kernel(x, z, w, shape)
+    lifted = lift_inputs(x, isotropic=lengthscale.shape[-1] == 1)
+    r2 = lifted @ lift_centres(z, w).transpose(-1, -2)
     return variance[..., None, None] * _Correlation.apply(r2, shape)

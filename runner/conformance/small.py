@@ -101,6 +101,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "hmm": ["states=2"],
         "gaussian_mixture": ["clusters=2"],
         "gp_classifier": ["n_inducing=4"],
+        "gpar": ["iterations=2", "samples=2"],
         "gpytorch_gp": ["n_inducing=4"],
         "idgp": ["n_inducing=4", "inner_dim=2"],
         "igp": ["n_inducing=4"],
@@ -277,6 +278,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
         for name in ("binarised_fashion", "binarised_mnist", "images")
     },
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
+    ("model", "gpar", "supervised"): {"dataset": "multitask_toy"},
     ("model", "gpytorch_gp", "supervised"): {"dataset": "multitask_toy"},
     ("model", "gpytorch", "supervised"): {"dataset": "two_moons"},
     ("model", "module", "supervised"): {"dataset": "two_moons"},

@@ -9,7 +9,11 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel, prior_variance
-from components.models.shallow_gp.prior import CoregionalisedCovariance, Covariance, log_normal
+from components.models.shallow_gp.prior import (
+    CoregionalisedCovariance,
+    IndependentCovariance,
+    log_normal,
+)
 
 
 class OwnCovariance(nn.Module):
@@ -58,19 +62,44 @@ class OwnCovariance(nn.Module):
         )
 
 
+class ColumnCovariance(nn.Module):
+    """Covariance of functions of some columns of the points."""
+
+    def __init__(self, inner: IndependentCovariance, columns: slice):
+        super().__init__()
+        self.n_tasks = inner.n_tasks
+        self.independent = inner.independent
+        self.inner = inner
+        self.columns = columns
+
+    def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
+        """Covariance of points with points, [G, n, m]."""
+        return self.inner.matrix(x[..., self.columns], task, z[..., self.columns], z_task)
+
+    def variance(self, x: Tensor, task: Tensor) -> Tensor:
+        """Prior variance at points, [G, n]."""
+        return self.inner.variance(x[..., self.columns], task)
+
+    def log_hyperprior(self, scale: float) -> Tensor:
+        """That of the function; up to a constant."""
+        return self.inner.log_hyperprior(scale)
+
+
+Term = CoregionalisedCovariance | OwnCovariance | ColumnCovariance
+
+
 class SummedCovariance(nn.Module):
     """Covariance of a sum of independent functions f_t = Σ_p f_pt: the covariances add."""
 
-    independent: ClassVar[bool] = False
-
-    def __init__(self, parts: Sequence[CoregionalisedCovariance | OwnCovariance]):
+    def __init__(self, parts: Sequence[Term]):
         super().__init__()
         self.n_tasks = parts[0].n_tasks
+        self.independent = parts[0].independent
         self.parts = nn.ModuleList(parts)
 
-    def _terms(self) -> Iterator[Covariance]:
+    def _terms(self) -> Iterator[Term]:
         for part in self.parts:
-            assert isinstance(part, CoregionalisedCovariance | OwnCovariance)
+            assert isinstance(part, Term)
             yield part
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:

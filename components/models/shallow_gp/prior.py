@@ -22,7 +22,11 @@ class Covariance(Protocol):
     """Cov[f_t(x), f_t'(x')], with its hyper-parameters."""
 
     n_tasks: int
-    independent: ClassVar[bool]  # tasks have no covariance: a group for each of them
+
+    @property
+    def independent(self) -> bool:
+        """Whether tasks have no covariance: a group for each of them."""
+        ...
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
         """Covariance of points with points, [G, n, m]."""
