@@ -70,6 +70,22 @@ FAMILIES: dict[str, list[str]] = {
         "steps=5",
     ],
     "icm": [*table("price", "rent"), "model=cgp", "inference=lbfgs", "steps=3"],
+    "lmc_of_a_prefix": [
+        *table("price", "rent"),
+        "model=lmc",
+        "model.prediction=sparse",
+        "model.learn_labels=20",
+        "model.prediction_pairs=15",
+        "inference=lbfgs",
+        "steps=3",
+    ],
+    "gpar": [
+        *table("price", "rent"),
+        "model=gpar",
+        "model.iterations=2",
+        "inference=fit",
+        "steps=1",
+    ],
     "multi_task_deep_gp": [
         *table("price", "rent"),
         "model=cmdgp",

@@ -6,6 +6,8 @@ from __future__ import annotations
 import torch
 
 from components.contracts.problems import Batch
+from components.models.shallow_gp.labels import group_by_task
+from components.models.shallow_gp.sparse import SparseGP
 from components.problems.supervised import Supervised
 from runner.execution.rng import Streams
 
@@ -73,3 +75,24 @@ def gradient_error(module: torch.nn.Module, value, step: float = 1e-5) -> float:
         numeric, ours = (ends[0] - ends[1]) / (2 * step), float((gradient * along).sum())
         worst = max(worst, abs(numeric - ours) / max(1.0, abs(numeric)))
     return worst
+
+
+def set_optimal_q(module: SparseGP, batch: Batch) -> None:
+    """q(v) of a Gaussian likelihood: S = (I + A Σ⁻¹ Aᵀ)⁻¹, m = S A Σ⁻¹ (y − m(x)), A = L⁻¹ K_zx."""
+    labels = group_by_task(batch)
+    with torch.no_grad():
+        Z, z_task = module.inducing, module.inducing_task
+        K = module.covariance.matrix(Z, z_task, Z, z_task)
+        L = torch.linalg.cholesky(K + module.jitter * torch.eye(K.shape[-1], dtype=F64))
+        A = torch.linalg.solve_triangular(
+            L, module.covariance.matrix(Z, z_task, labels.x, labels.task), upper=False
+        )
+        precision = labels.mask / module.likelihood.noise_variance[labels.task]  # [T, n]
+        residual = labels.y - module.mean(labels.x, labels.task)
+        information = (A * precision[:, None]) @ A.mT
+        vector = (A * (precision * residual)[:, None]).sum(-1)
+        if len(Z) == 1:  # one group of inducing points serves every task
+            information, vector = information.sum(0, keepdim=True), vector.sum(0, keepdim=True)
+        S = torch.linalg.inv(torch.eye(K.shape[-1], dtype=F64) + information)
+        module.q_mean.copy_((S @ vector[..., None])[:, None, :, 0])
+        module.q_tril.copy_(torch.linalg.cholesky(S)[:, None])

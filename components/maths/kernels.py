@@ -1,19 +1,32 @@
-"""Stationary correlation functions of r² = Σ_d w_d (x_d − x'_d)², w = 1/ℓ²: values and slopes by
-hand.
+"""Kernels: stationary correlation functions of r² = Σ_d w_d (x_d − x'_d)², w = 1/ℓ², and functions
+of products Σ_d w_d x_d x'_d; values and slopes by hand.
 
-A kernel is σ² κ(r²) (Boustati (2021), eq. (3.15)); σ² is applied by whoever uses κ, so that
+A stationary kernel is σ² κ(r²) (Boustati (2021), eq. (3.15)); σ² is applied by whoever uses κ, so that
 matrices here have a unit diagonal and a jitter is relative to the signal variance.  Slopes dκ/dr²
-need no case at r = 0, except Matérn-1/2's."""
+need no case at r = 0, except Matérn-1/2's.  Kernels of products (linear, ArcCosine) have a prior
+variance σ² κ(x, x) that depends on x and is 0 at x = 0."""
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-Shape = Literal["matern12", "matern32", "matern52", "squared_exponential"]
+Shape = Literal[
+    "matern12",
+    "matern32",
+    "matern52",
+    "squared_exponential",
+    "linear",
+    "arc_cosine0",
+    "arc_cosine1",
+    "arc_cosine2",
+]
+ORDERS: dict[Shape, int] = {"arc_cosine0": 0, "arc_cosine1": 1, "arc_cosine2": 2}  # n of eq. (2.20)
+PRODUCT_SHAPES = frozenset({"linear", *ORDERS})
 
 
 def lift_inputs(x: Tensor, isotropic: bool) -> Tensor:
@@ -73,13 +86,81 @@ class _Correlation(torch.autograd.Function):
         return gradient * ctx.saved_tensors[0], None
 
 
-def kernel(x: Tensor, z: Tensor, lengthscale: Tensor, variance: Tensor, shape: Shape) -> Tensor:
-    """σ² κ(Σ_d (x_d − z_d)²/ℓ_d²) for x [..., N, D], z [..., M, D], ℓ [..., 1 or D], σ² [...] ->
-    [..., N, M].
+def angular_dependence(cosine: Tensor, n: int) -> Tensor:
+    """J_n(θ) of eq. (2.20) for cos θ, elementwise, n ≤ 2.
 
-    Source: Boustati (2021), eq. (3.15); Rasmussen and Williams (2006), section 4.2.
+    J₀ = π − θ, J₁ = sin θ + (π − θ) cos θ, J₂ = 3 sin θ cos θ + (π − θ)(1 + 2 cos² θ).
     """
-    isotropic = lengthscale.shape[-1] == 1
-    lifted = lift_inputs(x, isotropic)
-    r2 = lifted @ lift_centres(z, lengthscale**-2).transpose(-1, -2)
+    angle = math.pi - cosine.acos()
+    if n == 0:
+        return angle
+    sine = (1 - cosine.square()).clamp_min_(0).sqrt_()
+    if n == 1:
+        return torch.addcmul(sine, angle, cosine)
+    return 3 * sine * cosine + angle * (1 + 2 * cosine.square())
+
+
+class _AngularDependence(torch.autograd.Function):
+    """``angular_dependence`` with dJ_n/d cos θ = n² J_{n−1}, finite at θ = 0 for n ≥ 1; dJ₀/d cos θ
+    = 1/sin θ has no limit there and is bounded."""
+
+    @staticmethod
+    def forward(ctx, cosine: Tensor, n: int) -> Tensor:
+        ctx.save_for_backward(cosine)
+        ctx.n = n
+        return angular_dependence(cosine, n)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor):
+        (cosine,) = ctx.saved_tensors
+        if ctx.n:
+            return gradient * ctx.n**2 * angular_dependence(cosine, ctx.n - 1), None
+        sine2 = (1 - cosine.square()).clamp_min(torch.finfo(cosine.dtype).eps)
+        return gradient * sine2.rsqrt(), None
+
+
+def product_kernel(x: Tensor, z: Tensor, w: Tensor, shape: Shape) -> Tensor:
+    """κ(x, z) of ξ = √w ∘ x: ξ·ξ' (linear) or (1/π) ‖ξ‖ⁿ ‖ξ'‖ⁿ J_n(θ) (ArcCosine of order n), θ the
+    angle between ξ and ξ'; x [..., N, D], z [..., M, D], w [..., 1 or D] -> [..., N, M].
+
+    Source: Boustati (2021), eq. (2.20); Cho and Saul (2009), eqs. (1) and (3) to (6)."""
+    rate = w.sqrt().unsqueeze(-2)
+    a = x * rate
+    b = z * rate
+    product = a @ b.transpose(-1, -2)
+    if shape == "linear":
+        return product
+    n = ORDERS[shape]
+    tiny = torch.finfo(product.dtype).tiny  # ‖0‖ has no gradient
+    norms = a.square().sum(-1).clamp_min(tiny).sqrt().unsqueeze(-1) * b.square().sum(-1).clamp_min(
+        tiny
+    ).sqrt().unsqueeze(-2)
+    cosine = (product / norms).clamp(-1.0, 1.0)
+    return norms**n * _AngularDependence.apply(cosine, n) / math.pi
+
+
+def prior_variance(x: Tensor, w: Tensor, shape: Shape) -> Tensor:
+    """κ(x, x) of x [..., N, D] and w [..., 1 or D]: [..., N], 1 for a stationary kernel."""
+    if shape not in PRODUCT_SHAPES:
+        return x.new_ones(x.shape[:-1])
+    square = (x.square() * w.unsqueeze(-2)).sum(-1)  # ‖ξ‖²
+    if shape == "linear":
+        return square
+    n = ORDERS[shape]
+    return square**n * (3.0 if n == 2 else 1.0)  # J_n(0)/π = 1, 1, 3
+
+
+def kernel(x: Tensor, z: Tensor, lengthscale: Tensor, variance: Tensor, shape: Shape) -> Tensor:
+    """σ² κ(x, z) for x [..., N, D], z [..., M, D], ℓ [..., 1 or D], σ² [...] -> [..., N, M]; κ of a
+    stationary kernel is a function of Σ_d (x_d − z_d)²/ℓ_d².
+
+    Source: Boustati (2021), eqs. (2.18) to (2.20) and (3.15); Rasmussen and Williams (2006),
+    section 4.2.
+    """
+    w = lengthscale**-2
+    if shape in PRODUCT_SHAPES:
+        return variance[..., None, None] * product_kernel(x, z, w, shape)
+    lifted = lift_inputs(x, isotropic=lengthscale.shape[-1] == 1)
+    r2 = lifted @ lift_centres(z, w).transpose(-1, -2)
     return variance[..., None, None] * _Correlation.apply(r2, shape)

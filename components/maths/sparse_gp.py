@@ -11,11 +11,13 @@ Everything is of unit prior variance:
 
 One autograd function, because what autograd would record costs about twice as much: forward and
 reverse pass below need three products [M, M]·[M, N] and no triangular solve of that size; ∂σ²/∂κ(Z,
-X) is 2 B and needs none."""
+X) is 2 B and needs none.  Kernels of products, of prior variance κ(x, x) in place of 1, take
+autograd's."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +25,15 @@ from torch.autograd.function import once_differentiable
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.gaussian_kl import kl_whitened
-from components.maths.kernels import Shape, correlation, lift_centres, lift_inputs
+from components.maths.kernels import (
+    PRODUCT_SHAPES,
+    Shape,
+    correlation,
+    lift_centres,
+    lift_inputs,
+    prior_variance,
+    product_kernel,
+)
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,28 @@ class _SparseConditional(torch.autograd.Function):
         return dx, dZ, dw, dm, dC, None
 
 
+class Whitened(NamedTuple):
+    """Inducing inputs, weights and q(v) of G groups, as ``sparse_conditional`` has them."""
+
+    Z: Tensor
+    w: Tensor
+    m: Tensor
+    C: Tensor
+
+
+def _product_conditional(
+    q: Whitened, x: Tensor, shape: Shape, jitter: float, name: str
+) -> tuple[Tensor, Tensor, LayerTerms]:
+    """μ = Aᵀ m and σ² = κ(x, x) − Aᵀ A + Aᵀ S A of a kernel of products."""
+    kzz = product_kernel(q.Z, q.Z, q.w, shape)
+    L, used = jittered_cholesky(kzz, jitter, f"K_zz of {name}")
+    A = torch.linalg.solve_triangular(L, product_kernel(q.Z, x, q.w, shape), upper=False)
+    projected = torch.matmul(q.C.mT, A.unsqueeze(1))  # Cᵀ A [G, Q, M, N]
+    prior = prior_variance(x, q.w, shape) - A.square().sum(-2)  # [G, N]
+    variance = prior.unsqueeze(1) + projected.square().sum(-2)
+    return torch.bmm(q.m, A), variance, LayerTerms(kl_whitened(q.m, q.C), used)
+
+
 def sparse_conditional(
     x: Tensor,
     Z: Tensor,
@@ -120,7 +152,7 @@ def sparse_conditional(
     jitter: float,
     name: str = "the layer",
 ) -> tuple[Tensor, Tensor, LayerTerms]:
-    """Mean and variance of q(f(x)), of unit prior variance, and what was told on the way:
+    """Mean and variance of q(f(x)), of prior variance κ(x, x), and what was told on the way:
     divergence and jitter.
 
     x [N, D] (the same for every group) or [G, N, D], Z [G, M, D], w = 1/ℓ² [G, 1 or D], m [G, Q,
@@ -132,6 +164,8 @@ def sparse_conditional(
 
     Source: Boustati (2021), eqs. (2.64), (2.65), (3.5) to (3.9) and (3.12); Salimbeni and
     Deisenroth (2017), whitened."""
+    if shape in PRODUCT_SHAPES:
+        return _product_conditional(Whitened(Z, w, m, C.tril()), x, shape, jitter, name)
     slopes = torch.is_grad_enabled()  # checked here: inside the function gradients are off
     settings = (shape, jitter, name, slopes)
     mean, variance, kl, used = _SparseConditional.apply(x, Z, w, m, C, settings)

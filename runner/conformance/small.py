@@ -53,6 +53,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "reviews": ["n_train=24", "simulated=true", "length=6", "n_words=20"],
         "retail_sim": ["n_steps=30", "n_train=24"],
         "linear_simulation": ["n_train=20", "n_test=10"],
+        "lmc": ["n_inducing=4", "learn_labels=8", "prediction_pairs=6"],
         "lgssm": ["n_steps=12"],
         "local_level": ["n_steps=12"],
         "logistic_synthetic": ["n_train=20", "n_test=10", "n_inputs=3"],
@@ -100,6 +101,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "hmm": ["states=2"],
         "gaussian_mixture": ["clusters=2"],
         "gp_classifier": ["n_inducing=4"],
+        "gpar": ["iterations=2", "samples=2"],
         "gpytorch_gp": ["n_inducing=4"],
         "idgp": ["n_inducing=4", "inner_dim=2"],
         "igp": ["n_inducing=4"],
@@ -276,11 +278,13 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
         for name in ("binarised_fashion", "binarised_mnist", "images")
     },
     ("model", "cgp", "supervised"): {"dataset": "multitask_toy"},
+    ("model", "gpar", "supervised"): {"dataset": "multitask_toy"},
     ("model", "gpytorch_gp", "supervised"): {"dataset": "multitask_toy"},
     ("model", "gpytorch", "supervised"): {"dataset": "two_moons"},
     ("model", "module", "supervised"): {"dataset": "two_moons"},
     ("model", "state_dict", "supervised"): {"dataset": "two_moons"},
     ("model", "igp", "supervised"): {"dataset": "multitask_toy"},
+    ("model", "lmc", "supervised"): {"dataset": "multitask_toy"},
 }
 
 # Keys of partners that a component cannot do without.

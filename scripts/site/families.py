@@ -44,6 +44,7 @@ FAMILY_TITLES = {
     "models/foundations": "Foundations of statistics",
     "models/latent": "Latent-variable models",
     "models/linear": "Linear models",
+    "models/multitask_gp": "Gaussian processes of several tasks",
     "models/networks/multi_task": "Multi-task networks",
     "models/own": "Your own networks",
     "models/shallow_gp": "Gaussian processes",

@@ -7,9 +7,10 @@ import math
 import pytest
 import torch
 
-from components.maths.kernels import correlation, kernel
+from components.maths.kernels import correlation, kernel, prior_variance
 
 SHAPES = ["matern12", "matern32", "matern52", "squared_exponential"]
+PRODUCTS = ["linear", "arc_cosine0", "arc_cosine1", "arc_cosine2"]
 
 
 def literal_kappa(r2: float, shape: str) -> float:
@@ -85,3 +86,75 @@ def test_smoothness_orders_the_family():
     """Near 0 a rougher kernel has fallen further: κ_1/2 < κ_3/2 < κ_5/2 < κ_∞."""
     values = [float(correlation(torch.tensor([0.04], dtype=torch.float64), s)[0]) for s in SHAPES]
     assert values == sorted(values)
+
+
+# ---- kernels of products
+
+
+def literal_arc_cosine(xi, other, n: int) -> float:
+    """Eq. (2.20), one pair of points; J_n by its definition, (1/sin θ ∂/∂θ) applied n times by
+    central differences to (π − θ)/sin θ."""
+
+    def applied(theta: float, times: int) -> float:
+        if times == 0:
+            return (math.pi - theta) / math.sin(theta)
+        h = 1e-4
+        slope = (applied(theta + h, times - 1) - applied(theta - h, times - 1)) / (2 * h)
+        return slope / math.sin(theta)
+
+    norms = math.sqrt(float(xi @ xi)), math.sqrt(float(other @ other))
+    theta = math.acos(float(xi @ other) / (norms[0] * norms[1]))
+    J = (-1) ** n * math.sin(theta) ** (2 * n + 1) * applied(theta, n)
+    return norms[0] ** n * norms[1] ** n * J / math.pi
+
+
+@pytest.mark.parametrize("ard", [True, False])
+@pytest.mark.parametrize("shape", PRODUCTS)
+def test_products_are_equation_2_20(shape, ard):
+    x, z, lengthscale, variance = drawn(ard)
+    k = kernel(x, z, lengthscale, variance, shape)
+    for g in range(2):
+        for n in range(4):
+            for m in range(3):
+                xi, other = x[g, n] / lengthscale[g], z[g, m] / lengthscale[g]
+                literal = (
+                    float(xi @ other)
+                    if shape == "linear"
+                    else literal_arc_cosine(xi, other, int(shape[-1]))
+                )
+                assert float(k[g, n, m]) == pytest.approx(float(variance[g]) * literal, rel=1e-5)
+
+
+def test_arc_cosine_is_the_covariance_of_a_wide_network():
+    """E[Θ(w·ξ) (w·ξ)ⁿ Θ(w·ξ') (w·ξ')ⁿ] of w ~ N(0, I) is k_n/2 (Cho and Saul 2009, eq. 1); three
+    Monte-Carlo standard errors."""
+    x, z, _, _ = drawn(ard=True)
+    one = torch.ones(1, dtype=torch.float64)
+    w = torch.randn(200_000, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    for n in (0, 1, 2):
+        left, right = ((w @ p[0, 0]) for p in (x, z))
+        units = [torch.where(u > 0, u**n, 0.0) for u in (left, right)]
+        product = 2 * units[0] * units[1]
+        k = float(kernel(x[0, :1], z[0, :1], one, one[0], f"arc_cosine{n}"))
+        assert abs(float(product.mean()) - k) < 3 * float(product.std()) / len(w) ** 0.5
+
+
+@pytest.mark.parametrize("ard", [True, False])
+@pytest.mark.parametrize("shape", PRODUCTS)
+def test_product_gradients(shape, ard):
+    inputs = [t.requires_grad_() for t in drawn(ard)]
+    assert torch.autograd.gradcheck(lambda *a: kernel(*a, shape), inputs)
+
+
+@pytest.mark.parametrize("shape", SHAPES + PRODUCTS)
+def test_prior_variance_is_the_diagonal(shape):
+    x, _, lengthscale, _ = drawn(ard=True)
+    if shape != "arc_cosine0":  # the angle of 0 with 0 is not defined
+        x[0, 0] = 0
+    unit = torch.ones(2, dtype=torch.float64)
+    x.requires_grad_()
+    diagonal = kernel(x, x, lengthscale, unit, shape).diagonal(dim1=-2, dim2=-1)
+    ours = prior_variance(x, lengthscale**-2, shape)
+    assert torch.allclose(ours, diagonal, atol=1e-6)
+    (gradient,) = torch.autograd.grad(diagonal.sum(), x)
+    assert torch.isfinite(gradient).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
+from components.maths.line_search.module_bound import assign, evaluate_bound, flatten
 from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -28,18 +28,6 @@ class LBFGSState:
     module: Elbo
     noise: Any  # noise that ``elbo`` reads, drawn once
     runs: list[LBFGSRun]
-
-
-def flatten(parameters: Sequence[Tensor]) -> Tensor:
-    """Parameters as one vector θ [P]."""
-    return torch.cat([p.detach().reshape(-1) for p in parameters])
-
-
-@torch.no_grad()
-def assign(parameters: Sequence[Tensor], theta: Tensor) -> None:
-    """The inverse of ``flat``, in place."""
-    for p, part in zip(parameters, theta.split([p.numel() for p in parameters]), strict=True):
-        p.copy_(part.view_as(p))
 
 
 @register("inference", "lbfgs")
@@ -107,13 +95,7 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
 
         def evaluate(theta: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
             """f, ∇f and the terms of the bound at θ."""
-            assign(parameters, theta)
-            terms = module.elbo(batch, state.noise)
-            gradients = torch.autograd.grad(
-                -terms["elbo"], parameters, allow_unused=True, materialize_grads=True
-            )
-            values = {name: value.detach() for name, value in terms.items()}
-            return -float(values["elbo"]), flatten(gradients), values
+            return evaluate_bound(parameters, theta, lambda: module.elbo(batch, state.noise))
 
         for run in state.runs:
             if not run.converged:

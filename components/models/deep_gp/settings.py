@@ -19,7 +19,9 @@ class DeepGPSettings(BaseModel):
     # true: the processes of one inner layer share kernel and inducing inputs (faster); false: each
     # has its own
     tied: bool
-    inner_kernel: Shape  # matern12 | matern32 | matern52 | squared_exponential, inner layers
+    # inner layers: matern12 | matern32 | matern52 | squared_exponential | linear | arc_cosine0 |
+    # arc_cosine1 | arc_cosine2, Boustati eqs. (2.18) to (2.20)
+    inner_kernel: Shape
     inner_ard: bool  # true: a lengthscale for each input of an inner layer
     # initial value, > 0, in units of the layer's inputs; null: sqrt(number of inputs)
     inner_lengthscale: PositiveFloat | None
@@ -32,7 +34,9 @@ class DeepGPSettings(BaseModel):
     # sd of the random initial mean of q(v), inner layers, >= 0: above 0 the processes start apart;
     # 1: a prior draw
     inner_q_mean: NonNegativeFloat
-    top_kernel: Shape  # kernel of the top layer, always ARD, Boustati eq. (3.15)
+    # kernel of the top layer, always ARD, Boustati eq. (3.15); linear: a linear mixing of the
+    # latent processes, eq. (3.16)
+    top_kernel: Shape
     top_lengthscale: PositiveFloat | None  # initial value, > 0; null: sqrt(number of features)
     top_variance: PositiveFloat  # initial signal variance of the top layer, > 0
     # zero | linear: a learned linear function of the features, from 0

@@ -26,7 +26,10 @@ from components.problems.supervised import Supervised
 class StationarySettings(BaseModel):
     """Fields of igp and cgp only: their covariance function."""
 
-    # matern12 | matern32 | matern52 | squared_exponential; Boustati (2021), A.1.2: matern52
+    # matern12 | matern32 | matern52 | squared_exponential | linear | arc_cosine0 | arc_cosine1 |
+    # arc_cosine2, Boustati (2021), eqs. (2.18) to (2.20); linear and arc_cosine: functions of
+    # products of the inputs, 0 at x = 0 for orders above 0 (model.mean=constant adds an offset);
+    # A.1.2: matern52
     kernel: Shape
     # initial lengthscale, in units of the (standardised) inputs; > 0; Boustati (2021), A.1.2: 10
     lengthscale: PositiveFloat
@@ -125,6 +128,32 @@ def _init_inducing(
     return Inducing(torch.cat(z)[None], torch.cat(task)[None])
 
 
+def make_parts(settings: ShallowGPSettings, problem: Supervised, covariance: Covariance) -> GPParts:
+    """Prior and likelihood of a problem's tasks."""
+    return GPParts(
+        mean=MeanFunction(settings.mean, problem.n_tasks, problem.train.x),
+        covariance=covariance,
+        likelihood=make_likelihood(
+            problem, settings.noise_variance, settings.link, settings.quadrature_nodes
+        ),
+        noise_variance=settings.noise_variance,
+        hyperprior=settings.hyperprior,
+        jitter=settings.jitter,
+    )
+
+
+def raise_unless_real(parts: GPParts, problem: Supervised) -> None:
+    """Refuses an exact posterior of labels that have none.
+
+    Raises:
+        ConfigMismatchError: the labels are binary or classes.
+    """
+    if not isinstance(parts.likelihood, GaussianLabels):
+        raise ConfigMismatchError(
+            f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse"
+        )
+
+
 def build_shallow_gp(
     settings: ShallowGPSettings, problem: Supervised, covariance: Covariance, rng: Rng
 ) -> ExactGP | SparseGP:
@@ -137,27 +166,12 @@ def build_shallow_gp(
             matrices that do not fit in memory.
     """
     labels = group_by_task(problem.train)
-    x = problem.train.x
-    mean = MeanFunction(settings.mean, problem.n_tasks, x)
-    likelihood = make_likelihood(
-        problem, settings.noise_variance, settings.link, settings.quadrature_nodes
-    )
-    parts = GPParts(
-        mean=mean,
-        covariance=covariance,
-        likelihood=likelihood,
-        noise_variance=settings.noise_variance,
-        hyperprior=settings.hyperprior,
-        jitter=settings.jitter,
-    )
+    parts = make_parts(settings, problem, covariance)
     independent = covariance.independent
     if settings.posterior == "sparse":
         inducing = _init_inducing(settings, problem, labels, independent, rng.init)
         return SparseGP(parts, inducing)
-    if not isinstance(likelihood, GaussianLabels):
-        raise ConfigMismatchError(
-            f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse"
-        )
+    raise_unless_real(parts, problem)
     labels = labels if independent else labels.together()
     key = "model.posterior=exact"
     instead = "model.posterior=sparse"

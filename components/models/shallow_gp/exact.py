@@ -124,6 +124,11 @@ class ExactGP(LearnedGP):
 
     # ---- predictions
     # -------------------------------------------------------------------------------------------------
+    @property
+    def evidence(self) -> Labels:
+        """The labels that predictions condition on: those of the bound."""
+        return self.labels
+
     @torch.no_grad()
     def condition(self) -> ExactGPCache:
         """The Cholesky factor at the present hyper-parameters; computed anew only after they have
@@ -131,7 +136,7 @@ class ExactGP(LearnedGP):
         # By value: tensors' version counters do not see every optimizer (fused Adam).
         now = torch.cat([p.reshape(-1) for p in self.parameters()])
         if self._conditioned is None or not torch.equal(self._conditioned[0], now):
-            self._conditioned = now, self.condition_on(self.labels)
+            self._conditioned = now, self.condition_on(self.evidence)
         return self._conditioned[1]
 
     def condition_on(self, labels: Labels) -> ExactGPCache:
@@ -144,7 +149,7 @@ class ExactGP(LearnedGP):
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
-        return self.predict_given(self.condition(), self.labels, x)
+        return self.predict_given(self.condition(), self.evidence, x)
 
     def predict_given(self, known: ExactGPCache, labels: Labels, x: Tensor) -> Predictive:
         """The same from labels that ``known`` was computed from."""
@@ -152,7 +157,7 @@ class ExactGP(LearnedGP):
 
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f at every row of x [B, D] by itself."""
-        return self.predict_from_conditioned(self.condition(), self.labels, x, n, generator)
+        return self.predict_from_conditioned(self.condition(), self.evidence, x, n, generator)
 
     def predict_from_conditioned(
         self, known: ExactGPCache, labels: Labels, x: Tensor, n: int, generator: torch.Generator

@@ -44,6 +44,11 @@ class Labels:
             self.mask[self.mask][None],
         )
 
+    def take(self, places: Tensor) -> Labels:
+        """The labels at some places of the only group: [1, len(places)]."""
+        x, y, task, mask = (part[:, places] for part in (self.x, self.y, self.task, self.mask))
+        return Labels(x, y, task, mask)
+
 
 def group_by_task(batch: Batch) -> Labels:
     """One group for each task, padded to the longest: G = T."""

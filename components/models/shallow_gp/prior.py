@@ -16,7 +16,7 @@ from torch.nn.functional import one_hot
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
-from components.maths.kernels import Shape, kernel
+from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel, prior_variance
 from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
 from components.models.shallow_gp.labels import pair_with_tasks
 
@@ -25,7 +25,11 @@ class Covariance(Protocol):
     """Cov[f_t(x), f_t'(x')], with its hyper-parameters."""
 
     n_tasks: int
-    independent: ClassVar[bool]  # tasks have no covariance: a group for each of them
+
+    @property
+    def independent(self) -> bool:
+        """Whether tasks have no covariance: a group for each of them."""
+        ...
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
         """Covariance of points with points, [G, n, m]."""
@@ -74,7 +78,7 @@ class MeanFunction(nn.Module):
         return -0.5 * squares / scale**2
 
 
-def _log_normal(log_value: Tensor, initial: float, scale: float) -> Tensor:
+def log_normal(log_value: Tensor, initial: float, scale: float) -> Tensor:
     """log N(ln v | ln v₀, s²) up to a constant, summed."""
     return -0.5 * ((log_value - math.log(initial)) / scale).square().sum()
 
@@ -111,20 +115,25 @@ class IndependentCovariance(nn.Module):
         return kernel(x, z, lengthscale, self.log_variance.exp(), self.shape)
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
-        return self.log_variance.exp()[task]
+        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
+        kernel is one of products."""
+        variance = self.log_variance.exp()[task]
+        if self.shape not in PRODUCT_SHAPES:
+            return variance
+        rate = (-self.log_lengthscale).exp().expand(self.n_tasks, -1)
+        return variance * prior_variance(x * rate[task], rate.new_ones(1), self.shape)
 
     def log_hyperprior(self, scale: float) -> Tensor:
         """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
         lengthscale, variance = self.initial
-        return _log_normal(self.log_lengthscale, lengthscale, scale) + _log_normal(
+        return log_normal(self.log_lengthscale, lengthscale, scale) + log_normal(
             self.log_variance, variance, scale
         )
 
 
 class CoregionalisedCovariance(nn.Module):
     """Cov[f_t(x), f_t'(x')] = B_tt' κ(Σ_d (x_d − x'_d)²/ℓ_d²), B = W Wᵀ + diag(κ₁ … κ_T): intrinsic
-    coregionalisation.
+    coregionalisation; without ``diagonal`` B = W Wᵀ.
 
     W [T, R] is drawn so that E[B] = variance · I: it has to start away from 0, where its gradient
     vanishes.
@@ -143,22 +152,27 @@ class CoregionalisedCovariance(nn.Module):
         n_tasks: int,
         like: Tensor,
         generator: torch.Generator,
+        diagonal: bool = True,
     ):
         super().__init__()
         self.shape = shape
         self.n_tasks = n_tasks
         self.initial = (lengthscale, variance)
+        self.low_rank_variance = variance / 2 if diagonal else variance  # E[(W Wᵀ)_tt] at the start
         self.log_lengthscale = nn.Parameter(
             like.new_full((1, like.shape[-1] if ard else 1), math.log(lengthscale))
         )
         draw = torch.randn(n_tasks, rank, generator=generator, dtype=like.dtype).to(like.device)
-        self.W = nn.Parameter(draw * math.sqrt(variance / (2 * rank)))
-        self.log_kappa = nn.Parameter(like.new_full((n_tasks,), math.log(variance / 2)))
+        self.W = nn.Parameter(draw * math.sqrt(self.low_rank_variance / rank))
+        self.log_kappa = (
+            nn.Parameter(like.new_full((n_tasks,), math.log(variance / 2))) if diagonal else None
+        )
 
     @property
     def coregionalisation(self) -> Tensor:
         """B [T, T]."""
-        return self.W @ self.W.T + torch.diag(self.log_kappa.exp())
+        low_rank = self.W @ self.W.T
+        return low_rank if self.log_kappa is None else low_rank + torch.diag(self.log_kappa.exp())
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
         """Covariance of points with points, [G, n, m]."""
@@ -173,19 +187,22 @@ class CoregionalisedCovariance(nn.Module):
         )
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are."""
-        return self.coregionalisation.diagonal()[task]
+        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
+        kernel is one of products."""
+        variance = self.coregionalisation.diagonal()[task]
+        if self.shape not in PRODUCT_SHAPES:
+            return variance
+        return variance * prior_variance(x, (-2 * self.log_lengthscale[0]).exp(), self.shape)
 
     def log_hyperprior(self, scale: float) -> Tensor:
         """ln ℓ and ln κ are normal around their initial values, W is normal with the variance it
         was drawn with."""
         lengthscale, variance = self.initial
-        W = -self.W.square().sum() * self.W.shape[1] / variance
-        return (
-            W
-            + _log_normal(self.log_lengthscale, lengthscale, scale)
-            + _log_normal(self.log_kappa, variance / 2, scale)
-        )
+        W = -0.5 * self.W.square().sum() * self.W.shape[1] / self.low_rank_variance
+        log_prior = W + log_normal(self.log_lengthscale, lengthscale, scale)
+        if self.log_kappa is None:
+            return log_prior
+        return log_prior + log_normal(self.log_kappa, variance / 2, scale)
 
 
 class GPParts(NamedTuple):

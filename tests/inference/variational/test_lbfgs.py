@@ -14,8 +14,8 @@ from small_problems import component
 from torch import nn
 
 from components.errors import NumericalError
-from components.inference.variational.lbfgs import flatten
 from components.maths.line_search.limited_memory import find_direction
+from components.maths.line_search.module_bound import flatten
 from components.maths.line_search.strong_wolfe import (
     CURVATURE,
     SUFFICIENT_DECREASE,

@@ -8,9 +8,15 @@ import math
 import gpytorch
 import pytest
 import torch
-from shallow_gp_problems import F64, gradient_error, problem, scatter_parameters, streams
+from shallow_gp_problems import (
+    F64,
+    gradient_error,
+    problem,
+    scatter_parameters,
+    set_optimal_q,
+    streams,
+)
 from small_problems import component
-from test_igp import set_optimal_q
 
 from components.contracts.problems import Batch
 from components.models.shallow_gp.exact import ExactGP

@@ -9,7 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from shallow_gp_problems import F64, gradient_error, problem, scatter_parameters, streams
+from shallow_gp_problems import (
+    F64,
+    gradient_error,
+    problem,
+    scatter_parameters,
+    set_optimal_q,
+    streams,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from small_problems import component
@@ -37,27 +44,6 @@ def sparse(p, **changes) -> SparseGP:
     return component("model", "igp", **{**PLAIN, "posterior": "sparse", **changes}).build(
         p, streams()
     )
-
-
-def set_optimal_q(module: SparseGP, batch: Batch) -> None:
-    """q(v) of a Gaussian likelihood: S = (I + A Σ⁻¹ Aᵀ)⁻¹, m = S A Σ⁻¹ (y − m(x)), A = L⁻¹ K_zx."""
-    labels = group_by_task(batch)
-    with torch.no_grad():
-        Z, z_task = module.inducing, module.inducing_task
-        K = module.covariance.matrix(Z, z_task, Z, z_task)
-        L = torch.linalg.cholesky(K + module.jitter * torch.eye(K.shape[-1], dtype=F64))
-        A = torch.linalg.solve_triangular(
-            L, module.covariance.matrix(Z, z_task, labels.x, labels.task), upper=False
-        )
-        precision = labels.mask / module.likelihood.noise_variance[labels.task]  # [T, n]
-        residual = labels.y - module.mean(labels.x, labels.task)
-        information = (A * precision[:, None]) @ A.mT
-        vector = (A * (precision * residual)[:, None]).sum(-1)
-        if len(Z) == 1:  # one group of inducing points serves every task
-            information, vector = information.sum(0, keepdim=True), vector.sum(0, keepdim=True)
-        S = torch.linalg.inv(torch.eye(K.shape[-1], dtype=F64) + information)
-        module.q_mean.copy_((S @ vector[..., None])[:, None, :, 0])
-        module.q_tril.copy_(torch.linalg.cholesky(S)[:, None])
 
 
 # ---- exact

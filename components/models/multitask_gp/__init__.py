@@ -1,0 +1,1 @@
+"""Gaussian processes of several tasks beyond one coregionalised kernel."""

@@ -1,0 +1,155 @@
+"""Kernels of products in every Gaussian process: linear ones are Bayesian linear regressions, and a
+linear top layer is the linear mixing of eq. (3.16)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from shallow_gp_problems import (
+    F64,
+    gradient_error,
+    problem,
+    scatter_parameters,
+    set_optimal_q,
+    streams,
+)
+from small_problems import component
+
+from components.maths.kernels import PRODUCT_SHAPES
+
+PLAIN = {"hyperprior": None, "lengthscale": 1.5, "variance": 1.0, "jitter": 1e-12}
+
+
+def regress(features, y, prior, noise, new):
+    """Log evidence, and mean and variance at new, of y = wᵀ φ + N(0, noise), w ~ N(0, diag(prior)).
+
+    Source: Rasmussen and Williams (2006), eqs. (2.8) and (2.9)."""
+    A = features.T @ features / noise + torch.diag(1 / prior)
+    mean = torch.linalg.solve(A, features.T @ y) / noise
+    covariance = torch.linalg.inv(A)
+    C = features @ torch.diag(prior) @ features.T + noise * torch.eye(len(y), dtype=F64)
+    evidence = torch.distributions.MultivariateNormal(torch.zeros_like(y), C).log_prob(y)
+    return float(evidence), new @ mean, (new @ covariance * new).sum(1) + noise
+
+
+@torch.no_grad()
+def test_linear_kernel_is_bayesian_linear_regression():
+    p = problem(n=20)
+    module = component("model", "igp", **PLAIN, kernel="linear").build(p, streams())
+    scatter_parameters(module)
+    ours = module.sample_predictive(p.test.x, 1, torch.Generator())
+    total = 0.0
+    for t in range(3):
+        rows = p.train.mask[:, t]
+        prior = (module.covariance.log_variance[t] - 2 * module.covariance.log_lengthscale[t]).exp()
+        noise = module.likelihood.noise_variance[t]
+        evidence, mean, variance = regress(
+            p.train.x[rows], p.train.y[rows, t], prior, noise, p.test.x
+        )
+        total += evidence
+        assert torch.allclose(ours.mean[:, t], mean, atol=1e-7)
+        assert torch.allclose(ours.variance[:, t], variance, atol=1e-7)
+    assert float(module.elbo(p.train, None)["elbo"]) == pytest.approx(total, abs=1e-6)
+
+
+@torch.no_grad()
+def test_linear_top_layer_is_equation_3_16():
+    # f_t(x) = Σ_i w_i^t g_i(x), w_i^t ~ N(0, σ_t² ω_i^t), given the shared functions g
+    p = problem(n=20)
+    changes = {"top": "independent", "top_kernel": "linear", "n_inducing": 6, "jitter": 1e-10}
+    module = component("model", "collapsed_mdgp", **changes, hyperprior=None).build(p, streams())
+    scatter_parameters(module, scale=0.2)
+    eps = torch.randn(module.inner.q_mean.shape, generator=torch.Generator().manual_seed(1)).to(F64)
+    g, new = (module.features(x, eps)[0] for x in (p.train.x, p.test.x))
+    labels = module._labels(eps)[0]
+    ours = module.top.predict_given(module.top.condition_on(labels), labels, new)
+    total = 0.0
+    for t in range(3):
+        rows = p.train.mask[:, t]
+        covariance = module.top.covariance
+        prior = (covariance.log_variance[t] - 2 * covariance.log_lengthscale[t]).exp()
+        noise = module.top.likelihood.noise_variance[t]
+        evidence, mean, variance = regress(g[rows], p.train.y[rows, t], prior, noise, new)
+        total += evidence
+        assert torch.allclose(ours.mean[:, t], mean, atol=1e-6)
+        assert torch.allclose(ours.variance[:, t], variance, atol=1e-6)
+    bound = module.elbo(p.train, eps[None])
+    assert float(bound["log_likelihood"]) == pytest.approx(total, abs=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("model", ["mmdgp", "smdgp"])
+def test_sparse_linear_top_layer_mixes_shared_and_own_processes(model):
+    # μ_t(λ) of q(f_t) is w_tᵀ λ in the features of eq. (3.16), shared and the task's own
+    p = problem(n=20)
+    changes = {"n_inducing": 8, "inner_dim": 2, "top_mean": "zero", "jitter": 1e-10}
+    for shape, is_linear in (("linear", True), ("matern52", False)):
+        module = component("model", model, **changes, top_kernel=shape).build(p, streams())
+        scatter_parameters(module)
+        top = module.top.layer
+        width = top.inducing.shape[-1]
+        assert width >= 2
+        a, b = torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)).to(F64)
+        means = [top(x)[0] for x in (a, b, 2 * a - b)]
+        close = torch.allclose(means[2], 2 * means[0] - means[1], atol=1e-6)
+        assert close is is_linear
+
+
+@pytest.mark.parametrize("model", ["igp", "cgp", "lmc"])
+@pytest.mark.parametrize("shape", sorted(PRODUCT_SHAPES))
+def test_sparse_at_all_labels_is_exact(model, shape):
+    p = problem(n=8)
+    T = p.n_tasks
+    full, sparse = (
+        component("model", model, **PLAIN | {"jitter": 1e-7}, kernel=shape, **more).build(
+            p, streams()
+        )
+        for more in ({}, {"posterior": "sparse", "n_inducing": 8 if model == "igp" else 8 * T})
+    )
+    scatter_parameters(full)
+    sparse.load_state_dict(full.state_dict(), strict=False)
+    if model == "igp":
+        sparse.inducing.data.copy_(p.train.x.expand(T, -1, -1))
+    else:
+        labels = full.labels
+        sparse.inducing = torch.nn.Parameter(labels.x)
+        sparse.inducing_task = labels.task
+        sparse.q_mean = torch.nn.Parameter(torch.zeros(1, 1, labels.total, dtype=F64))
+        eye = torch.eye(labels.total, dtype=F64)
+        sparse.q_tril = torch.nn.Parameter(eye[None, None].clone())
+    set_optimal_q(sparse, p.train)
+    with torch.no_grad():
+        a, b = (m.sample_predictive(p.test.x, 1, torch.Generator()) for m in (full, sparse))
+    assert torch.allclose(a.mean, b.mean, atol=1e-4)
+    assert torch.allclose(a.variance, b.variance, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", ["linear", "arc_cosine1"])
+def test_gradients(shape):
+    p = problem(n=14)
+    for model, changes in (
+        ("igp", PLAIN),
+        ("cgp", PLAIN),
+        ("lmc", PLAIN),
+        ("lmc", PLAIN | {"posterior": "sparse", "n_inducing": 5, "jitter": 1e-4}),
+    ):
+        module = component("model", model, **changes, kernel=shape).build(p, streams())
+        scatter_parameters(module, scale=0.2)
+        assert gradient_error(module, lambda m=module: m.elbo(p.train, None)["elbo"]) < 1e-5
+
+
+@pytest.mark.parametrize("shape", ["linear", "arc_cosine1"])
+def test_classifiers_and_deep_layers_take_them(shape):
+    p = problem("classes")
+    classifier = component("model", "gp_classifier", kernel=shape, n_inducing=4).build(p, streams())
+    deep = component(
+        "model", "smdgp", inner_kernel=shape, top_kernel=shape, n_inducing=4, inner_dim=2
+    ).build(p, streams())
+    for module in (classifier, deep):
+        noise = module.draw_noise(p.train, 2, torch.Generator().manual_seed(0))
+        bound = module.elbo(p.train, noise)["elbo"]
+        gradients = torch.autograd.grad(bound, list(module.parameters()), allow_unused=True)
+        assert math.isfinite(float(bound.detach()))
+        assert all(g.isfinite().all() for g in gradients if g is not None)
