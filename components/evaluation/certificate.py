@@ -32,6 +32,7 @@ from components.problems.supervised import Supervised
 EXACT = 2  # up to this many changed words, what the bounds leave open is settled by enumeration
 ROWS = 128  # rows that are bounded together
 DRAWS = 4096  # rows times draws that are bounded together
+EFFECTS = 1 << 20  # rows times draws times inputs
 
 Classifiers = list[tuple[BoundsMargins, object]]  # with θ [K, P], what was learnt, or None
 
@@ -70,7 +71,8 @@ def certify(
         return None
     inputs = perturbations(problem, y, measure, eps)
     draws = sum(len(theta) if isinstance(theta, Tensor) else 1 for _, theta in classifiers)
-    chunks = torch.arange(len(y), device=y.device).split(max(1, min(ROWS, DRAWS // draws)))
+    size = min(ROWS, DRAWS // draws, EFFECTS // (draws * problem.n_inputs))
+    chunks = torch.arange(len(y), device=y.device).split(max(1, size))
     right = torch.cat(
         [mixture_bounds(classifiers, y[rows], inputs.rows(rows)).certified() for rows in chunks]
     )
