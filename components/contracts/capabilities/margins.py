@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,10 +49,15 @@ class MarginBounds(NamedTuple):
         return torch.maximum(by_tanh, p_y - p_c)
 
 
-@runtime_checkable
-class BoundsMargins(Protocol):
-    """A classifier that bounds its margins over all inputs that an attack may make of a row."""
+class BoundsMargins:
+    """Base of classifiers that bound their margins over all inputs that an attack may make."""
 
-    # f_y − f_c for y [B, T] of K parameters θ [K, P], of what an estimator learnt, or of a module's
-    # own weights (None)
-    def margin_bounds(self, parameters: Any, y: Tensor, inputs: Perturbations) -> MarginBounds: ...
+    def margin_bounds(self, parameters: Any, y: Tensor, inputs: Perturbations) -> MarginBounds:
+        """Lower bounds of f_y − f_c over all inputs.
+
+        Args:
+            parameters: θ [K, P], what an estimator learnt, or None: a module's own weights.
+            y: class numbers [B, T], negative where missing.
+            inputs: what an attack may make of the B rows.
+        """
+        raise TypeError(f"{type(self).__name__} has no margin_bounds")

@@ -9,7 +9,7 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.capabilities.margins import MarginBounds
+from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -22,7 +22,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 
-class BernoulliNaiveBayes(nn.Module):
+class BernoulliNaiveBayes(nn.Module, BoundsMargins):
     """p(x, y) = p(y) Π_i p(x_i|y); what it learnt are the log-probabilities, so that everything
     else is a sum."""
 
@@ -69,13 +69,13 @@ class BernoulliNaiveBayes(nn.Module):
         return x @ (fitted["log_present"] - fitted["log_absent"]).T + fitted["log_absent"].sum(1)
 
     def margin_bounds(
-        self, fitted: dict[str, Tensor], y: Tensor, inputs: Perturbations
+        self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
     ) -> MarginBounds:
         """Lower bounds of log p(x, y) − log p(x, c), which is linear in x: exact but for
         rounding."""
-        weight = (fitted["log_present"] - fitted["log_absent"]).double()[None]
-        bias = (fitted["log_class"] + fitted["log_absent"].sum(1)).double()[None]
-        unit = unit_roundoff(fitted["log_present"].dtype)
+        weight = (parameters["log_present"] - parameters["log_absent"]).double()[None]
+        bias = (parameters["log_class"] + parameters["log_absent"].sum(1)).double()[None]
+        unit = unit_roundoff(parameters["log_present"].dtype)
         return MarginBounds(*margin_bounds(weight, bias, inputs, y, self.n_classes, unit), unit)
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:

@@ -8,7 +8,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
-from components.contracts.capabilities.margins import MarginBounds
+from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -24,7 +24,7 @@ TOLERANCE = 1e-6
 MOST_PASSES = 5_000  # of the coordinate descent
 
 
-class LogisticLassoModule(nn.Module):
+class LogisticLassoModule(nn.Module, BoundsMargins):
     """β̂ of one fit; predictions are differentiable in x."""
 
     def __init__(self, scale: float, intercept_scale: float):
@@ -63,14 +63,14 @@ class LogisticLassoModule(nn.Module):
         }
 
     def margin_bounds(
-        self, fitted: dict[str, Tensor], y: Tensor, inputs: Perturbations
+        self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
     ) -> MarginBounds:
         """Lower bounds of ±f(x), which is linear in x: exact but for rounding."""
-        slope = fitted["coefficients"].double()
-        level = fitted["intercept"].double()
+        slope = parameters["coefficients"].double()
+        level = parameters["intercept"].double()
         weight = torch.stack([torch.zeros_like(slope), slope])[None]  # [1, 2, D]
         bias = torch.stack([torch.zeros_like(level), level])[None]
-        unit = unit_roundoff(fitted["coefficients"].dtype)
+        unit = unit_roundoff(parameters["coefficients"].dtype)
         return MarginBounds(*margin_bounds(weight, bias, inputs, y, 2, unit), unit)
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:

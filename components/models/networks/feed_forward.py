@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from components.contracts.capabilities.margins import MarginBounds
+from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.capabilities.networks import Affine
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.roles import Model
@@ -82,7 +82,7 @@ class DropoutModel(Model[Supervised, nn.Module]):
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
 
-class FeedForward(FlatNetwork):
+class FeedForward(FlatNetwork, BoundsMargins):
     """f(x) = W_L a(… a(W_1 x + b_1) …) + b_L with one linear head of C outputs per task.
 
     The T heads share all layers below them. Likelihood and priors are the ones of
@@ -273,9 +273,11 @@ class FeedForward(FlatNetwork):
 
     # ---- over all inputs of an attack
     # ------------------------------------------------------------------------------------
-    def margin_bounds(self, theta: Tensor | None, y: Tensor, inputs: Perturbations) -> MarginBounds:
+    def margin_bounds(
+        self, parameters: Tensor | None, y: Tensor, inputs: Perturbations
+    ) -> MarginBounds:
         """Lower bounds of f_y − f_c of K networks θ [K, P'], or of the module's own (None)."""
-        weights = self.theta.detach()[None] if theta is None else self._weights(theta)
+        weights = self.theta.detach()[None] if parameters is None else self._weights(parameters)
         layers = self.layers(weights)
         return network_margins(layers, self.front, self.activation_name, self.n_outputs, y, inputs)
 

@@ -20,7 +20,8 @@ class Linear:
     def __init__(self, inputs=6, classes=3, scale=2.0):
         g = generator(3)
         self.w = scale * torch.randn(classes, inputs, generator=g, dtype=F64)
-        self.b = -self.w.sum(1) / 2  # balanced at the middle of the inputs
+        # almost balanced at the middle of the inputs
+        self.b = -self.w.sum(1) / 2 + torch.tensor([5.0, 0.0, -2.0], dtype=F64)
 
     def predict(self, x, g):
         return Categorical((x @ self.w.T + self.b)[None, :, None])
@@ -47,7 +48,7 @@ def ends(x, eps, pixels):
 
 @pytest.mark.parametrize(("pixels", "eps"), [(1, 1.0), (1, 0.3), (2, 1.0)])
 def test_it_finds_what_enumeration_finds(pixels, eps):
-    """Rows are broken exactly where some pixels at some end of their range break them, and the
+    """f_c − f_y is linear in a pixel: rows are broken exactly where some pixels at some end of their range break them, and the
     others have the least log p(y|x') of all."""
     model = Linear()
     x = torch.rand(25, 6, generator=generator(1), dtype=F64)
@@ -65,19 +66,25 @@ def test_it_finds_what_enumeration_finds(pixels, eps):
         if not breaks:
             least = float(answers.log_prob(y[b].expand(len(corners), 1)).min())
             assert float(value[b]) == pytest.approx(least, abs=1e-9)
-    assert 3 < int(broken.sum()) < 25
+    assert broken.any()
+    assert pixels > 1 or not broken.all()
 
 
 def test_a_target_is_reached_where_some_pixel_reaches_it():
     model = Linear()
     x = torch.rand(25, 6, generator=generator(1), dtype=F64)
-    attack = component("attacker", "one_pixel", population=80, generations=40, target=2)
+    attack = component("attacker", "one_pixel", population=80, generations=40, target=1)
     y = model.predict(x, None).guess
     moved = attack.perturb(victim(model), x, y, Streams(0), 1.0)
-    reached = model.predict(moved, None).guess[:, 0] == 2
-    possible = [bool((model.predict(ends(row, 1.0, 1), None).guess == 2).any()) for row in x]
-    assert reached.tolist() == possible
-    assert 0 < sum(possible) < 25
+    reached = model.predict(moved, None).guess[:, 0] == 1
+    levels = torch.linspace(0, 1, 101, dtype=F64)
+    changed = x[:, None, None].repeat(1, 6, 101, 1)
+    for i in range(6):
+        changed[:, i, :, i] = levels
+    possible = (model.predict(changed.flatten(0, 2), None).guess == 1).view(25, -1).any(1)
+    assert (reached | ~possible).all()
+    assert (reached & ~possible).sum() <= 1  # between two levels of the grid
+    assert 0 < possible.sum() < 25
 
 
 def test_pixels_are_painted_literally():
