@@ -30,6 +30,7 @@ from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
 
 EXACT = 2  # up to this many changed words, what the bounds leave open is settled by enumeration
+SETS = 20_000  # of changed words that are tried for a mail at most
 ROWS = 128  # rows that are bounded together
 DRAWS = 4096  # rows times draws that are bounded together
 EFFECTS = 1 << 20  # rows times draws times inputs
@@ -46,14 +47,20 @@ class Certificate:
 
 
 def certify(
-    problem: Supervised, posterior: Predicts, y: Tensor, measure: Measure, eps: float, rng: Rng
+    problem: Supervised,
+    posterior: Predicts,
+    y: Tensor,
+    measure: Measure,
+    eps: float,
+    rng: Rng,
+    among: Certificate | None = None,
 ) -> Certificate | None:
     """Labels of the test set that every perturbation of size ε leaves predicted rightly.
 
     Interval bounds of the margins of every draw (``maths.intervals``), sound as the victim is
     computed in floating point, and for inputs that leave the ball by no more than the rounding that
     the checks of an attack let pass.  Of words, mails that the bounds leave open are settled by
-    all sets of at most ``EXACT`` changed words.
+    all sets of at most ``EXACT`` changed words, where these are no more than ``SETS``.
 
     Args:
         problem: the problem with the test rows.
@@ -62,6 +69,7 @@ def certify(
         measure: norm of the perturbation, or the way in which words are changed.
         eps: ε, in that measure.
         rng: random streams; the enumeration predicts with those of the evaluation.
+        among: the certificate of a smaller size: no other label can be certified.
 
     Returns:
         The certificate; None: the posterior has no bounds.
@@ -69,20 +77,21 @@ def certify(
     classifiers = _classifiers(posterior)
     if not classifiers:
         return None
+    right = torch.zeros_like(y, dtype=torch.bool)
+    rows = torch.arange(len(y), device=y.device)
+    rows = rows if among is None else rows[among.rows.any(1)]
     inputs = perturbations(problem, y, measure, eps)
     draws = sum(len(theta) if isinstance(theta, Tensor) else 1 for _, theta in classifiers)
     size = min(ROWS, DRAWS // draws, EFFECTS // (draws * problem.n_inputs))
-    chunks = torch.arange(len(y), device=y.device).split(max(1, size))
-    right = torch.cat(
-        [mixture_bounds(classifiers, y[rows], inputs.rows(rows)).certified() for rows in chunks]
-    )
-    if (measure == "insertion" or measure == "flip") and eps <= EXACT:
-        settled = [
-            bool(right[b]) or _enumerate(problem, posterior, y, b, measure, int(eps), rng)
-            for b in range(len(y))
-        ]
-        return Certificate(torch.tensor(settled, device=y.device)[:, None], "enumeration")
-    return Certificate(right, "interval bounds")
+    for part in rows.split(max(1, size)):
+        right[part] = mixture_bounds(classifiers, y[part], inputs.rows(part)).certified()
+    is_norm = measure == "linf" or measure == "l2" or measure == "l1"
+    if is_norm or eps > EXACT or math.comb(problem.n_inputs, int(eps)) > SETS:
+        return Certificate(right, "interval bounds")
+    direction: Direction = "insertion" if measure == "insertion" else "flip"
+    for b in rows[~right[rows, 0]].tolist():
+        right[b] = _enumerate(problem, posterior, y, b, direction, int(eps), rng)
+    return Certificate(right, "enumeration")
 
 
 def _classifiers(posterior: Predicts) -> Classifiers:

@@ -120,6 +120,7 @@ def security_curve(
         checks = []
         correct_by_eps: dict[float, Tensor] = {}
         contradictions: dict[float, int] = {}
+        certificate: Certificate | None = None
         try:
             sizes = sorted({0.0, *threat.sizes})
             members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
@@ -146,7 +147,7 @@ def security_curve(
                     standing & _correct_predictions(after, y) & _correct_predictions(noise, y)
                 )
                 row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
-                certificate = certify(problem, posterior, y, threat.norm, eps, rng)
+                certificate = certify(problem, posterior, y, threat.norm, eps, rng, certificate)
                 if certificate is not None:
                     row |= _certified_scores(certificate, y, row)
                     broken = ~_correct_predictions(after, y) | ~_correct_predictions(noise, y)

@@ -268,6 +268,10 @@ def test_words_by_trying_every_mail(model, direction):
                 bool((posterior.predict(every, Streams(0).evaluation).guess == label).all())
             )
         found = certify(problem, posterior, y, direction, eps, Streams(0))
+        if eps > 0:
+            before = certify(problem, posterior, y, direction, eps - 1, Streams(0))
+            again = certify(problem, posterior, y, direction, eps, Streams(0), before)
+            assert torch.equal(again.rows, found.rows)
         assert found.method == ("enumeration" if eps <= 2 else "interval bounds")
         if eps <= 2 or model != "mlp":
             assert found.rows[:, 0].tolist() == stands
