@@ -197,20 +197,22 @@ def test_a_tiny_network_by_a_grid():
 
 def test_bounds_hold_for_single_precision():
     """The least margin of a linear network, as single precision computes it at the corner where it
-    is reached, is below the bound for real numbers in some rows and above ours in all."""
-    problem = replace(classes(n=400, n_inputs=64, dtype=torch.float32), bounds=None)
+    is reached, is below the bound for real numbers in some rows and above ours in all; inputs and ε
+    are multiples of 2⁻⁸, so that no input is rounded."""
+    problem = classes(n=400, n_inputs=64, dtype=torch.float32)
     net = network(problem, scale=20.0, widths=[])
+    x = (problem.test.x * 256).round() / 256
     y = problem.test.y
-    inputs = perturbations(problem, y, "linf", 0.1)
+    reach = torch.full_like(x, 0.125).double()
+    inputs = Perturbations(x.double(), -reach, reach)
     W, _ = net.layers(net.theta)[0]
     D = W[y[:, 0]][:, None] - W  # [B, C, D]
-    corners = (inputs.x[:, None] - 0.1 * D.sign()).float()
+    corners = x[:, None] - 0.125 * D.sign()
     f = net(corners.flatten(0, 1)).unflatten(0, (400, 3))[:, :, 0]  # [B, C, C]
     own = f.gather(2, y[:, None].expand(-1, 3, 1))[..., 0]
-    computed = own - f.diagonal(dim1=1, dim2=2)
+    computed = own.double() - f.diagonal(dim1=1, dim2=2).double()
     bound = net.margin_bounds(None, y, inputs).lower[0, :, 0]
-    exact = Perturbations(inputs.x, inputs.low * 0 - 0.1, inputs.high * 0 + 0.1)
-    real = net.double().margin_bounds(None, y, exact).lower[0, :, 0]
+    real = net.double().margin_bounds(None, y, inputs).lower[0, :, 0]
     others = bound.isfinite()
     assert (computed[others] >= bound[others]).all()
     assert (computed[others] < real[others]).any()
