@@ -6,7 +6,7 @@ from configured import component
 from small_victims import F64, Softmax, generator
 
 from components.attackers.attacked import Attacked
-from components.attackers.evasion.one_pixel import Image, distinct, paint
+from components.attackers.queries.one_pixel import Image, distinct, paint
 from components.contracts.predictive import Categorical
 from components.errors import ConfigMismatchError
 from runner.execution.rng import Streams
