@@ -97,7 +97,9 @@ def assess_security(
 
     Scores are named "robust_accuracy/eps=0.10", and for a member of several attacks
     "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is the score at the largest ε, and
-    "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen.
+    "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen.  A posterior
+    with bounds also has "certified_accuracy/eps=0.10", below which no attack of that size gets
+    (``evaluation.certificate``), and "certificate_gap", the distance to this attack.
 
     Raises:
         ConfigMismatchError: as in ``security_curve``.
@@ -121,6 +123,9 @@ def assess_security(
                 scores[f"target_reached/{suffix}"] = row["target_reached"]
             scores[f"robust_ece/{suffix}"] = row["ece"]
             scores[f"robust_entropy/{suffix}"] = row["entropy"]
+            if "certified_accuracy" in row:
+                scores[f"certified_accuracy/{suffix}"] = row["certified_accuracy"]
+                scores[f"certificate_gap/{suffix}"] = row["certificate_gap"]
             for column in (str(c) for c in row if str(c).startswith("accuracy/")):  # of each member
                 scores[f"robust_{column}/{suffix}"] = row[column]
     scores["entropy"] = float(curve.rows["entropy"].iloc[0])
@@ -132,6 +137,8 @@ def assess_security(
     scores["attack_checks_passed"] = float(curve.verdict)
     scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
     scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])
+    if "certified_accuracy" in curve.rows:
+        scores["certified_accuracy"] = float(curve.rows["certified_accuracy"].iloc[-1])
     if "undefended_accuracy" in curve.rows:
         scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
         scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])

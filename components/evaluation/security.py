@@ -25,7 +25,13 @@ from components.contracts.progress import Progress, Told, untold
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
 from components.errors import ConfigMismatchError
-from components.evaluation.security_checks import curve_checks, half_accuracy_eps, victim_checks
+from components.evaluation.certificate import Certificate, certify
+from components.evaluation.security_checks import (
+    check_certificates,
+    curve_checks,
+    half_accuracy_eps,
+    victim_checks,
+)
 from components.evaluation.threat import Threat
 from components.metrics.classification import expected_calibration_error
 from components.problems.supervised import Supervised
@@ -40,13 +46,12 @@ class SecurityCurve:
 
     # eps, accuracy, random_accuracy, worst_case_accuracy (no label that the attack or the noise of
     # any size up to ε
-    # changes counts as right), log_likelihood, entropy, ece, success_rate, max_perturbation (in the
-    # attack's norm); of an
+    # changes counts as right), of a posterior with bounds certified_accuracy (of labels that no
+    # attack of size ε changes), certificate_gap and certificate (how that is known),
+    # log_likelihood, entropy, ece, success_rate, max_perturbation (in the attack's norm); of an
     # attack with a target target_reached, the share of labels of other classes that are taken for
-    # it, and
-    # random_target_reached under noise; where
-    # the attack does not know of the defence, undefended_accuracy and undefended_random_accuracy of
-    # the classifier it sees;
+    # it, and random_target_reached under noise; where the attack does not know of the defence,
+    # undefended_accuracy and undefended_random_accuracy of the classifier it sees;
     # knowledge; of an attack with members, accuracy/<member> and knowledge/<member>
     rows: pd.DataFrame
     checks: pd.DataFrame  # check, passed, detail
@@ -114,6 +119,8 @@ def security_curve(
         extremes = []
         checks = []
         correct_by_eps: dict[float, Tensor] = {}
+        contradictions: dict[float, int] = {}
+        certificate: Certificate | None = None
         try:
             sizes = sorted({0.0, *threat.sizes})
             members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
@@ -140,6 +147,11 @@ def security_curve(
                     standing & _correct_predictions(after, y) & _correct_predictions(noise, y)
                 )
                 row: dict[str, float | str] = {"eps": eps, **_row(after, noise, y, right, standing)}
+                certificate = certify(problem, posterior, y, threat.norm, eps, rng, certificate)
+                if certificate is not None:
+                    row |= _certified_scores(certificate, y, row)
+                    broken = ~_correct_predictions(after, y) | ~_correct_predictions(noise, y)
+                    contradictions[eps] = int((certificate.rows & broken)[y >= 0].sum())
                 row |= {} if target is None else _targeted_scores(after, noise, y, target)
                 row["max_perturbation"] = moved
                 if aim is not posterior:
@@ -154,6 +166,7 @@ def security_curve(
             table = pd.DataFrame(rows)
             told("checks of the attack", progress.of, progress.of)
             checks += curve_checks(attacker, table, _accuracy(clean, y), extremes, problem)
+            checks += check_certificates(contradictions, int((y >= 0).sum()))
             eps = half_accuracy_eps(table)
             if space.smooth and eps > 0:
                 rng.attack.set_state(fresh)
@@ -254,6 +267,18 @@ def _correct_predictions(predictive: Categorical, y: Tensor) -> Tensor:
 
 def _accuracy(predictive: Categorical, y: Tensor) -> float:
     return float(_correct_predictions(predictive, y)[y >= 0].double().mean())
+
+
+def _certified_scores(
+    certificate: Certificate, y: Tensor, row: Mapping[str, float | str]
+) -> dict[str, float | str]:
+    """Share of the labels that are certified, and what is left between it and the attack."""
+    share = float(certificate.rows[y >= 0].double().mean())
+    return {
+        "certified_accuracy": share,
+        "certificate_gap": float(row["accuracy"]) - share,
+        "certificate": certificate.method,
+    }
 
 
 def _targeted_share(predictive: Categorical, y: Tensor, target: int) -> float:

@@ -9,6 +9,7 @@ section 3.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,17 @@ def _check_members(rows: pd.DataFrame, column: str, sign: float) -> list[Check]:
     side = "above the lowest" if sign > 0 else "below the highest"
     detail = f"{side} member by at most {max(excess, 0):.4f}"
     return [Check("the worst case is no weaker than any member", excess <= 0, detail)]
+
+
+def check_certificates(contradictions: Mapping[float, int], labels: int) -> list[Check]:
+    """Compare certificates with the attack and with noise, label by label; empty without any."""
+    if not contradictions:
+        return []
+    most = max(contradictions.values())
+    detail = (
+        f"{most} of {labels} labels certified and broken, of {len(contradictions)} sizes the worst"
+    )
+    return [Check("no certified label is broken", most == 0, detail)]
 
 
 def less(name: str, value: float, other: float, told: str) -> Check:

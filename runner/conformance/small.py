@@ -199,6 +199,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "dalvi": ["eps=[0,1]"],
         "regulator": ["regulates=tit_for_tat", "every=2"],
         "spoofing": ["eps=[0.0,2.0]", "steps=1", "restarts=0", "queries=1"],
+        "one_pixel": ["population=4", "generations=1"],
         "square": ["queries=3"],
         "transfer": ["training_steps=2"],
         "word_flip": ["eps=[0,1]", "exact=1"],

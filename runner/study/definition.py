@@ -37,6 +37,7 @@ from runner.study.figure_specs import (
     DrawnFigure,
     EvolutionSpec,
     Figure,
+    FigureSpec,
     FileName,
     RankSpec,
     SpreadSpec,
@@ -263,9 +264,20 @@ class StudyDefinition(StrictModel):
                     _check_row(f"figure {figure.name}", name, names)
         for evolution in self.evolutions:
             self._check_evolution(evolution, names)
-        for cost in self.figures:
-            if isinstance(cost, CostSpec):
-                self._check_cell(cost.name, cost.cell)
+        for drawn in self.figures:
+            if isinstance(drawn, CostSpec):
+                self._check_cell(drawn.name, drawn.cell)
+            elif drawn.floor is not None:
+                self._check_floor(drawn)
+
+    def _check_floor(self, figure: FigureSpec) -> None:
+        tables = [table.name for table in self.tables]
+        for name in (figure.x, figure.floor):
+            if name not in tables:
+                raise ValueError(
+                    f"figure {figure.name}: with a floor, x and floor are tables; {name} is none"
+                    f"{nearest(str(name), tables)}"
+                )
 
     def _check_table(self, table: TableSpec, names: list[str]) -> None:
         for name in [*(table.rows or []), *([table.over] if table.over else [])]:

@@ -67,12 +67,15 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 class FigureSpec(StrictModel):
     """A curve of some metrics over a grid key, or of one over the columns of a table.
 
-    The headings of the columns are then numbers.
+    The headings of the columns are then numbers.  A ``floor`` is a table with the same columns and
+    lower scores: each row's band between the two is shaded.
     """
 
     kind: Literal["curve"] = "curve"
     name: FileName
     x: str  # the grid key, or the table's name
+    # with a table: name of another one, of which the curves bound those of ``x`` from below
+    floor: str | None = None
     label: str = "training points $N$"  # of the horizontal axis
     metrics: list[str]
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all

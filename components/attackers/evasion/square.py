@@ -45,7 +45,7 @@ class Square(TargetedAttack, Evasion):
         if eps == 0:
             return x.clone()
         labels = self.labels(y)
-        channels, height, width = _shape(victim, x.shape[1])
+        channels, height, width = image_size(victim, x.shape[1])
         g = rng.attack
 
         def signs(*shape: int) -> Tensor:
@@ -93,7 +93,7 @@ class Square(TargetedAttack, Evasion):
         return margin if self.target is None else -margin
 
 
-def _shape(victim: Victim, inputs: int) -> tuple[int, int, int]:
+def image_size(victim: Victim, inputs: int) -> tuple[int, int, int]:
     """Channels, height and width of a row; a flat row is an image one high."""
     shape = victim.image_shape
     if shape is None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+BELIEFS = 1 << 22  # random beliefs held in memory together
+
 
 def beta_parameters(log_odds: Tensor, share: float) -> tuple[Tensor, Tensor]:
     """(δ_1, δ_2) of the Beta of mean r = δ_1/(δ_1+δ_2) and variance δ_1δ_2/[(δ_1+δ_2)²(δ_1+δ_2+1)]
@@ -95,3 +97,45 @@ def estimate_frequency(
         least = least[pending]
         begin = 2 * begin + 1
     return torch.bincount(mail, minlength=B).to(log_odds.dtype) / n
+
+
+def required_draws(frequency: Tensor, pilot: int, precision: float) -> Tensor:
+    """Draws K of (3.12) for a standard error (var/K)^½ of at most ``precision``, [B] long.
+
+    var = p(1 − p) is estimated by a pilot of K_0 draws, p = (hits + 1)/(K_0 + 2) so that a pilot
+    without a hit does not promise an error of 0.  K is K_0 2^j with the least j ≥ 0.
+
+    Args:
+        frequency: share of hits in the pilot [B].
+        pilot: K_0.
+        precision: largest standard error.
+
+    Source: Gallego (2021), section 3.4.1 (sample sizes).
+    """
+    p = (frequency * pilot + 1) / (pilot + 2)
+    least = p * (1 - p) / precision**2
+    doublings = (least / pilot).log2().ceil().clamp_min(0)
+    return pilot * 2 ** doublings.long()
+
+
+def frequency_within(
+    which: Tensor,
+    log_odds: Tensor,
+    share: float,
+    pilot: int,
+    precision: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """The p̂ [B] of ``estimate_frequency`` with as many draws as a pilot says that the precision
+    needs.
+
+    The pilot's own draws are not in the estimate, which so has no bias by the choice of K.
+    """
+    first = estimate_frequency(which, log_odds, share, pilot, generator)
+    draws = required_draws(first, pilot, precision)
+    out = torch.empty_like(first)
+    for n in draws.unique().tolist():
+        rows = (draws == n).nonzero()[:, 0]
+        for part in rows.split(max(1, BELIEFS // (n * log_odds.shape[1]))):
+            out[part] = estimate_frequency(which[part], log_odds[part], share, n, generator)
+    return out

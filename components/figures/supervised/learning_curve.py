@@ -29,7 +29,8 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     in the order of the table; of more than eight models each has a panel of its own.
 
     The table has the columns model, n_train, mean, se, metric (one row each; an unknown se is NaN);
-    ``label`` names the horizontal axis where it is not N.  A panel shows the range where most
+    ``label`` names the horizontal axis where it is not N.  A column floor has values that a mean
+    cannot be below: a dashed line, shaded up to the mean.  A panel shows the range where most
     values lie; a value above it is marked by a triangle at the top and written out.
 
     Raises:
@@ -45,8 +46,7 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
         for model, colour, marker in zip(models, PALETTE, MARKERS, strict=False)
     }
     limits = {
-        metric: _axis_limits(table[table["metric"] == metric]["mean"].to_numpy(float))
-        for metric in metrics
+        metric: _axis_limits(_finite_values(table[table["metric"] == metric])) for metric in metrics
     }
     if len(models) > MOST:
         figure, panels = small_multiples(
@@ -142,6 +142,10 @@ def _line(
     if not told:
         ax.plot(n, mean, linewidth=0.8, zorder=1, **look)
         return
+    if "floor" in own:
+        floor = own["floor"].to_numpy(float)
+        ax.plot(n, floor, ls="--", linewidth=1, color=look["color"])
+        ax.fill_between(n, floor, mean, color=look["color"], alpha=0.12, linewidth=0)
     ax.errorbar(n, mean, yerr=se, capsize=2, linewidth=1.5, markersize=5, elinewidth=0.9, **look)
     for size, x, value in zip(
         own["n_train"][mean > high], n[mean > high], mean[mean > high], strict=True
@@ -157,6 +161,12 @@ def _line(
             color=look["color"],
         )
         above[size] += 1
+
+
+def _finite_values(rows: pd.DataFrame) -> np.ndarray:
+    """Means, and floors where there are some."""
+    values = rows[[c for c in ("mean", "floor") if c in rows]].to_numpy(float).ravel()
+    return values[np.isfinite(values)]
 
 
 def _axis_limits(values: np.ndarray) -> tuple[float, float]:

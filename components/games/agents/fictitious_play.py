@@ -8,21 +8,47 @@ Source: Gallego (2021), sections 4.3.1 and 4.3.5, Algorithm 4.4.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.games.environments.transition import Transition
 
+# α⁰ of every action, or of each: the Dirichlet's, of two actions the Beta's
+Prior = PositiveFloat | Annotated[list[PositiveFloat], Field(min_length=1)]
 
-def prior_counts(seat: Seat, n: int, prior: float) -> Tensor:
-    """Pseudo-counts α⁰ [R, S, n] of symmetric Dirichlets over n actions, one for each state that
-    has a number."""
-    return torch.full(
-        (seat.replicates, seat.n_states or 1, n), prior, device=seat.device, dtype=seat.dtype
-    )
+
+def pseudo_counts(
+    seat: Seat, shape: tuple[int, ...], sizes: tuple[int, ...], prior: Prior
+) -> Tensor:
+    """Pseudo-counts α⁰ [*shape, ΣB_m] of a Dirichlet over the B_m actions of each player.
+
+    Raises:
+        ConfigMismatchError: there are as many pseudo-counts as no player has actions.
+    """
+    if isinstance(prior, list):
+        if wrong := [n for n in sizes if n != len(prior)]:
+            raise ConfigMismatchError(
+                f"inference.prior: gives {len(prior)} pseudo-counts, and the player that is counted has {wrong[0]} "
+                "actions; give one number for all of them, or one for each"
+            )
+        each = torch.tensor(prior * len(sizes), device=seat.device, dtype=seat.dtype)
+        return each.expand(*shape, sum(sizes)).clone()
+    return torch.full((*shape, sum(sizes)), prior, device=seat.device, dtype=seat.dtype)
+
+
+def prior_counts(seat: Seat, sizes: tuple[int, ...], prior: Prior) -> Tensor:
+    """Pseudo-counts α⁰ [R, S, ΣB_m], one Dirichlet for each state that has a number.
+
+    Source: Gallego (2021), section 4.3.1.
+    """
+    return pseudo_counts(seat, (seat.replicates, seat.n_states or 1), sizes, prior)
 
 
 def mean_forecast(counts: Tensor, s: Tensor) -> Tensor:
@@ -84,8 +110,8 @@ def expected_values(q: Tensor, forecast: Tensor) -> Tensor:
 class StateCounts:
     """Counts [R, S, ΣB_m]; states without numbers share theirs."""
 
-    def open(self, seat: Seat, prior: float, rng: Rng) -> Tensor:
-        return prior_counts(seat, sum(seat.others), prior)
+    def open(self, seat: Seat, prior: Prior, rng: Rng) -> Tensor:
+        return prior_counts(seat, seat.others, prior)
 
     def forecasts(self, counts: Tensor, seat: Seat, s: Tensor) -> list[Tensor]:
         return forecasts(counts, seat.rows(s), seat.others)

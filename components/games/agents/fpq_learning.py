@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import Discriminator, Field, PositiveFloat, Tag
+from pydantic import Discriminator, Field, Tag
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
@@ -15,7 +15,7 @@ from components.contracts.games import Seat
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.agents.exploration import exploration_rate
-from components.games.agents.fictitious_play import StateCounts, expected_values, together
+from components.games.agents.fictitious_play import Prior, StateCounts, expected_values, together
 from components.games.beliefs.bloom_counts import BloomCounts, FilterCounts
 from components.games.beliefs.markov_chains import ChainCounts, MarkovChains
 from components.games.environments.transition import Transition
@@ -28,7 +28,7 @@ class Counting(Protocol):
     """How what opponents do is counted."""
 
     # the counts before the first move
-    def open(self, seat: Seat, prior: float, rng: Rng) -> Any: ...
+    def open(self, seat: Seat, prior: Prior, rng: Rng) -> Any: ...
 
     # of each next action [R, B_m]
     def forecasts(self, counts: Any, seat: Seat, s: Tensor) -> list[Tensor]: ...
@@ -87,7 +87,7 @@ class FPQLearning(CompilableDecisionMaker[Counted]):
     }
 
     forget: Annotated[float, Field(gt=0, le=1)]
-    prior: PositiveFloat
+    prior: Prior
     belief: Beliefs
 
     @property

@@ -15,6 +15,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.games.agents.exploration import LevelExploration, exploration_rate
 from components.games.agents.fictitious_play import (
+    Prior,
     count,
     expected_values,
     forecasts,
@@ -45,7 +46,7 @@ class OpponentKeys(BaseModel):
 
     alpha_opponent: Annotated[float, Field(gt=0, le=1)]
     forget: Annotated[float, Field(gt=0, le=1)]
-    prior: PositiveFloat
+    prior: Prior
     policy_opponent: PolicyName
     epsilon_opponent: LevelExploration
     temperature_opponent: PositiveFloat | None
@@ -152,7 +153,7 @@ class LevelK(CompilableDecisionMaker[Hierarchy], OpponentKeys):
             ]
         q.append(values.fresh(a, prod(seat.others)))
         return Hierarchy(
-            q, prior_counts(seat, sum(self._action_counts(seat)), self.prior), seat, rng
+            q, prior_counts(seat, tuple(self._action_counts(seat)), self.prior), seat, rng
         )
 
     def forecast_opponent(self, mind: Hierarchy, s: Tensor, episode: int) -> Tensor:

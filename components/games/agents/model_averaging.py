@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import QFunction
@@ -15,7 +15,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.exploration import exploration_rate
-from components.games.agents.fictitious_play import together
+from components.games.agents.fictitious_play import Prior, pseudo_counts, together
 from components.games.agents.level_k import Hierarchy, LevelK, OpponentKeys
 from components.games.environments.transition import Transition
 from components.games.fast.engine import CompilableDecisionMaker, CompilablePlayer
@@ -44,18 +44,34 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     level k the agent keeps the tables of a player of level k + 1 (``level_k``).  If several
     models were correct, the cause of b_t is unknown and nothing is counted, as if none was
     correct; counting each of them would leave p(M_1) at 0.65 in Figure 4.6 (e), where a
-    model that guesses gets two thirds.  With ``forecast=sampled`` the agent responds to one
-    draw b^i of each model by the policy of Σ_i p(M_i) Q_i(s, ·, b^i), as the released code
-    does: its policy is the expectation over the draws.  Counts [R, m], tables as in
-    ``level_k``.  Scores ``belief/level_k``: p(M_i) at the end.
+    model that guesses gets two thirds.  ``counted: right`` does so, as Algorithm 4.2 is
+    printed, and ``right_or_all`` also counts all models where none was correct.  With
+    ``forecast=sampled`` the agent responds to one draw b^i of each model by the policy of
+    Σ_i p(M_i) Q_i(s, ·, b^i), as the released code does: its policy is the expectation over
+    the draws.  Counts [R, m], tables as in ``level_k``.  Scores ``belief/level_k``: p(M_i)
+    at the end.
 
     Raises ConfigMismatchError against several opponents.
 
     Source: Gallego (2021), Algorithm 4.2 and section 4.3.3; Camerer, Ho and Chong (2004).
     """
 
+    legacy_defaults: ClassVar[dict[str, object]] = CompilablePlayer.legacy_defaults | {
+        "counted": "sole"
+    }
+
     levels: Annotated[list[PositiveInt], Field(min_length=2)]
-    prior_of_models: PositiveFloat
+    prior_of_models: Prior
+    counted: Literal["sole", "right", "right_or_all"]
+
+    @model_validator(mode="after")
+    def _check_priors(self) -> ModelAveraging:
+        if isinstance(self.prior_of_models, list) and len(self.prior_of_models) != len(self.levels):
+            raise ValueError(
+                f"prior_of_models: gives {len(self.prior_of_models)} numbers for {len(self.levels)} levels; "
+                "give one for all, or one for each"
+            )
+        return self
 
     def _build_thinker(self, level: int) -> LevelK:
         """The agent as it would be if it were sure of facing an opponent of this level."""
@@ -74,12 +90,8 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
             raise ConfigMismatchError(
                 f"inference={self.name}: learns how deep one opponent thinks, here there are {len(seat.others)}"
             )
-        right = torch.full(
-            (seat.replicates, len(self.levels)),
-            self.prior_of_models,
-            device=seat.device,
-            dtype=seat.dtype,
-        )
+        models = (len(self.levels),)
+        right = pseudo_counts(seat, (seat.replicates,), models, self.prior_of_models)
         return ModelAveragingState(
             [thinker.sit(values, seat, rng) for thinker in self._build_thinkers()], right, rng
         )
@@ -144,7 +156,10 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
     def learn(self, mind: ModelAveragingState, seen: Transition, episode: int) -> None:
         # before they learn the opponent's action
         right = self.predict_actions(mind, seen.s, episode) == seen.b.unsqueeze(1)
-        right &= right.sum(1, keepdim=True) == 1
+        if self.counted == "sole":
+            right &= right.sum(1, keepdim=True) == 1
+        elif self.counted == "right_or_all":
+            right |= ~right.any(1, keepdim=True)
         if seen.live is not None:
             right &= seen.live.unsqueeze(1)
         mind.right += right
@@ -165,4 +180,6 @@ class ModelAveraging(CompilablePlayer[ModelAveragingState], OpponentKeys):
         return mind.right
 
     def unsupported_option(self) -> str | None:
-        return "forecast=sampled" if self.forecast == "sampled" else None
+        if self.forecast == "sampled":
+            return "forecast=sampled"
+        return None if self.counted == "sole" else f"counted={self.counted}"

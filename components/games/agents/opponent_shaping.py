@@ -17,7 +17,7 @@ from components.contracts.roles import Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.games.agents.fictitious_play import count, prior_counts
+from components.games.agents.fictitious_play import Prior, count, prior_counts
 from components.games.agents.player import Player, PlayerState
 from components.games.environments.episode import Episode
 from components.games.environments.game import Game
@@ -108,7 +108,7 @@ class OpponentShaping(Player[OpponentShapingState]):
     init_sd: NonNegativeFloat
     opponent: Literal["known", "estimated"]
     forget: Annotated[float, Field(gt=0, le=1)]
-    prior: PositiveFloat
+    prior: Prior
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> OpponentShapingState:
         rules = seat.environment
@@ -123,7 +123,7 @@ class OpponentShaping(Player[OpponentShapingState]):
             game = Repeated(game.other.mT, game.own.mT, game.onward.mT, game.start)
         shape = (seat.replicates, *game.own.shape[:2])
         draws = torch.randn(shape, generator=rng.init, dtype=seat.dtype).to(seat.device)
-        counts = prior_counts(seat, game.own.shape[2], self.prior)
+        counts = prior_counts(seat, (game.own.shape[2],), self.prior)
         return OpponentShapingState(
             self.init_sd * draws, counts / counts.sum(-1, keepdim=True), counts, 0, game, seat
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
-from components.games.agents.fictitious_play import marks
+from components.games.agents.fictitious_play import Prior, marks, pseudo_counts
 from components.games.environments.transition import Transition
 
 
@@ -53,18 +53,16 @@ class BloomCounts(BaseModel):
     hashes: Annotated[int, Field(ge=1, le=4)]
     bits: Annotated[PositiveInt, Field(le=62)]
 
-    def open(self, seat: Seat, prior: float, rng: Rng) -> FilterCounts:
+    def open(self, seat: Seat, prior: Prior, rng: Rng) -> FilterCounts:
         """Beliefs before the first move."""
-        shape = (seat.replicates, self.hashes, self.cells, sum(seat.others))
+        shape = (seat.replicates, self.hashes, self.cells)
         projection = None
         if seat.n_states is None:
             width = seat.environment.features(seat.environment.reset(1, rng.batches)).shape[1]
             projection = torch.randn(
                 width, self.bits, generator=rng.noise, dtype=seat.dtype, device=seat.device
             )
-        return FilterCounts(
-            torch.full(shape, prior, device=seat.device, dtype=seat.dtype), projection
-        )
+        return FilterCounts(pseudo_counts(seat, shape, seat.others, prior), projection)
 
     def _places(self, mind: FilterCounts, seat: Seat, s: Tensor) -> Tensor:
         """Indices of the filter cells of a state [R, H]."""

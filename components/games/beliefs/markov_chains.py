@@ -11,7 +11,13 @@ from torch import Tensor
 
 from components.contracts.games import Seat
 from components.contracts.streams import Rng
-from components.games.agents.fictitious_play import count, marks, mean_forecast, prior_counts
+from components.games.agents.fictitious_play import (
+    Prior,
+    count,
+    marks,
+    mean_forecast,
+    pseudo_counts,
+)
 from components.games.environments.transition import Transition
 
 
@@ -46,20 +52,20 @@ class MarkovChains(BaseModel):
     weights: Annotated[list[NonNegativeFloat], Field(min_length=3, max_length=3)]
     learn: bool
 
-    def open(self, seat: Seat, prior: float, rng: Rng) -> ChainCounts:
+    def open(self, seat: Seat, prior: Prior, rng: Rng) -> ChainCounts:
         """Beliefs before the first move."""
         r = seat.replicates
-        states = prior_counts(seat, 1, prior).shape[1]
+        states = seat.n_states or 1
 
-        def uniform(rows: int, n: int) -> Tensor:
-            return torch.full((r, rows, n), prior, device=seat.device, dtype=seat.dtype)
+        def unseen_counts(rows: int, n: int) -> Tensor:
+            return pseudo_counts(seat, (r, rows), (n,), prior)
 
         unseen = torch.full((r, len(seat.others)), -1, device=seat.device)
         weights = torch.tensor(self.weights, device=seat.device, dtype=seat.dtype)
         return ChainCounts(
-            [uniform(seat.own, n) for n in seat.others],
-            [uniform(n, n) for n in seat.others],
-            [uniform(states, n) for n in seat.others],
+            [unseen_counts(seat.own, n) for n in seat.others],
+            [unseen_counts(n, n) for n in seat.others],
+            [unseen_counts(states, n) for n in seat.others],
             weights.expand(r, len(seat.others), 3).clone(),
             unseen[:, 0].clone(),
             unseen,

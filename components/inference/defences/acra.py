@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any, ClassVar
+
 import torch
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.attackers.words.beliefs import estimate_frequency
+from components.attackers.words.beliefs import BELIEFS, estimate_frequency, frequency_within
 from components.contracts.roles import Probability
 from components.contracts.victim import Direction
 from components.inference.defences.origins import AdversaryAwareClassifier, Origins, OriginsDefence
 from components.inference.point.fit import FitState
 from components.registry import register
-
-BELIEFS = 1 << 22  # random beliefs held in memory together
 
 
 @register("inference", "acra")
@@ -26,15 +26,19 @@ class ACRA(OriginsDefence):
     The average is over the emails x that may have been turned into x'.  X' holds the x that
     differ from x' in at most ``changes`` words;  p̂(x'|x, y_1) is the share of K draws in
     which x' is the argmin_z of P^A_z ~ Beta with mean p_C(y_1|z) and variance
-    ``variance`` · v(r).  With variance 0 the attacker is known and the classifier is the
+    ``variance`` · v(r).  With a ``precision`` K is a pilot, and each pair (x, x') gets as many
+    draws as its estimate p̂(1 − p̂) of the variance asks for.  With variance 0 the attacker is known and the classifier is the
     one of Dalvi et al. (2004).  Class 1 is y_1, the malicious one; x' [B, D] in {0, 1}.
 
     Source: Gallego (2021), Algorithm 3.1, eqs (3.8) to (3.12); Naveiro et al. (2019).
     """
 
+    legacy_defaults: ClassVar[dict[str, Any]] = {"precision": None}
+
     direction: Direction
     variance: Probability
     draws: PositiveInt
+    precision: Annotated[float, Field(gt=0, lt=0.5)] | None
     candidates: PositiveInt
 
     def posterior(self, state: FitState) -> AdversaryAwareClassifier:
@@ -52,5 +56,11 @@ class ACRA(OriginsDefence):
         p = torch.zeros_like(pairs.log_p)
         for part in rows.split(max(1, BELIEFS // (self.draws * odds.shape[1]))):
             place = here[part].long().argmax(1)
-            p[part] = estimate_frequency(place, odds[part], self.variance, self.draws, generator)
+            p[part] = self._frequency(place, odds[part], generator)
         return p
+
+    def _frequency(self, place: Tensor, odds: Tensor, generator: torch.Generator) -> Tensor:
+        """p̂ [P] of the candidates at ``place`` [P] of log odds [P, m]."""
+        if self.precision is None or self.variance == 0:
+            return estimate_frequency(place, odds, self.variance, self.draws, generator)
+        return frequency_within(place, odds, self.variance, self.draws, self.precision, generator)

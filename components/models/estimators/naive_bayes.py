@@ -9,18 +9,20 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.intervals import Perturbations, margin_bounds, unit_roundoff
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
 
 
-class BernoulliNaiveBayes(nn.Module):
+class BernoulliNaiveBayes(nn.Module, BoundsMargins):
     """p(x, y) = p(y) Π_i p(x_i|y); what it learnt are the log-probabilities, so that everything
     else is a sum."""
 
@@ -65,6 +67,16 @@ class BernoulliNaiveBayes(nn.Module):
         """log p(x|y) of x [B, D] in {0, 1}, linear in x so that it can be differentiated, [B,
         C]."""
         return x @ (fitted["log_present"] - fitted["log_absent"]).T + fitted["log_absent"].sum(1)
+
+    def margin_bounds(
+        self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
+    ) -> MarginBounds:
+        """Lower bounds of log p(x, y) − log p(x, c), which is linear in x: exact but for
+        rounding."""
+        weight = (parameters["log_present"] - parameters["log_absent"]).double()[None]
+        bias = (parameters["log_class"] + parameters["log_absent"].sum(1)).double()[None]
+        unit = unit_roundoff(parameters["log_present"].dtype)
+        return MarginBounds(*margin_bounds(weight, bias, inputs, y, self.n_classes, unit), unit)
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
         """p(y|x) ∝ p(y) p(x|y)."""

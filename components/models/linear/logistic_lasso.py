@@ -8,12 +8,14 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.intervals import Perturbations, margin_bounds, unit_roundoff
 from components.models.linear.design import check_one_task
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -22,7 +24,7 @@ TOLERANCE = 1e-6
 MOST_PASSES = 5_000  # of the coordinate descent
 
 
-class LogisticLassoModule(nn.Module):
+class LogisticLassoModule(nn.Module, BoundsMargins):
     """β̂ of one fit; predictions are differentiable in x."""
 
     def __init__(self, scale: float, intercept_scale: float):
@@ -59,6 +61,17 @@ class LogisticLassoModule(nn.Module):
             "coefficients": torch.from_numpy(solver.coef_[0]).to(batch.x),  # [D]
             "intercept": torch.from_numpy(solver.intercept_[0:1]).to(batch.x)[0],  # []
         }
+
+    def margin_bounds(
+        self, parameters: dict[str, Tensor], y: Tensor, inputs: Perturbations
+    ) -> MarginBounds:
+        """Lower bounds of ±f(x), which is linear in x: exact but for rounding."""
+        slope = parameters["coefficients"].double()
+        level = parameters["intercept"].double()
+        weight = torch.stack([torch.zeros_like(slope), slope])[None]  # [1, 2, D]
+        bias = torch.stack([torch.zeros_like(level), level])[None]
+        unit = unit_roundoff(parameters["coefficients"].dtype)
+        return MarginBounds(*margin_bounds(weight, bias, inputs, y, 2, unit), unit)
 
     def predict_fitted(self, fitted: dict[str, Tensor], x: Tensor) -> Categorical:
         """p(y = 1|x) = σ(β_0 + xᵀβ)."""

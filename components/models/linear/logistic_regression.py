@@ -11,12 +11,14 @@ from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.intervals import Perturbations, margin_bounds, unit_roundoff
 from components.models.linear.design import (
     check_one_task,
     design,
@@ -30,7 +32,7 @@ from components.problems.supervised import Supervised
 from components.registry import register
 
 
-class LogisticRegressionModule(nn.Module):
+class LogisticRegressionModule(nn.Module, BoundsMargins):
     """Logistic regression with coefficients θ [K, P].
 
     They are the coefficients β of y = 1, or of every class one after another, each with its
@@ -162,6 +164,25 @@ class LogisticRegressionModule(nn.Module):
                 "use inference=gaussian_vi"
             )
         return LogisticAscent(self.select, self.scales)
+
+    def margin_bounds(
+        self, parameters: Tensor | None, y: Tensor, inputs: Perturbations
+    ) -> MarginBounds:
+        """Lower bounds of f_y − f_c of coefficients θ [K, P], exact but for rounding.
+
+        Raises:
+            TypeError: no coefficients are given, and the module has none of its own.
+        """
+        if parameters is None:
+            raise TypeError("a logistic regression has no coefficients of its own")
+        beta = parameters.double().unflatten(1, (self.n_rows, -1))  # [K, C', D or 1 + D]
+        if self.n_rows == 1:
+            beta = torch.cat([torch.zeros_like(beta), beta], 1)
+        first = int(self.intercept)
+        bias = beta[..., 0] if self.intercept else torch.zeros_like(beta[..., 0])
+        unit = unit_roundoff(parameters.dtype)
+        weight = beta[..., first:]
+        return MarginBounds(*margin_bounds(weight, bias, inputs, y, self.n_classes, unit), unit)
 
     def predictive(self, theta: Tensor, x: Tensor) -> Categorical:
         """Mixture over θ [K, P] of the class probabilities at x [B, D]."""

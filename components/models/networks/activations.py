@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from components.maths.intervals import IntervalVector
+
 Activation = Literal["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
 LEAK = 0.2  # slope of leaky ReLUs below 0, as TensorFlow has it
 ATEN = torch.ops.aten  # the kernels that differentiate activations elsewhere, so that bits agree
@@ -61,3 +63,26 @@ ACTIVATION_FUNCTIONS: dict[Activation, ActivationFunction] = {
     ),
     "identity": ActivationFunction(lambda z: z, lambda g, z, out: g.expand_as(z)),
 }
+
+GELU_LOWEST = -0.7517915246935645  # where z Φ(z) is smallest, falling before and rising behind it
+ULPS = 16  # of an activation's own rounding, in units of 1 + |z|
+
+
+def activation_bounds(name: Activation, z: IntervalVector, unit: float) -> IntervalVector:
+    """Ends of a(z) for z between two ends, as a is computed with a unit roundoff.
+
+    All activations rise, so that the ends go to the ends, but gelu, which falls first.
+    """
+    value = ACTIVATIONS[name]
+    low = value(z.low)
+    high = value(z.high)
+    if name in ("relu", "identity"):  # no rounding
+        return IntervalVector(low, high)
+    if name == "gelu":
+        low, high = torch.minimum(low, high), torch.maximum(low, high)
+        falls_and_rises = (z.low < GELU_LOWEST) & (z.high > GELU_LOWEST)
+        low = torch.where(falls_and_rises, value(z.low.new_tensor(GELU_LOWEST)), low)
+    slack = ULPS * unit * (1 + z.largest)
+    if name == "softplus":
+        slack = slack + 3e-9  # e^{−20}, which the library leaves out for z > 20
+    return IntervalVector(low, high).widen(slack)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from components.errors import ConfigMismatchError
+from components.models.networks.activations import ACTIVATIONS, Activation
 from components.models.networks.strided_convolution import convolve
 from components.problems.supervised import Supervised
 
@@ -51,7 +51,7 @@ class Convolutions(nn.Module):
         channels: list[int],
         kernel: int,
         downsampling: Downsampling,
-        activation: Callable[[Tensor], Tensor],
+        activation: Activation,
     ):
         super().__init__()
         shape = problem.image_shape
@@ -70,7 +70,8 @@ class Convolutions(nn.Module):
                 f"model.channels: {len(channels)} poolings leave nothing of {height} × {width} pixels; give at most {most}"
             )
         self.kernel = kernel
-        self.activation = activation
+        self.activation_name = activation
+        self.activation = ACTIVATIONS[activation]
         self.window = kernel**2
         inside = [colours, *channels[:-1]]
         # (out, in) of each

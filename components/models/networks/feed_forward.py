@@ -15,11 +15,13 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from components.contracts.capabilities.margins import BoundsMargins, MarginBounds
 from components.contracts.capabilities.networks import Affine
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.intervals import Perturbations
 from components.models.networks.activations import (
     ACTIVATION_FUNCTIONS,
     ACTIVATIONS,
@@ -29,6 +31,7 @@ from components.models.networks.activations import (
 from components.models.networks.convolutions import Convolutions, ConvolutionSettings
 from components.models.networks.flat_network import FlatNetwork
 from components.models.networks.last_layer_out import LastLayerMarginal
+from components.models.networks.output_bounds import network_margins
 from components.problems.supervised import Supervised
 
 
@@ -79,7 +82,7 @@ class DropoutModel(Model[Supervised, nn.Module]):
         return self.offers | (self.offers_where.keys() if self.dropout else set())
 
 
-class FeedForward(FlatNetwork):
+class FeedForward(FlatNetwork, BoundsMargins):
     """f(x) = W_L a(… a(W_1 x + b_1) …) + b_L with one linear head of C outputs per task.
 
     The T heads share all layers below them. Likelihood and priors are the ones of
@@ -105,8 +108,7 @@ class FeedForward(FlatNetwork):
         noise_spread: float | None,
         convolutions: ConvolutionSettings | None = None,
     ):
-        activation_fn = ACTIVATIONS[activation]
-        front = convolutions and Convolutions(problem, *convolutions, activation_fn)
+        front = convolutions and Convolutions(problem, *convolutions, activation)
         sizes = [
             front.features if front else problem.n_inputs,
             *widths,
@@ -118,7 +120,8 @@ class FeedForward(FlatNetwork):
         window = front.window if front else 1
         theta = _glorot(1, rng.init, shapes, first, window, problem.n_classes)[0]
         super().__init__(problem, theta, dropout, prior_std, noise, noise_init, noise_spread)
-        self.activation = activation_fn
+        self.activation_name = activation
+        self.activation = ACTIVATIONS[activation]
         self.bend = ACTIVATION_FUNCTIONS[activation]
         self.front = front
         self.shapes = shapes
@@ -267,6 +270,16 @@ class FeedForward(FlatNetwork):
             if both is None
             else (self.output_predictive(both[0], self._split_log_noise(theta)), both[1])
         )
+
+    # ---- over all inputs of an attack
+    # ------------------------------------------------------------------------------------
+    def margin_bounds(
+        self, parameters: Tensor | None, y: Tensor, inputs: Perturbations
+    ) -> MarginBounds:
+        """Lower bounds of f_y − f_c of K networks θ [K, P'], or of the module's own (None)."""
+        weights = self.theta.detach()[None] if parameters is None else self._weights(parameters)
+        layers = self.layers(weights)
+        return network_margins(layers, self.front, self.activation_name, self.n_outputs, y, inputs)
 
     # ---- without the last layer
     # --------------------------------------------------------------------------------------

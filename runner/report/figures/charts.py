@@ -94,7 +94,8 @@ def axis_references(i: int, name: str, first: bool) -> Chart:
 
 
 def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Chart:
-    """``learning_curve``: columns model, n_train, mean, se, metric and, of each point, n."""
+    """``learning_curve``: columns model, n_train, mean, se, metric, of each point n and, for the
+    table of some figures, floor."""
     metrics, models = (list(dict.fromkeys(table[c])) for c in ("metric", "model"))
     data: list[Chart] = []
     for i, metric in enumerate(metrics):
@@ -124,6 +125,18 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
                     "hovertemplate": "%{x}: %{y} (SE; n %{customdata})",
                 }
             )
+            if "floor" in points:
+                data.append(
+                    axis_references(i, model, False)
+                    | {
+                        "type": "scatter",
+                        "mode": "lines",
+                        "x": numbers(points["n_train"]),
+                        "y": numbers(points["floor"]),
+                        "line": {"color": colour, "dash": "dash", "width": 1},
+                        "hovertemplate": "%{x}: not below %{y}",
+                    }
+                )
     layout = make_layout([words[m] for m in metrics], label, len(models))
     sizes = sorted(set(table["n_train"]))
     if sizes[0] > 0:

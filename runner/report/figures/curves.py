@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.report.figures.charts import curve_chart
 from runner.report.figures.picture import Picture
 from runner.report.results import TableLayout
 from runner.study.definition import StudyDefinition
 from runner.study.figure_specs import FigureSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Picture]:
@@ -32,13 +35,32 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
             titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
             along = f"{' and '.join(map(format_metric_name, spec.metrics))} against {spec.x.split('.')[-1]}"
             shows = titles.get(spec.x, along)
-            caption = f"{shows}, mean ± SE{settings}; data: {data}"
             table = pd.DataFrame(rows)
+            if spec.floor is not None:
+                table = table.merge(_floors(spec.floor, tables, names), how="left")
+                shows = f"{shows}; dashed, shaded up to it: {titles[spec.floor]}"
+            caption = f"{shows}, mean ± SE{settings}; data: {data}"
             words = {metric: format_metric_name(metric) for metric in spec.metrics}
             figure = learning_curve(table, spec.label)
             chart = curve_chart(table, spec.label, words)
             pictures[spec.name] = Picture(figure, caption, chart)
     return pictures
+
+
+def _floors(floor: str, tables: list[TableLayout], names: dict[str, str]) -> pd.DataFrame:
+    """Means of the table below, by model and column: model, n_train, floor."""
+    import pandas as pd
+
+    found = [
+        {"model": names[row.name], "n_train": float(cell.column), "floor": cell.summary.mean}
+        for laid in tables
+        if laid.spec.name == floor
+        for row, cells in laid.rows
+        for cell in cells
+        if row.name in names and cell.summary is not None
+    ]
+    floors = pd.DataFrame(found, columns=["model", "n_train", "floor"])
+    return floors.astype({"n_train": float, "floor": float})
 
 
 def _points(spec: FigureSpec, laid: TableLayout, names: dict[str, str]) -> Iterator[dict[str, Any]]:

@@ -26,6 +26,8 @@ EVERY = [
     *(("sgld_attack", {"norm": norm}) for norm in NORMS),
     ("square", {"queries": 60}),
     ("square", {"queries": 60, "target": 1}),
+    ("one_pixel", {"population": 8, "generations": 3}),
+    ("one_pixel", {"population": 8, "generations": 3, "pixels": 2, "target": 1}),
 ]
 
 

@@ -139,3 +139,22 @@ def test_forgetting_reaches_the_stationary_value_and_counting_everything_does_no
     )
     assert abs(with_forget[0]) < 2
     assert without[0] + 4 * without[1] < -4
+
+
+@pytest.mark.parametrize(
+    "belief",
+    ["by_state", {"name": "markov_chains", "weights": [1.0, 1.0, 1.0], "learn": False},
+     {"name": "bloom", "cells": 101, "hashes": 2, "bits": 8}],
+)  # fmt: skip
+def test_a_prior_of_each_action_is_the_first_forecast(belief):
+    """α⁰ = (6, 3, 1): p(b) = α⁰_b / Σ α⁰, and the count's own pace with it: one b = 2 makes
+    (6, 3, 2)/11."""
+    agent = component("inference", "fpq_learning", prior=[6.0, 3.0, 1.0], belief=belief)
+    state, _ = play(three_states(2, 0), agent)
+    p = agent.forecast_opponent(state.mind, state.standing.s, 0)
+    torch.testing.assert_close(p, p.new_tensor([[0.6, 0.3, 0.1]]).expand(2, -1))
+    if belief == "by_state":
+        counts = state.mind.counts
+        count(counts, state.standing.s, one_hot(torch.tensor([2, 2]), 3).to(counts), 1.0)
+        found = agent.forecast_opponent(state.mind, state.standing.s, 1)
+        torch.testing.assert_close(found, p.new_tensor([[6, 3, 2]]).expand(2, -1) / 11)

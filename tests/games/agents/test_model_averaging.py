@@ -52,6 +52,40 @@ def test_beliefs_are_counts_of_who_alone_was_right():
         )
 
 
+@pytest.mark.parametrize("counted", ["right", "right_or_all"])
+def test_algorithm_4_2_as_printed_counts_every_model_that_was_right(counted):
+    """From p(M_i) ∝ (3, 1); where none was right nothing is counted, or all are."""
+    game, method = three_states(4, 60), averaging(counted=counted, prior_of_models=[3.0, 1.0])
+    seen = []
+
+    class Noted(ModelAveraging):
+        def predict_actions(self, mind, s, episode):
+            seen.append([super().predict_actions(mind, s, episode)])
+            return seen[-1][0]
+
+        def learn(self, mind, move, episode):
+            super().learn(mind, move, episode)
+            seen[-1].append(move.b)
+
+    state, _ = play(game, Noted(**dict(method)))
+    for r in range(4):
+        counts = [3.0, 1.0]
+        for guesses, b in seen:
+            right = [int(guesses[r, i]) == int(b[r]) for i in range(2)]
+            if counted == "right_or_all" and not any(right):
+                right = [True, True]
+            counts = [n + hit for n, hit in zip(counts, right, strict=True)]
+        assert state.mind.right[r].tolist() == counts
+    assert "counted=" in str(method.unsupported_option())
+
+
+def test_priors_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="3 numbers for 2 levels"):
+        averaging(prior_of_models=[1.0, 1.0, 1.0])
+    with pytest.raises(ConfigMismatchError, match="gives 2 pseudo-counts"):
+        play(three_states(1, 1), component("inference", "fpq_learning", prior=[1.0, 1.0]))
+
+
 def test_predictions_are_draws_from_each_model():
     state, _ = play(three_states(2000, 3), averaging())
     s = state.standing.s

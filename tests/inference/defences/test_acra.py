@@ -11,6 +11,12 @@ from small_problems import component, resumed, train
 from small_spam import log_joint, log_odds, neighbours, rows, words
 
 from components.attackers.attacked import Attacked
+from components.attackers.words.beliefs import (
+    attack_frequencies,
+    estimate_frequency,
+    frequency_within,
+    required_draws,
+)
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.roles import Setting
 from runner.execution.rng import Streams
@@ -211,3 +217,45 @@ def test_the_whole_spam_test_set_within_a_minute():
     aware, start = posterior("acra", problem), time.perf_counter()
     aware.predict(problem.test.x, torch.Generator().manual_seed(0))
     assert time.perf_counter() - start < 60
+
+
+def test_a_pilot_sets_the_draws_literally():
+    """K = K_0 2^j, the least with p(1 − p)/K ≤ precision², p = (hits + 1)/(K_0 + 2)."""
+    hits = torch.tensor([0, 1, 5, 10, 19, 20])
+    for precision in (0.2, 0.05, 0.01):
+        found = required_draws(hits / 20, 20, precision)
+        for count, n in zip(hits.tolist(), found.tolist(), strict=True):
+            p = (count + 1) / 22
+            needed = 20
+            while p * (1 - p) / needed > precision**2:
+                needed *= 2
+            assert n == needed
+
+
+def test_a_frequency_has_the_precision_asked_for_and_no_bias():
+    """200 estimates of six frequencies: their spread is at most the precision, and it is not where
+    the pilot's draws suffice for all; their mean is that of many draws."""
+    odds = torch.tensor([[0.3, 0.0, -0.2, 0.4, 1.0, 1.5]]).double().expand(6, -1)
+    which = torch.arange(6)
+    g = torch.Generator().manual_seed(0)
+    exact = attack_frequencies(odds[:1], 0.5, 200_000, g)[0]
+    rows = odds.repeat(200, 1)
+    each = frequency_within(which.repeat(200), rows, 0.5, 16, 0.03, g).view(200, 6)
+    assert each.std(0).max() < 0.03 * 1.15
+    error = each.std(0) / 200**0.5 + (exact * (1 - exact) / 200_000).sqrt()
+    assert ((each.mean(0) - exact).abs() < 4 * error).all()
+    pilot = estimate_frequency(which.repeat(200), rows, 0.5, 16, g).view(200, 6)
+    assert pilot.std(0).max() > 0.06
+
+
+def test_acra_with_a_precision_is_nearer_to_acra_with_many_draws():
+    problem = words(n_words=5, seed=4)
+    every = torch.tensor(neighbours((0,) * 5, 5, "insertion"), dtype=torch.float64)
+
+    def p(**options):
+        aware = posterior("acra", problem, variance=0.5, candidates=32, **options)
+        return aware.predict(every, torch.Generator().manual_seed(1)).probs[:, 0, 1]
+
+    goal = p(draws=20_000)
+    errors = [float((p(draws=10, precision=x) - goal).abs().mean()) for x in (None, 0.01)]
+    assert errors[1] < errors[0] / 3

@@ -599,6 +599,31 @@ def test_a_table_whose_columns_are_numbers_is_a_curve(study):
     assert caption.startswith("Accuracy under attack, mean ± SE")
 
 
+def test_a_floor_is_dashed_and_shaded_up_to_the_curve(study):
+    columns = [{"0.1": "robust", "0.2": "robuster"}, {"0.1": "certain", "0.2": "certainly"}]
+    tables = [
+        {"name": name, "title": name, "better": "higher", "columns": scores}
+        for name, scores in zip(("attacked", "certified"), columns, strict=True)
+    ]
+    figure = {"name": "card", "x": "attacked", "floor": "certified", "metrics": ["accuracy"]}
+    figure |= {"rows": ["iRF"]}
+    definition = study.study.model_dump() | {"grid": {}, "tables": tables, "figures": [figure]}
+    run = replace(study.runs[-1], cell={})
+    small = replace(study, study=StudyDefinition.model_validate(definition), runs=[run])
+    values = {"robust": 0.8, "robuster": 0.6, "certain": 0.5, "certainly": 0.1}
+    record(small, "d", 1000, [0.0, 0.0], result={k: [v, v] for k, v in values.items()})
+    drawn, caption, chart = curves(small.study, layout_table(small.study, small))["card"]
+    (ax,) = drawn.axes
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    np.testing.assert_allclose(dashed[0].get_ydata(), [0.5, 0.1])
+    assert ax.get_ylim()[0] < 0.1
+    assert caption.startswith("attacked; dashed, shaded up to it: certified")
+    assert [trace["y"] for trace in chart["data"]] == [[0.8, 0.6], [0.5, 0.1]]
+    for wrong in ({"floor": "certifed"}, {"x": "n"}):
+        with pytest.raises(ValueError, match="with a floor, x and floor are tables"):
+            StudyDefinition.model_validate(definition | {"figures": [figure | wrong]})
+
+
 def test_seconds_of_training_leave_evaluations_out():
     lines = [
         {"replicate": r, "phase": phase, "time": (1 + r) * time}

@@ -1,0 +1,1 @@
+"""Attacks that ask for predictions only, and follow no gradient."""

@@ -1,0 +1,165 @@
+"""Certificates: test rows that no attack of a size can break, whatever the attack.
+
+An adaptive attack bounds the accuracy under the worst perturbation from above, a certificate from
+below; what lies between the two is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.attackers.words.changes import CHUNK, change_sets, flip_words, malicious, possible
+from components.contracts.capabilities.margins import (
+    BoundsMargins,
+    MarginBounds,
+    Perturbations,
+)
+from components.contracts.posteriors import Predicts
+from components.contracts.predictive import Categorical
+from components.contracts.streams import Rng
+from components.contracts.victim import Direction, Measure
+from components.posteriors.draws import Draws
+from components.posteriors.fitted import FittedEstimator
+from components.posteriors.networks import Networks
+from components.posteriors.particles import Particles
+from components.posteriors.point_estimate import PointEstimate
+from components.problems.supervised import Supervised
+
+EXACT = 2  # up to this many changed words, what the bounds leave open is settled by enumeration
+SETS = 20_000  # of changed words that are tried for a mail at most
+ROWS = 128  # rows that are bounded together
+DRAWS = 4096  # rows times draws that are bounded together
+EFFECTS = 1 << 20  # rows times draws times inputs
+
+Classifiers = list[tuple[BoundsMargins, object]]  # with θ [K, P], what was learnt, or None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Labels that no perturbation of a size changes, and how this is known."""
+
+    rows: Tensor  # [B, T] bool
+    method: str  # "interval bounds", or "enumeration": exact
+
+
+def certify(
+    problem: Supervised,
+    posterior: Predicts,
+    y: Tensor,
+    measure: Measure,
+    eps: float,
+    rng: Rng,
+    among: Certificate | None = None,
+) -> Certificate | None:
+    """Labels of the test set that every perturbation of size ε leaves predicted rightly.
+
+    Interval bounds of the margins of every draw (``maths.intervals``), sound as the victim is
+    computed in floating point, and for inputs that leave the ball by no more than the rounding that
+    the checks of an attack let pass.  Of words, mails that the bounds leave open are settled by
+    all sets of at most ``EXACT`` changed words, where these are no more than ``SETS``.
+
+    Args:
+        problem: the problem with the test rows.
+        posterior: the classifier that is evaluated.
+        y: class numbers [B, T], negative where missing.
+        measure: norm of the perturbation, or the way in which words are changed.
+        eps: ε, in that measure.
+        rng: random streams; the enumeration predicts with those of the evaluation.
+        among: the certificate of a smaller size: no other label can be certified.
+
+    Returns:
+        The certificate; None: the posterior has no bounds.
+    """
+    classifiers = _classifiers(posterior)
+    if not classifiers:
+        return None
+    right = torch.zeros_like(y, dtype=torch.bool)
+    rows = torch.arange(len(y), device=y.device)
+    rows = rows if among is None else rows[among.rows.any(1)]
+    inputs = perturbations(problem, y, measure, eps)
+    draws = sum(len(theta) if isinstance(theta, Tensor) else 1 for _, theta in classifiers)
+    size = min(ROWS, DRAWS // draws, EFFECTS // (draws * problem.n_inputs))
+    for part in rows.split(max(1, size)):
+        right[part] = mixture_bounds(classifiers, y[part], inputs.rows(part)).certified()
+    is_norm = measure == "linf" or measure == "l2" or measure == "l1"
+    if is_norm or eps > EXACT or math.comb(problem.n_inputs, int(eps)) > SETS:
+        return Certificate(right, "interval bounds")
+    direction: Direction = "insertion" if measure == "insertion" else "flip"
+    for b in rows[~right[rows, 0]].tolist():
+        right[b] = _enumerate(problem, posterior, y, b, direction, int(eps), rng)
+    return Certificate(right, "enumeration")
+
+
+def _classifiers(posterior: Predicts) -> Classifiers:
+    """The classifiers with bounds that a posterior predicts with, and their parameters; empty: it
+    has others, or predicts by fresh draws or draws with weights."""
+    pairs: list[tuple[object, object]] = []
+    match posterior:
+        case PointEstimate():
+            pairs = [(posterior.network, None)]
+        case Networks():
+            pairs = [(network, None) for network in posterior.networks]
+        case Particles():
+            pairs = [(posterior.model, posterior.theta.detach())]
+        case Draws() if posterior.n_draws and posterior.log_weights is None:
+            pairs = [(posterior.model, posterior.flat)]
+        case FittedEstimator():
+            pairs = [(posterior.estimator, posterior.fitted)]
+    bounded = [(model, theta) for model, theta in pairs if isinstance(model, BoundsMargins)]
+    return bounded if len(bounded) == len(pairs) else []
+
+
+def mixture_bounds(classifiers: Classifiers, y: Tensor, inputs: Perturbations) -> MarginBounds:
+    """Bounds of the margins of all classifiers of a mixture, side by side."""
+    parts = [model.margin_bounds(theta, y, inputs) for model, theta in classifiers]
+    lower, low, high = (torch.cat(ends) for ends in zip(*(p[:3] for p in parts), strict=True))
+    return MarginBounds(lower, low, high, parts[0].unit)
+
+
+def perturbations(problem: Supervised, y: Tensor, measure: Measure, eps: float) -> Perturbations:
+    """What an attack of size ε may make of the test rows; of words only malicious mails change."""
+    x = problem.test.x
+    if measure == "insertion" or measure == "flip":
+        change = torch.where(x < 0.5, 1.0, 0.0 if measure == "insertion" else -1.0)
+        change = torch.where(malicious(y)[:, None], change, 0.0).double()
+        return Perturbations(x.double(), change.clamp_max(0), change.clamp_min(0), words=int(eps))
+    coordinates = {"linf": 1.0, "l2": 1 + math.sqrt(x.shape[1]), "l1": 1.0 + x.shape[1]}[measure]
+    rounding = 8 * torch.finfo(x.dtype).eps * (1 + float(x.abs().max())) * coordinates
+    reach = eps + rounding
+    x = x.double()
+    low = torch.full_like(x, -reach)
+    high = torch.full_like(x, reach)
+    if problem.bounds is not None:
+        low = torch.maximum(low, problem.bounds[0] - x).clamp_max(0)
+        high = torch.minimum(high, problem.bounds[1] - x).clamp_min(0)
+    norm = None if measure == "linf" else measure
+    return Perturbations(x, low, high, norm, reach)
+
+
+def _enumerate(
+    problem: Supervised,
+    posterior: Predicts,
+    y: Tensor,
+    row: int,
+    direction: Direction,
+    most: int,
+    rng: Rng,
+) -> bool:
+    """True if a mail is taken for its class with every set of at most so many changed words."""
+    x = problem.test.x[row : row + 1]
+    if int(y[row, 0]) < 0:
+        return False
+    sets = change_sets(x.shape[1], most if bool(malicious(y[row : row + 1])) else 0).to(x.device)
+    sets = sets[possible(x, sets, direction)[0]]
+    for part in sets.split(CHUNK):
+        predictive = posterior.predict(
+            flip_words(x.expand(len(part), -1), part), rng.at("evaluation", 0)
+        )
+        assert isinstance(predictive, Categorical)
+        if not bool((predictive.guess[:, 0] == y[row, 0]).all()):
+            return False
+    return True

@@ -1,0 +1,127 @@
+"""The one-pixel attack against every pixel and value, and its evolution written out."""
+
+import pytest
+import torch
+from configured import component
+from small_victims import F64, Softmax, generator
+
+from components.attackers.attacked import Attacked
+from components.attackers.queries.one_pixel import Image, distinct, paint
+from components.contracts.predictive import Categorical
+from components.errors import ConfigMismatchError
+from runner.execution.rng import Streams
+
+UNIT = (0.0, 1.0)
+
+
+class Linear:
+    """Logits W x + b: log p(y|x) is concave in a pixel, so that its least value is at an end."""
+
+    def __init__(self, inputs=6, classes=3, scale=2.0):
+        g = generator(3)
+        self.w = scale * torch.randn(classes, inputs, generator=g, dtype=F64)
+        # almost balanced at the middle of the inputs
+        self.b = -self.w.sum(1) / 2 + torch.tensor([5.0, 0.0, -2.0], dtype=F64)
+
+    def predict(self, x, g):
+        return Categorical((x @ self.w.T + self.b)[None, :, None])
+
+
+def victim(model, shape=(2, 3)):
+    return Attacked(model, UNIT, "predictive", shape)
+
+
+def ends(x, eps, pixels):
+    """Every input with so many pixels at an end of their range, of one row."""
+    out = [x]
+    for _ in range(pixels):
+        more = []
+        for z in out:
+            for i in range(len(x)):
+                for end in (max(0.0, float(x[i]) - eps), min(1.0, float(x[i]) + eps)):
+                    changed = z.clone()
+                    changed[i] = end
+                    more.append(changed)
+        out = [*out, *more]
+    return torch.stack(out)
+
+
+@pytest.mark.parametrize(("pixels", "eps"), [(1, 1.0), (1, 0.3), (2, 1.0)])
+def test_it_finds_what_enumeration_finds(pixels, eps):
+    """f_c − f_y is linear in a pixel: rows are broken exactly where some pixels at some end of their range break them, and the
+    others have the least log p(y|x') of all."""
+    model = Linear()
+    x = torch.rand(25, 6, generator=generator(1), dtype=F64)
+    y = model.predict(x, None).guess
+    attack = component("attacker", "one_pixel", pixels=pixels, population=80, generations=40)
+    moved = attack.perturb(victim(model), x, y, Streams(0), eps)
+    assert ((moved != x).sum(1) <= pixels).all()
+    broken = model.predict(moved, None).guess != y
+    value = model.predict(moved, None).log_prob(y)
+    every = [ends(row, eps, pixels) for row in x]
+    for b, corners in enumerate(every):
+        answers = model.predict(corners, None)
+        breaks = bool((answers.guess != y[b]).any())
+        assert bool(broken[b]) == breaks
+        if not breaks:
+            least = float(answers.log_prob(y[b].expand(len(corners), 1)).min())
+            assert float(value[b]) == pytest.approx(least, abs=1e-9)
+    assert broken.any()
+    assert pixels > 1 or not broken.all()
+
+
+def test_a_target_is_reached_where_some_pixel_reaches_it():
+    model = Linear()
+    x = torch.rand(25, 6, generator=generator(1), dtype=F64)
+    attack = component("attacker", "one_pixel", population=80, generations=40, target=1)
+    y = model.predict(x, None).guess
+    moved = attack.perturb(victim(model), x, y, Streams(0), 1.0)
+    reached = model.predict(moved, None).guess[:, 0] == 1
+    levels = torch.linspace(0, 1, 101, dtype=F64)
+    changed = x[:, None, None].repeat(1, 6, 101, 1)
+    for i in range(6):
+        changed[:, i, :, i] = levels
+    possible = (model.predict(changed.flatten(0, 2), None).guess == 1).view(25, -1).any(1)
+    assert (reached | ~possible).all()
+    assert (reached & ~possible).sum() <= 1  # between two levels of the grid
+    assert 0 < possible.sum() < 25
+
+
+def test_pixels_are_painted_literally():
+    """Three channels: floor(row), floor(column), a value each, within ε of the pixel's own."""
+    x = torch.rand(2, 3 * 2 * 4, generator=generator(), dtype=F64)
+    members = torch.tensor([[[[1.7, 3.2, 0.9, -0.4, 0.5]]], [[[0.0, 0.5, 2.0, 0.1, 0.3]]]]).double()
+    moved = paint(x, members, Image(3, 2, 4, UNIT), 0.25)[:, 0].view(2, 3, 2, 4)
+    expected = x.view(2, 3, 2, 4).clone()
+    for b, (r, c) in enumerate(((1, 3), (0, 0))):
+        for channel in range(3):
+            old = float(expected[b, channel, r, c])
+            value = float(members[b, 0, 0, 2 + channel])
+            expected[b, channel, r, c] = min(max(value, old - 0.25), old + 0.25)
+    assert torch.equal(moved, expected)
+
+
+def test_parents_are_three_different_members_all_equally_often():
+    three = distinct(2000, 5, generator(), torch.device("cpu"))
+    a, b, c = three
+    assert not ((a == b) | (b == c) | (a == c)).any()
+    for member in (a, b, c):
+        counts = torch.bincount(member.flatten(), minlength=5)
+        assert (counts - 2000).abs().max() < 4 * 40
+
+
+def test_rows_that_are_broken_already_are_asked_about_no_more():
+    model = Softmax()
+    x = torch.rand(4, 6, generator=generator(1), dtype=F64)
+    y = (model.predict(x, generator()).guess + 1) % 3
+    model.calls = 0
+    attack = component("attacker", "one_pixel", population=50, generations=9)
+    assert torch.equal(attack.perturb(victim(model), x, y, Streams(0), 1.0), x)
+    assert model.calls == 4
+
+
+def test_inputs_without_bounds_are_refused():
+    attack = component("attacker", "one_pixel")
+    x = torch.zeros(1, 6, dtype=F64)
+    with pytest.raises(ConfigMismatchError, match="use attacker=square"):
+        attack.perturb(Attacked(Linear()), x, torch.zeros(1, 1).long(), Streams(0), 1.0)

@@ -1,0 +1,313 @@
+"""Certificates against sampled, gradient-found and enumerated inputs: no bound may be passed."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+from configured import component, threat
+from small_problems import classes, train
+from small_spam import fitted, neighbours, rows, words
+
+from components.attackers.norms import NORMS
+from components.contracts.capabilities.margins import MarginBounds
+from components.evaluation.certificate import certify, perturbations
+from components.evaluation.security import security_curve
+from components.maths.intervals import Perturbations
+from components.posteriors.particles import Particles
+from components.posteriors.point_estimate import PointEstimate
+from runner.execution.rng import Streams
+
+ACTIVATIONS = ["relu", "leaky_relu", "tanh", "gelu", "softplus", "identity"]
+MEASURES = ["linf", "l2", "l1"]
+
+
+def network(problem, seed=0, scale=1.5, model="mlp", **keys):
+    """A network with random weights, its biases too."""
+    built = component("model", model, **keys).build(problem, Streams(seed))
+    g = torch.Generator().manual_seed(seed)
+    noise = torch.randn(built.theta.shape, generator=g, dtype=torch.float64).to(built.theta)
+    with torch.no_grad():
+        built.theta.mul_(scale).add_(0.3 * noise)
+    return built.requires_grad_(False)
+
+
+def images(dtype=torch.float64):
+    problem = classes(n=12, n_inputs=24, dtype=dtype)
+    return replace(problem, image_shape=(6, 4))
+
+
+def points(inputs: Perturbations, n=300) -> torch.Tensor:
+    """Corners, and points inside, of what an attack may make of the rows [n, B, D]."""
+    g = torch.Generator().manual_seed(1)
+    if inputs.norm is None:
+        u = torch.rand(n, *inputs.x.shape, generator=g, dtype=torch.float64)
+        u[: n // 2] = u[: n // 2].round()
+        return inputs.x + inputs.low + u * (inputs.high - inputs.low)
+    norm = NORMS[inputs.norm]
+    starts = torch.stack([norm.start(inputs.x, inputs.eps, g) for _ in range(n)])
+    lengths = norm.size(starts.flatten(0, 1)).view(n, -1, 1)
+    starts[: n // 2] *= (inputs.eps / lengths)[: n // 2]
+    return inputs.x + starts.clamp(inputs.low, inputs.high)
+
+
+def margins(f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """f_y − f_c of f [..., T, C], infinite where c = y."""
+    own = y.expand(f.shape[:-1]).unsqueeze(-1)
+    return (f.gather(-1, own) - f).scatter(-1, own, torch.inf)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_no_sampled_margin_is_below_its_bound(activation, measure):
+    problem = classes(n=8, n_inputs=5, n_tasks=2)
+    net = network(problem, widths=[7, 6], activation=activation)
+    y = problem.test.y
+    inputs = perturbations(problem, y, measure, 0.2)
+    bound = net.margin_bounds(None, y, inputs)
+    seen = margins(net(points(inputs).flatten(0, 1)).unflatten(0, (300, -1)), y).amin(0)
+    assert (seen >= bound.lower[0]).all()
+    f = net(points(inputs).flatten(0, 1)).unflatten(0, (300, -1))
+    assert ((bound.low[0] <= f) & (f <= bound.high[0])).all()
+    clean = margins(net(inputs.x), y)
+    tight = net.margin_bounds(None, y, perturbations(problem, y, measure, 0.0)).lower[0]
+    torch.testing.assert_close(tight, clean, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("downsampling", ["pool", "stride"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_no_sampled_margin_of_a_convolutional_network_is_below_its_bound(
+    activation, downsampling, measure
+):
+    problem = images()
+    net = network(
+        problem, model="cnn", channels=[3, 4], kernel=3, widths=[5],
+        activation=activation, downsampling=downsampling,
+    )  # fmt: skip
+    y = problem.test.y
+    inputs = perturbations(problem, y, measure, 0.1)
+    bound = net.margin_bounds(None, y, inputs).lower[0]
+    seen = margins(net(points(inputs).flatten(0, 1)).unflatten(0, (300, -1)), y).amin(0)
+    assert (seen >= bound).all()
+    tight = net.margin_bounds(None, y, perturbations(problem, y, measure, 0.0)).lower[0]
+    torch.testing.assert_close(tight, margins(net(inputs.x), y), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+def test_no_margin_that_gradients_find_is_below_its_bound(model, measure):
+    problem = images()
+    keys = {"widths": [9]} if model == "mlp" else {"channels": [3], "widths": [6]}
+    net = network(problem, model=model, **keys)
+    y = problem.test.y
+    inputs = perturbations(problem, y, measure, 0.3)
+    bound = net.margin_bounds(None, y, inputs).lower[0]
+    for c in range(problem.n_classes):
+        x = inputs.x.clone()
+        for _ in range(25):
+            moved = x.clone().requires_grad_(True)
+            with torch.enable_grad():
+                m = margins(net(moved), y)[:, 0, c]
+                m = torch.where(m.isfinite(), m, 0.0 * moved.sum(1)).sum()
+                g = torch.autograd.grad(m, moved)[0]
+            step = x - 0.2 * inputs.eps * NORMS[measure].steepest(g)
+            delta = NORMS[measure].project(step - inputs.x, 0.3)
+            x = (inputs.x + delta).clamp(0, 1)
+        assert (margins(net(x), y)[..., c] >= bound[..., c]).all()
+
+
+def test_signs_split_literally():
+    """Ends of z = W h + b: Σ_i W⁺ low + W⁻ high + b, and the other way round."""
+    problem = classes(n=6, n_inputs=4)
+    y = problem.test.y
+    net = network(problem, widths=[3])
+    inputs = perturbations(problem, y, "linf", 0.1)
+    (W, b), (V, c) = [(w.double(), b.double()) for w, b in net.layers(net.theta)]
+    low, high = inputs.x + inputs.low, inputs.x + inputs.high
+    z_low, z_high = torch.zeros(6, 3).double(), torch.zeros(6, 3).double()
+    for n, j, i in itertools.product(range(6), range(3), range(4)):
+        ends = sorted((W[j, i] * low[n, i], W[j, i] * high[n, i]))
+        z_low[n, j] += ends[0]
+        z_high[n, j] += ends[1]
+    h_low, h_high = (z_low + b).relu(), (z_high + b).relu()
+    bound = net.margin_bounds(None, y, inputs).lower[0, :, 0]
+    for n, k in itertools.product(range(6), range(3)):
+        label = int(y[n])
+        D = V[label] - V[k]
+        least = (D.clamp_min(0) * h_low[n] + D.clamp_max(0) * h_high[n]).sum() + c[label] - c[k]
+        if k != label:
+            assert float(bound[n, k]) == pytest.approx(float(least), abs=1e-12)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_linear_network_has_its_exact_margins(measure):
+    """The least margin is at the corner, the point of the sphere or the axis that the dual norm
+    names; in a box at one of its corners."""
+    problem = replace(classes(n=10, n_inputs=4), bounds=None)
+    net = network(problem, widths=[])
+    y = problem.test.y
+    W, _ = net.layers(net.theta)[0]
+    inputs = perturbations(problem, y, measure, 0.25)
+    bound = net.margin_bounds(None, y, inputs).lower[0, :, 0]
+    for n, c in itertools.product(range(10), range(3)):
+        D = W[int(y[n])] - W[c]
+        delta = {
+            "linf": 0.25 * D.sign(),
+            "l2": 0.25 * D / D.norm().clamp_min(1e-12),
+            "l1": torch.zeros(4).double().index_fill(0, D.abs().argmax(), 0.25) * D.sign(),
+        }[measure]
+        if c != int(y[n]):
+            reached = margins(net((inputs.x[n] - delta)[None])[0], y[n])[0, c]
+            assert float(bound[n, c]) == pytest.approx(float(reached), abs=1e-6)
+    if measure == "linf":
+        boxed = replace(problem, bounds=(0.0, 1.0))
+        inputs = perturbations(boxed, y, measure, 0.4)
+        bound = net.margin_bounds(None, y, inputs).lower[0]
+        corners = torch.stack(
+            [
+                torch.where(torch.tensor(bits).bool(), inputs.high, inputs.low)
+                for bits in itertools.product((0, 1), repeat=4)
+            ]
+        )
+        every = margins(net((inputs.x + corners).flatten(0, 1)).unflatten(0, (16, -1)), y)
+        torch.testing.assert_close(bound, every.amin(0), rtol=1e-9, atol=1e-6)
+
+
+def test_a_tiny_network_by_a_grid():
+    """D = 2: no certified row of a network or of a mixture is broken on a grid over its ball, and
+    most rows that nothing on it breaks are certified where the ball is small."""
+    problem = classes(n=60, n_inputs=2, n_classes=3)
+    y = problem.test.y
+    model = network(problem, widths=[5])
+    thetas = torch.stack([network(problem, seed, widths=[5]).theta for seed in range(3)])
+    side = torch.linspace(-1, 1, 21, dtype=torch.float64)
+    grid = torch.stack(torch.meshgrid(side, side, indexing="ij"), -1).flatten(0, 1)
+    for posterior in (PointEstimate(model), Particles(model, thetas)):
+        for eps in (0.002, 0.05, 0.2):
+            x = (problem.test.x + eps * grid[:, None]).clamp(0, 1)
+            answers = posterior.predict(x.flatten(0, 1), Streams(0).evaluation)
+            stands = (answers.guess.unflatten(0, (len(grid), -1)) == y).all(0)
+            found = certify(problem, posterior, y, "linf", eps, Streams(0))
+            assert found.method == "interval bounds"
+            assert not (found.rows & ~stands).any()
+            if eps == 0.002:
+                assert found.rows.sum() >= 0.9 * stands.sum() > 10
+
+
+def test_bounds_hold_for_single_precision():
+    """The least margin of a linear network, as single precision computes it at the corner where it
+    is reached, is below the bound for real numbers in some rows and above ours in all; inputs and ε
+    are multiples of 2⁻⁸, so that no input is rounded."""
+    problem = classes(n=400, n_inputs=64, dtype=torch.float32)
+    net = network(problem, scale=20.0, widths=[])
+    x = (problem.test.x * 256).round() / 256
+    y = problem.test.y
+    reach = torch.full_like(x, 0.125).double()
+    inputs = Perturbations(x.double(), -reach, reach)
+    W, _ = net.layers(net.theta)[0]
+    D = W[y[:, 0]][:, None] - W  # [B, C, D]
+    corners = x[:, None] - 0.125 * D.sign()
+    f = net(corners.flatten(0, 1)).unflatten(0, (400, 3))[:, :, 0]  # [B, C, C]
+    own = f.gather(2, y[:, None].expand(-1, 3, 1))[..., 0]
+    computed = own.double() - f.diagonal(dim1=1, dim2=2).double()
+    bound = net.margin_bounds(None, y, inputs).lower[0, :, 0]
+    real = net.double().margin_bounds(None, y, inputs).lower[0, :, 0]
+    others = bound.isfinite()
+    assert (computed[others] >= bound[others]).all()
+    assert (computed[others] < real[others]).any()
+    assert (real - bound)[others].max() < 1e-2
+
+
+def test_mixtures_literally():
+    """Any logits of K networks between their ends, with margins above their bounds, have mean
+    probabilities that differ by no less than the bound, and keep a certified class."""
+    g = torch.Generator().manual_seed(0)
+
+    def u(*shape):
+        return torch.rand(*shape, generator=g, dtype=torch.float64)
+
+    centre = 3 * torch.randn(4, 200, 1, 3, generator=g, dtype=torch.float64)
+    centre[..., 0] += 1.5
+    radius = 0.7 * u(4, 200, 1, 3)
+    low, high = centre - radius, centre + radius
+    m = low[..., :1] - high + 0.2
+    m[..., 0] = torch.inf
+    bounds = MarginBounds(m, low, high, 0.0)
+    least = torch.full_like(low, torch.inf)
+    for _ in range(400):
+        f = low + u(*low.shape).round() * (high - low)
+        kept = (f[..., :1] - f >= m)[..., 1:].all(-1, keepdim=True)
+        p = f.softmax(-1)
+        least = torch.where(kept, torch.minimum(least, p[..., :1] - p), least)
+        mean = torch.where(kept.all(0), p.mean(0), torch.tensor([1.0, 0.0, 0.0]).double())
+        assert (mean.argmax(-1) == 0)[bounds.certified()].all()
+    assert (bounds.probability_differences() <= least + 1e-12)[..., 1:].all()
+    assert 20 < bounds.certified().sum() < 180
+    exact = MarginBounds((centre[..., :1] - centre).where(m < 99, m), centre, centre, 0.0)
+    p = centre.softmax(-1)
+    found = exact.probability_differences()[..., 1:]
+    torch.testing.assert_close(found, (p[..., :1] - p)[..., 1:])
+
+
+@pytest.mark.parametrize("direction", ["insertion", "flip"])
+@pytest.mark.parametrize("model", ["naive_bayes", "logistic_lasso", "mlp"])
+def test_words_by_trying_every_mail(model, direction):
+    """Up to two words, and of linear logits for more, exactly the mails are certified that no set of
+    changes breaks; of a network for more words none but these."""
+    problem = words(n=60, n_words=6)
+    y = problem.test.y
+    if model == "mlp":
+        net = network(problem, widths=[6])
+        posterior = Particles(net, torch.stack([net.theta, 0.9 * net.theta]))
+    else:
+        posterior = fitted(problem, model)
+    for eps in (0, 1, 2, 4):
+        stands = []
+        for row, label in zip(rows(problem.test.x), y[:, 0].tolist(), strict=True):
+            every = torch.tensor(neighbours(row, eps, direction) if label else [row]).double()
+            stands.append(
+                bool((posterior.predict(every, Streams(0).evaluation).guess == label).all())
+            )
+        found = certify(problem, posterior, y, direction, eps, Streams(0))
+        if eps > 0:
+            before = certify(problem, posterior, y, direction, eps - 1, Streams(0))
+            again = certify(problem, posterior, y, direction, eps, Streams(0), before)
+            assert torch.equal(again.rows, found.rows)
+        assert found.method == ("enumeration" if eps <= 2 else "interval bounds")
+        if eps <= 2 or model != "mlp":
+            assert found.rows[:, 0].tolist() == stands
+        else:
+            assert not (found.rows[:, 0] & ~torch.tensor(stands)).any()
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_no_certified_number_is_above_an_adaptive_one(measure):
+    """The curve of a trained network, an ensemble and adaptive attacks of every norm."""
+    problem = classes(n=120, n_inputs=6)
+    method = component("inference", "deep_ensemble", members=2, lr=0.02)
+    state, rng = train(method, component("model", "mlp", widths=[8]), problem, 120)
+    attack = component("attacker", "apgd", norm=measure, steps=5)
+    sizes = [0.01, 0.05, 0.2]
+    curve = security_curve(problem, method.posterior(state), attack, threat(attack, sizes), rng)
+    table = curve.rows
+    assert (table["certified_accuracy"] <= table["accuracy"]).all()
+    assert (table["certified_accuracy"] <= table["worst_case_accuracy"]).all()
+    gap = table["accuracy"] - table["certified_accuracy"]
+    assert table["certificate_gap"].tolist() == gap.tolist()
+    assert table["certified_accuracy"].iloc[0] == table["accuracy"].iloc[0]
+    assert table["certified_accuracy"].iloc[1] > 0.5
+    assert curve.checks.set_index("check")["passed"]["no certified label is broken"]
+
+
+def test_a_false_certificate_fails_its_check(monkeypatch):
+    problem = classes(n=60, n_inputs=6)
+    method = component("inference", "map", lr=0.02)
+    state, rng = train(method, component("model", "mlp", widths=[8]), problem, 80)
+    attack = component("attacker", "fgsm")
+    monkeypatch.setattr(
+        MarginBounds, "certified", lambda bounds: torch.ones_like(bounds.low[0, ..., 0]).bool()
+    )
+    curve = security_curve(problem, method.posterior(state), attack, threat(attack, [0.2]), rng)
+    assert not curve.checks.set_index("check")["passed"]["no certified label is broken"]
+    assert not curve.verdict
