@@ -20,6 +20,7 @@ _DRAWS = {
     "acceptance",
     "e_bfmi",
     "weight_ess",
+    "log_relative_variance",
     "pareto_k",
 }
 _DECISIONS = {
@@ -75,6 +76,7 @@ _SALES = {
     "plan_coverage90",
     "plan_width90",
 }
+_DECISION_LOSSES = {"decision_loss", "decision_expected_loss", "decision_loss_plain"}
 _REAL_SCORES = {"rmse", "crps", "coverage90"}
 _CLASS_SCORES = {"accuracy", "ece", "auc"}  # of supervised problems
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
@@ -102,6 +104,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
     }
     | _DRAWS
     | _DECISIONS
+    | _DECISION_LOSSES
     | _CONTRACTION
     | _GRADIENTS,
     "unlabelled": {
@@ -290,6 +293,7 @@ LOWER_IS_BETTER = frozenset(
         "rhat_predictions",
         "divergences",
         "pareto_k",
+        "log_relative_variance",
         "error",
         "error_mean",
         "error_sd",
@@ -304,6 +308,7 @@ LOWER_IS_BETTER = frozenset(
         "distance_sd",
         "exploitability",
         "expected_loss",
+        *_DECISION_LOSSES,
         "ridge_risk",
         "worst_risk",
         "bayes_risk",

@@ -24,6 +24,8 @@ from components.problems.input_columns import InputColumns
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from components.metrics.decision import DecisionKeys
+
 InputUnits = Literal["standardised", "raw units"]
 SIZES_IN: dict[InputUnits, str] = {
     "standardised": "standard deviations of the training rows",
@@ -85,6 +87,8 @@ class Supervised:
     evaluation_chunk: int = 1000  # test rows predicted together
     # parameters that the data were simulated from, by name
     truth: dict[str, Tensor] = field(default_factory=dict)
+    # loss that predictions of test labels must minimise; None: no decision is scored
+    decision: DecisionKeys | None = None
     moments: bool = False  # whether posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
@@ -147,6 +151,19 @@ class Supervised:
                 rows = rows.to(self.train.x.device)
                 yield step, replace(self.train.part(rows, self.n / len(rows)), numbers=rows)
 
+    def with_decision(self, decision: DecisionKeys) -> Supervised:
+        """The problem with a loss that predictions of its test labels must minimise.
+
+        Raises:
+            ConfigMismatchError: its cost matrix has another number of classes."""
+        columns = len(decision.costs[0])
+        if decision.is_of_classes and columns != self.n_classes:
+            raise ConfigMismatchError(
+                f"decision.costs: {columns} columns, but {self.name} has "
+                f"{self.n_classes} classes; give one column for each of {', '.join(self.classes)}"
+            )
+        return replace(self, decision=decision)
+
     def held_out(self, share: float, rng: Rng) -> Supervised:
         """The problem to choose settings by: a random ``share`` of the training rows takes the
         place of the test rows.
@@ -192,6 +209,10 @@ class Supervised:
             out: dict[str, Tensor | float] = dict(regression.scores(predictive, *targets))
         else:
             out = dict(classification.scores(predictive, *targets))
+        if self.decision is not None:
+            from components.metrics import decision
+
+            out |= decision.scores(self.decision, predictive, *targets)
         if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior) | self._agreement(posterior, predictive)
             out |= parameter_moments.scores(posterior) if self.moments else {}

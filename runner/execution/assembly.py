@@ -79,6 +79,8 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
                 f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows"
             )
         problem = problem.held_out(settings.validation, rng)
+    if job.decision is not None and isinstance(problem, Supervised):
+        problem = problem.with_decision(job.decision)
     if problem.name != job.data:
         raise RunFailure(
             f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"

@@ -25,7 +25,12 @@ from components.contracts.capabilities.estimators import (
     LinearSmoother,
 )
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
-from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
+from components.contracts.capabilities.mean_field import (
+    Clustered,
+    CoordinateAscent,
+    PointMasses,
+    StructuredAscent,
+)
 from components.contracts.capabilities.networks import (
     AffineLayers,
     BatchNormalised,
@@ -97,6 +102,7 @@ CAPABILITIES: dict[str, type] = {
     "linear_smoother": LinearSmoother,
     "dirichlet_process": DirichletProcess,
     "coordinate_ascent": CoordinateAscent,
+    "structured_ascent": StructuredAscent,
     "point_masses": PointMasses,
     "clustered": Clustered,
     "elbo": Elbo,

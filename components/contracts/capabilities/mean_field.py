@@ -51,6 +51,16 @@ class CoordinateAscent(LogJoint, Protocol[Shown]):
 
 
 @runtime_checkable
+class StructuredAscent(LogJoint, Protocol[Shown]):
+    """A log joint with coordinate ascent for families that keep the dependence of some parameters
+    (structured mean field)."""
+
+    # q(θ) = q_I(θ_I) Π_{i ∉ I} q_i(θ_i) with I the parameters of these names; ["all"]: one factor.
+    # ConfigMismatchError for a name that has no place in such a family
+    def structured(self, joint: list[str]) -> ClosedFormAscent[Shown]: ...
+
+
+@runtime_checkable
 class PointMasses(LogJoint, Protocol[Shown]):
     """A log joint with expectation maximisation for θ.
 
