@@ -88,7 +88,8 @@ _SLOPES = {
     "exponent",
     "spread_of_error",
 }
-_CONTRACTION = {"radius", *_SLOPES}
+_CONTRACTION = {"radius", "hellinger", *_SLOPES}
+_PAC = {"pac_bound", "gibbs_risk", "gibbs_risk_train", "pac_kl"}
 _SCORES_BY_KIND: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {
@@ -105,6 +106,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
     | _DRAWS
     | _DECISIONS
     | _DECISION_LOSSES
+    | _PAC
     | _CONTRACTION
     | _GRADIENTS,
     "unlabelled": {
@@ -128,6 +130,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
     | _DRAWS
     | _DECISIONS
     | _STOPPING
+    | {"total_variation", "hellinger", "slope", "exponent"}
     | _GRADIENTS,
     "density": _DRAWS
     | {
@@ -309,6 +312,11 @@ LOWER_IS_BETTER = frozenset(
         "exploitability",
         "expected_loss",
         *_DECISION_LOSSES,
+        "pac_bound",
+        "gibbs_risk",
+        "gibbs_risk_train",
+        "total_variation",
+        "hellinger",
         "ridge_risk",
         "worst_risk",
         "bayes_risk",
@@ -349,6 +357,7 @@ UNDIRECTED_SCORES = frozenset(
         "second_moment",
         "penalty",
         "dominates",
+        "pac_kl",
         *_SLOPES,
         "minibatch_share",
         "bias_p",
