@@ -20,7 +20,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.inference.foundations.log_slopes import log_slopes, standard_error
-from components.maths.normal_limit import beta_normal_distances
+from components.inference.foundations.normal_limit import beta_normal_distances
 from components.posteriors.tables import write_tables
 from components.problems.unlabelled import Unlabelled
 from components.registry import register

@@ -23,7 +23,7 @@ from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
 from components.inference.foundations.log_slopes import log_slopes, standard_error
-from components.maths.normal_limit import gaussian_hellinger
+from components.inference.foundations.normal_limit import gaussian_hellinger
 from components.posteriors.tables import write_tables
 from components.problems.known_function import KnownFunction
 from components.registry import register

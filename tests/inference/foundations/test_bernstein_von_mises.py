@@ -10,7 +10,7 @@ import torch
 from configured import component, load
 from scipy import integrate, optimize, stats
 
-from components.maths.normal_limit import beta_normal_distances, gaussian_hellinger
+from components.inference.foundations.normal_limit import beta_normal_distances, gaussian_hellinger
 from runner.execution.rng import Streams
 
 F64 = torch.float64
