@@ -24,7 +24,7 @@ from components.problems.input_columns import InputColumns
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.metrics.decision import DecisionKeys
+    from components.problems.decision import DecisionKeys
 
 InputUnits = Literal["standardised", "raw units"]
 SIZES_IN: dict[InputUnits, str] = {
@@ -210,7 +210,7 @@ class Supervised:
         else:
             out = dict(classification.scores(predictive, *targets))
         if self.decision is not None:
-            from components.metrics import decision
+            from components.problems import decision
 
             out |= decision.scores(self.decision, predictive, *targets)
         if isinstance(posterior, HoldsDraws):

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError
-from components.metrics.decision import DecisionKeys, decide, scores
 from components.posteriors.decisions import ToleranceLoss
+from components.problems.decision import DecisionKeys, decide, scores
 from runner.compose.settings import LOSS_PARAMETERS, sign
 from runner.errors import ConfigError
 

@@ -57,15 +57,6 @@ class BetaPosterior(Protocol):
 
 
 @runtime_checkable
-class HasNormalLimit(Protocol):
-    """A regression with a Gaussian posterior of its coefficients β, and with the normal law that it
-    tends to."""
-
-    # mean [D] and covariance [D, D] of p(β | y), then of N(β̂, I⁻¹), of labels y [N] at x [N, D]
-    def normal_limit(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
-
-
-@runtime_checkable
 class LinearSmoother(Protocol):
     """A regression y ~ N(f(x), σ²), σ² known, with a Gaussian posterior of f.
 

@@ -12,8 +12,7 @@ import torch
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import LinearSmoother
-from components.contracts.capabilities.estimators import HasNormalLimit
+from components.contracts.capabilities import Conjugate, LinearSmoother
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -24,6 +23,7 @@ from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
 from components.inference.foundations.log_slopes import log_slopes, standard_error
 from components.inference.foundations.normal_limit import gaussian_hellinger
+from components.maths.conjugate_regression import coefficients
 from components.posteriors.tables import write_tables
 from components.problems.known_function import KnownFunction
 from components.registry import register
@@ -54,12 +54,19 @@ class Smoothed:
         bias = (S @ f0 - f0).square().mean()
         variance = problem.noise * S.square().sum() / n
         spread = float(model.known_noise * S.trace() / n)
-        hellinger = (
-            float(gaussian_hellinger(*model.normal_limit(x, f0)))
-            if isinstance(model, HasNormalLimit)
-            else None
-        )
+        hellinger = _hellinger(model, x, f0) if isinstance(model, Conjugate) else None
         return cls(S, f0, spread, hellinger, float(bias + variance))
+
+
+def _hellinger(model: Conjugate, x: Tensor, y: Tensor) -> float:
+    """Hellinger distance of N(m, σ²Λ⁻¹), the posterior of β given y, from N(β̂, σ²(XᵀX)⁻¹)."""
+    X = torch.cat([x.new_ones(len(x), 1), x], 1) if model.intercept else x
+    noise = model.noise
+    assert not isinstance(noise, tuple)  # a linear smoother knows it
+    own, limit = (coefficients(X, y, penalty) for penalty in (model.penalty, 0 * model.penalty))
+    return float(
+        gaussian_hellinger(own.m, noise * own.covariance, limit.m, noise * limit.covariance)
+    )
 
 
 @dataclass(frozen=True)

@@ -182,14 +182,6 @@ class LinearRegressionModule(nn.Module):
         Z = design(at, self.intercept)
         return Z @ posterior.m, self.known_noise * (Z @ posterior.covariance * Z).sum(1)
 
-    def normal_limit(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Mean and covariance of p(β | y), σ² known, and of N(β̂, σ²(XᵀX)⁻¹), its limit."""
-        X = design(x, self.intercept)
-        posterior = coefficients(X, y, self.penalty)
-        fit = coefficients(X, y, torch.zeros_like(self.penalty))
-        own, limit = (self.known_noise * one.covariance for one in (posterior, fit))
-        return posterior.m, own, fit.m, limit
-
     def exponent(self, smoothness: float) -> float:
         """−½ for a straight line, and 0 for any other function, which it never comes to.
 
