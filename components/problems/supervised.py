@@ -24,8 +24,6 @@ from components.problems.input_columns import InputColumns
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from components.problems.decision import DecisionKeys
-
 InputUnits = Literal["standardised", "raw units"]
 SIZES_IN: dict[InputUnits, str] = {
     "standardised": "standard deviations of the training rows",
@@ -52,6 +50,8 @@ def _predict_by_chain(
     return f.flatten(1).unflatten(0, posterior.draws.shape[:2])
 
 
+# losses of decisions at y, mask [B, T] of tasks with these names
+DecisionScores = Callable[[Predictive, Tensor, Tensor, list[str]], dict[str, float]]
 # figures of the predictions of a posterior; none if there is nothing to show
 SupervisedFigure = Callable[["Supervised", Predicts, Rng], dict[str, "Figure"]]
 
@@ -87,8 +87,8 @@ class Supervised:
     evaluation_chunk: int = 1000  # test rows predicted together
     # parameters that the data were simulated from, by name
     truth: dict[str, Tensor] = field(default_factory=dict)
-    # loss that predictions of test labels must minimise; None: no decision is scored
-    decision: DecisionKeys | None = None
+    # losses of decisions about test labels; None: no decision is scored
+    decision: DecisionScores | None = None
     moments: bool = False  # whether posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
@@ -151,19 +151,6 @@ class Supervised:
                 rows = rows.to(self.train.x.device)
                 yield step, replace(self.train.part(rows, self.n / len(rows)), numbers=rows)
 
-    def with_decision(self, decision: DecisionKeys) -> Supervised:
-        """The problem with a loss that predictions of its test labels must minimise.
-
-        Raises:
-            ConfigMismatchError: its cost matrix has another number of classes."""
-        columns = len(decision.costs[0])
-        if decision.is_of_classes and columns != self.n_classes:
-            raise ConfigMismatchError(
-                f"decision.costs: {columns} columns, but {self.name} has "
-                f"{self.n_classes} classes; give one column for each of {', '.join(self.classes)}"
-            )
-        return replace(self, decision=decision)
-
     def held_out(self, share: float, rng: Rng) -> Supervised:
         """The problem to choose settings by: a random ``share`` of the training rows takes the
         place of the test rows.
@@ -210,9 +197,7 @@ class Supervised:
         else:
             out = dict(classification.scores(predictive, *targets))
         if self.decision is not None:
-            from components.problems import decision
-
-            out |= decision.scores(self.decision, predictive, *targets)
+            out |= self.decision(predictive, *targets)
         if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior) | self._agreement(posterior, predictive)
             out |= parameter_moments.scores(posterior) if self.moments else {}

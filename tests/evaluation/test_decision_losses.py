@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.errors import ConfigMismatchError
+from components.evaluation.decision import DecisionKeys, add_decision, decide, scores
 from components.posteriors.decisions import ToleranceLoss
-from components.problems.decision import DecisionKeys, decide, scores
 from runner.compose.settings import LOSS_PARAMETERS, sign
 from runner.errors import ConfigError
 
@@ -126,8 +126,8 @@ def test_wrong_keys_are_named():
             keys("costs", costs=costs)
     problem = small_problems.classes(n=12, n_inputs=2, n_classes=2)
     with pytest.raises(ConfigMismatchError, match=r"decision\.costs: 3 columns, but .* 2 classes"):
-        problem.with_decision(keys("costs", costs=[[0.0, 1.0, 1.0]] * 3))
-    assert problem.with_decision(keys("costs")).decision is not None
+        add_decision(problem, keys("costs", costs=[[0.0, 1.0, 1.0]] * 3))
+    assert add_decision(problem, keys("costs")).decision is not None
 
 
 def test_a_loss_of_other_labels_is_refused(make_job):

@@ -3,7 +3,8 @@ realised loss."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 import torch
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validato
 from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture, Predictive
+from components.errors import ConfigMismatchError
 from components.metrics.regression import mean_over_labelled, mean_over_rows
 from components.posteriors.decisions import (
     AbsoluteLoss,
@@ -19,6 +21,7 @@ from components.posteriors.decisions import (
     Squared,
     ToleranceLoss,
 )
+from components.problems.supervised import Supervised
 
 LossName = Literal["costs", "squared", "absolute", "pinball", "tolerance"]
 
@@ -118,3 +121,17 @@ def scores(
             for task, v in zip(task_names, values, strict=True)
         }
     return out
+
+
+def add_decision(problem: Supervised, keys: DecisionKeys) -> Supervised:
+    """The problem with a loss that predictions of its test labels must minimise.
+
+    Raises:
+        ConfigMismatchError: the cost matrix has another number of classes."""
+    columns = len(keys.costs[0])
+    if keys.is_of_classes and columns != problem.n_classes:
+        raise ConfigMismatchError(
+            f"decision.costs: {columns} columns, but {problem.name} has {problem.n_classes} classes; "
+            f"give one column for each of {', '.join(problem.classes)}"
+        )
+    return replace(problem, decision=partial(scores, keys))
