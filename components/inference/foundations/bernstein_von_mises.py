@@ -46,6 +46,9 @@ class NormalLimit:
         """log p(x | tosses at hand) [B]."""
         return self.model.log_predictive(self.counts, batch)
 
+    def clusters(self, batch: Rows) -> None:
+        """Tosses have none."""
+
     def scores(self) -> dict[str, Tensor | float]:
         """Mean distances at each N, and the slope of their log on log N; ``exponent`` is −½, what
         theory says unless the skewness at θ₀ is 0."""

@@ -48,7 +48,11 @@ def measured(theta: float, prior: float = 1.0, numbers=(100, 1600)):
     inference, rng = component("inference", "bernstein_von_mises", **keys), Streams(0)
     state = inference.init(model, problem, rng)
     state, _ = inference.step(state, problem.train, rng)
-    return inference.posterior(state)
+    posterior = inference.posterior(state)
+    scores = problem.score(posterior, rng)
+    assert scores["slope/hellinger"] == posterior.scores()["slope/hellinger"]
+    assert scores["nlpp"] > 0
+    return posterior
 
 
 def test_it_comes_to_its_normal_limit_at_the_rate_of_its_skewness():
