@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from configured import component
+from configured import component, load
 from known_targets import F64, GaussianTarget
 from pydantic import ValidationError
 from scipy import stats
@@ -16,6 +16,7 @@ from components.inference.mcmc.t_mixture import TMixture
 from components.maths.sobol import SobolPoints
 from components.metrics.diagnostics import log_relative_variance
 from runner.compose.settings import sign
+from runner.execution.data_digest import data_digest
 from runner.execution.rng import Streams
 
 
@@ -98,6 +99,11 @@ def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
     exact = dim * math.log(c**2 / math.sqrt(2 * c**2 - 1)) + math.log(c**2 / (2 * c**2 - 1))
     assert log_relative_variance(draws.values, draws.log_weights) == pytest.approx(exact, abs=0.06)
     assert abs(log_relative_variance(draws.values, -draws.log_weights) - exact) > 0.2
+
+
+def test_a_density_of_one_coordinate_has_a_digest():
+    problem, _ = load("gaussian", dim=1)
+    assert data_digest(problem, {}) != data_digest(load("gaussian", dim=1, sd=2.0)[0], {})
 
 
 def test_keys():
