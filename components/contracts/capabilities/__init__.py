@@ -29,7 +29,6 @@ from components.contracts.capabilities.mean_field import (
     Clustered,
     CoordinateAscent,
     PointMasses,
-    StructuredAscent,
 )
 from components.contracts.capabilities.networks import (
     AffineLayers,
@@ -102,7 +101,7 @@ CAPABILITIES: dict[str, type] = {
     "linear_smoother": LinearSmoother,
     "dirichlet_process": DirichletProcess,
     "coordinate_ascent": CoordinateAscent,
-    "structured_ascent": StructuredAscent,
+    "structured_ascent": CoordinateAscent,
     "point_masses": PointMasses,
     "clustered": Clustered,
     "elbo": Elbo,

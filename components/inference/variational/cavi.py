@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
-from components.contracts.capabilities import CoordinateAscent, LogJoint, StructuredAscent
+from components.contracts.capabilities import CoordinateAscent, LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.streams import Rng
 from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS
@@ -61,10 +61,8 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     def init(
         self, model: CoordinateAscent[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        ascent = model.mean_field()
-        if self.joint:
-            assert isinstance(model, StructuredAscent)  # as the composition has checked
-            ascent = model.structured(self.joint)
+        # a model without the word structured_ascent takes no names
+        ascent = model.mean_field(self.joint) if self.joint else model.mean_field()
         return self.init_starts(model, ascent, problem, rng)
 
     def posterior(self, state: CoordinateState) -> FactorDraws:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -195,16 +196,13 @@ class LinearRegressionModule(nn.Module):
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 
-    def mean_field(self) -> LinearAscent:
-        """q(β) q(σ²), σ² unknown."""
-        assert isinstance(self.noise, tuple)
-        return LinearAscent(self.select, self.penalty, self.noise)
-
-    def structured(self, joint: list[str]) -> BlockedLinearAscent | JointLinearAscent:
-        """q(β, σ²) for all parameters, else q(β_I) Π q(β_i) q(σ²), σ² unknown.
+    def mean_field(self, joint: Sequence[str] = ()) -> LinearAscent | JointLinearAscent:
+        """q(β) q(σ²), σ² unknown; q(β, σ²) if all are ``joint``, else q(β_I) Π q(β_i) q(σ²).
 
         Raises ConfigMismatchError for a name of no coefficient."""
         assert isinstance(self.noise, tuple)
+        if not joint:
+            return LinearAscent(self.select, self.penalty, self.noise)
         if "all" in joint or set(joint) == set(self.names):
             return JointLinearAscent(self.select, self.penalty, self.noise)
         coefficient_names = self.names[: self.n_coefficients]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -129,10 +130,7 @@ class NormalGammaModule:
             log_tau = (draw_gamma(shape, generator) / (self.b + 0.5 * loss)).log()
         return torch.stack([mu, log_tau], 1)
 
-    def mean_field(self) -> NormalGammaAscent:
-        return NormalGammaAscent(self)
-
-    def structured(self, joint: list[str]) -> NormalGammaAscent | JointNormalGammaAscent:
+    def mean_field(self, joint: Sequence[str] = ()) -> NormalGammaAscent | JointNormalGammaAscent:
         """q(μ, τ) for both parameters; one of them in a factor of its own is q(μ) q(τ).
 
         Raises ConfigMismatchError for a name of no parameter."""

@@ -36,7 +36,7 @@ def gram_of(model) -> torch.Tensor:
 @pytest.mark.parametrize("name", ["normal_gamma", "linear_regression"])
 def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name):
     model, problem = MODELS[name]
-    ascent = model.structured(["all"])
+    ascent = model.mean_field(["all"])
     for cycles in (0, 1):
         factors = fitted(ascent, problem.train, cycles)
         theta, area = grid(ascent, factors)
@@ -60,17 +60,17 @@ def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name)
 
 def test_the_evidence_of_a_regression():
     model = regression()
-    assert bound(model.structured(["all"]), 1) == pytest.approx(
+    assert bound(model.mean_field(["all"]), 1) == pytest.approx(
         float(model.log_evidence(PROBLEM.train)), rel=1e-12
     )
-    prior = model.structured(["all"])
+    prior = model.mean_field(["all"])
     before = float(prior.objective(fitted(prior, PROBLEM.train, 0), PROBLEM.train))
     assert before < float(model.log_evidence(PROBLEM.train))
 
 
 def test_a_new_row_is_students_t():
     model, problem = MODELS["normal_gamma"]
-    ascent = model.structured(["mu", "tau"])
+    ascent = model.mean_field(["mu", "tau"])
     factors = fitted(ascent, problem.train, 1)
     m, kappa, a, b = model.exact(problem.train)
     x = problem.train.x[:, 0]
@@ -84,7 +84,7 @@ def test_a_new_row_is_students_t():
 def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_others(joint):
     """L(blocks) = L(q(β) q(σ²)) − ½ (Σ_B log det Λ_BB − log det Λ), since b is the same."""
     model = regression()
-    ascent = model.structured(joint)
+    ascent = model.mean_field(joint)
     factors = fitted(ascent, PROBLEM.train, 400)
     gram = gram_of(model)
     posterior = model.coefficients(PROBLEM.train)
@@ -122,9 +122,9 @@ def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():
 
 def test_names_that_have_no_place_are_refused(make_job):
     with pytest.raises(ConfigMismatchError, match=r"inference\.joint: x9 is no coefficient; use"):
-        regression().structured(["x1", "x9"])
+        regression().mean_field(["x1", "x9"])
     with pytest.raises(ConfigMismatchError, match=r"inference\.joint: beta is no parameter"):
-        MODELS["normal_gamma"][0].structured(["beta"])
+        MODELS["normal_gamma"][0].mean_field(["beta"])
     with pytest.raises(ConfigError, match=r"inference\.joint"):
         make_job("dataset=mixture_sim", "model=gaussian_mixture", "inference=cavi",
                  "inference.joint=[all]", "steps=2")  # fmt: skip
