@@ -151,7 +151,7 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
         return PacState(
             q=q,
             centre=q.network.theta.detach().clone(),
-            optimizer=Adam([q.network.theta] if m else q.parameters(), self.lr),
+            optimizer=Adam(q.parameters(), self.lr),
             seed=seed_from(rng.init),
             prior_rows=train.part(order[:m], 1.0) if m else None,
             certified=train.part(order[m:], 1.0),
