@@ -142,6 +142,24 @@ def weight_ess(log_weights: Tensor) -> float:
     )
 
 
+def log_relative_variance(values: Tensor, log_weights: Tensor) -> float:
+    """log σ²_NIS(f)/Var_π f of self-normalised importance sampling, for f = θ_j in turn, a mean over
+    the coordinates; exp of it is the number of draws of q for one of π.
+
+        σ²_NIS(f) = E_q[(w/E_q w)² (f − πf)²] ≈ T Σ_t w̄_t² (f_t − Î)²,   w̄ normalised weights
+
+    An estimate from the draws themselves, at most about log T.  Coordinates that do not vary are
+    left out.  Args: values [C, N, P'], log_weights [C, N].
+
+    Source: Owen (2013), eq. (9.8); Bardenet (2021), Proposition 4.1.1, where it is open."""
+    theta = values.detach().double().flatten(0, 1)
+    weights = log_weights.detach().double().flatten().softmax(0)
+    square = (theta - weights @ theta).square()
+    variance = weights @ square
+    each = len(theta) * (weights.square() @ square) / variance
+    return float(each[variance > 0].log().mean())
+
+
 def pareto_k(log_weights: Tensor) -> float:
     """Shape k̂ of the generalised Pareto distribution fitted to the largest importance weights.
 
@@ -168,14 +186,18 @@ def convergence(
     Markov chains have ``ess`` (smallest bulk ESS of the coordinates that move), ``ess_tail``,
     ``rhat`` (largest), ``rhat_nested`` (largest, of superchains), and, where the sampler reports
     them, ``divergences`` (their number), ``acceptance`` (mean rate) and ``e_bfmi`` (smallest of the
-    chains). Weighted draws are independent and have ``weight_ess`` and ``pareto_k``. A
-    IncompleteResultWarning warning names what is missing and why when draws or chains are too few."""
+    chains). Weighted draws are independent and have ``weight_ess``, ``log_relative_variance`` and
+    ``pareto_k``. A IncompleteResultWarning warning names what is missing and why when draws or
+    chains are too few."""
     chains = draws.n_chains
     n = draws.n_draws
     if n == 0:
         return {}, {}
     if draws.log_weights is not None:
-        out = {"weight_ess": weight_ess(draws.log_weights)}
+        out = {
+            "weight_ess": weight_ess(draws.log_weights),
+            "log_relative_variance": log_relative_variance(draws.values, draws.log_weights),
+        }
         if chains * n < FEWEST_WEIGHTS:
             _short(
                 f"pareto_k: {chains * n} weights are too few, {FEWEST_WEIGHTS} needed; take more draws"

@@ -21,6 +21,7 @@ _DRAWS = {
     "acceptance",
     "e_bfmi",
     "weight_ess",
+    "log_relative_variance",
     "pareto_k",
 }
 _DECISIONS = {
@@ -76,6 +77,7 @@ _SALES = {
     "plan_coverage90",
     "plan_width90",
 }
+_DECISION_LOSSES = {"decision_loss", "decision_expected_loss", "decision_loss_plain"}
 _REAL_SCORES = {"rmse", "crps", "coverage90"}
 _CLASS_SCORES = {"accuracy", "ece", "auc"}  # of supervised problems
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
@@ -87,7 +89,8 @@ _SLOPES = {
     "exponent",
     "spread_of_error",
 }
-_CONTRACTION = {"radius", *_SLOPES}
+_CONTRACTION = {"radius", "hellinger", *_SLOPES}
+_PAC = {"pac_bound", "gibbs_risk", "gibbs_risk_train", "pac_kl"}
 _SCORES_BY_KIND: dict[Kind, set[str]] = {
     "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
     | {
@@ -103,6 +106,8 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
     }
     | _DRAWS
     | _DECISIONS
+    | _DECISION_LOSSES
+    | _PAC
     | _CONTRACTION
     | _GRADIENTS,
     "unlabelled": {
@@ -126,6 +131,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
     | _DRAWS
     | _DECISIONS
     | _STOPPING
+    | {"total_variation", "hellinger", "slope", "exponent"}
     | _GRADIENTS,
     "density": _DRAWS
     | {
@@ -296,6 +302,7 @@ LOWER_IS_BETTER = frozenset(
         "rhat_predictions",
         "divergences",
         "pareto_k",
+        "log_relative_variance",
         "error",
         "error_mean",
         "error_sd",
@@ -310,6 +317,12 @@ LOWER_IS_BETTER = frozenset(
         "distance_sd",
         "exploitability",
         "expected_loss",
+        *_DECISION_LOSSES,
+        "pac_bound",
+        "gibbs_risk",
+        "gibbs_risk_train",
+        "total_variation",
+        "hellinger",
         "ridge_risk",
         "worst_risk",
         "bayes_risk",
@@ -350,6 +363,7 @@ UNDIRECTED_SCORES = frozenset(
         "second_moment",
         "penalty",
         "dominates",
+        "pac_kl",
         *_SLOPES,
         "minibatch_share",
         "bias_p",

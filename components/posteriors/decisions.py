@@ -26,6 +26,10 @@ from components.contracts.predictive import Categorical, GaussianMixture
 from components.old_names import resolve_old_name
 from components.posteriors.draws import Draws
 
+GRID_POINTS = 65  # actions tried between the outermost means of a mixture
+GOLDEN = (math.sqrt(5) - 1) / 2
+GOLDEN_STEPS = 40  # each leaves 0.618 of the interval
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -145,7 +149,9 @@ class ToleranceLoss:
         # a draw on the edge is not missed
         return ((s - action).abs() > self.radius * (1 + 1e-12)).to(s.dtype)
 
-    def act(self, belief: Samples) -> Tensor:
+    def act(self, belief: Belief) -> Tensor:
+        if isinstance(belief, GaussianMixture):
+            return self._act_on_mixture(belief)
         # [d, S]: an optimal window begins at a draw
         ordered, order = belief.values.flatten(1).T.contiguous().sort(1)
         before = torch.nn.functional.pad(belief.weights[order].cumsum(1), (1, 0))
@@ -155,7 +161,30 @@ class ToleranceLoss:
         last = ordered.gather(1, end.gather(1, best) - 1)
         return (0.5 * (ordered.gather(1, best) + last)).reshape(belief.values.shape[1:])
 
-    def expected_loss(self, action: Tensor, belief: Samples) -> Tensor:
+    def _act_on_mixture(self, belief: GaussianMixture) -> Tensor:
+        """The centre of the window of most mass [...]: the best of a grid between the outermost
+        means, where it must lie, then golden section around it."""
+        low = belief.mu.amin(0)
+        step = (belief.mu.amax(0) - low) / (GRID_POINTS - 1)
+        best = low
+        least = self.expected_loss(best, belief)
+        for k in range(1, GRID_POINTS):
+            loss = self.expected_loss(low + k * step, belief)
+            best = torch.where(loss < least, low + k * step, best)
+            least = torch.minimum(loss, least)
+        left = best - step
+        right = best + step
+        for _ in range(GOLDEN_STEPS):
+            a = right - GOLDEN * (right - left)
+            b = left + GOLDEN * (right - left)
+            is_left = self.expected_loss(a, belief) < self.expected_loss(b, belief)
+            left = torch.where(is_left, left, a)
+            right = torch.where(is_left, b, right)
+        return 0.5 * (left + right)
+
+    def expected_loss(self, action: Tensor, belief: Belief) -> Tensor:
+        if isinstance(belief, GaussianMixture):
+            return 1 - (belief.cdf(action + self.radius) - belief.cdf(action - self.radius))
         return torch.tensordot(belief.weights, self(action, belief.values), 1)
 
 

@@ -50,6 +50,8 @@ def _predict_by_chain(
     return f.flatten(1).unflatten(0, posterior.draws.shape[:2])
 
 
+# losses of decisions at y, mask [B, T] of tasks with these names
+DecisionScores = Callable[[Predictive, Tensor, Tensor, list[str]], dict[str, float]]
 # figures of the predictions of a posterior; none if there is nothing to show
 SupervisedFigure = Callable[["Supervised", Predicts, Rng], dict[str, "Figure"]]
 
@@ -85,6 +87,8 @@ class Supervised:
     evaluation_chunk: int = 1000  # test rows predicted together
     # parameters that the data were simulated from, by name
     truth: dict[str, Tensor] = field(default_factory=dict)
+    # losses of decisions about test labels; None: no decision is scored
+    decision: DecisionScores | None = None
     moments: bool = False  # whether posterior moments of named parameters are scores
     replicates: int = 1
     attacker: Attacker | None = None
@@ -192,6 +196,8 @@ class Supervised:
             out: dict[str, Tensor | float] = dict(regression.scores(predictive, *targets))
         else:
             out = dict(classification.scores(predictive, *targets))
+        if self.decision is not None:
+            out |= self.decision(predictive, *targets)
         if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior) | self._agreement(posterior, predictive)
             out |= parameter_moments.scores(posterior) if self.moments else {}

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.roles import Dataset, Inference, Model
+from components.evaluation.decision import DecisionKeys
 from components.evaluation.threat import Threat, build_threat
 from components.metrics.names import score_names
 from components.registry import CHOSEN
@@ -27,6 +28,7 @@ from runner.compose.objectives import KEY, asked_for
 from runner.compose.parts import component_defaults
 from runner.compose.resolve import ResolvedConfig, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
+from runner.compose.validation import validate_model
 from runner.errors import ConfigError, nearest
 
 
@@ -39,6 +41,7 @@ class Job(ResolvedConfig):
     inference: Inference
     attacker: Attacker | None
     threat: Threat | None  # norm and sizes that an attacker is evaluated at
+    decision: DecisionKeys | None  # loss that predictions of test labels minimise
     data_state: str | None  # inputs of ``data``: see ``runner.compose.data_state``
 
     @property
@@ -122,6 +125,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     except IncompatibleError as error:
         raise add_suggested_fixes(error, composition) from None
     dataset: Dataset = parts["dataset"]
+    decision = _decision(settings, dataset)
     state = None
     if data is None:
         data = dataset.identity(Path(settings.data_dir), settings.offline)
@@ -132,6 +136,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
         "data": data,
         "signature": sign(config, data),
         "threat": _threat(config, parts),
+        "decision": decision,
         "data_state": state,
     }
     return Job(**vars(resolved) | parts | identity)
@@ -145,6 +150,26 @@ def _threat(values: Values, parts: Parts) -> Threat | None:
         if isinstance(attacker, Evasion | Injection)
         else None
     )
+
+
+def _decision(settings: Settings, dataset: Dataset) -> DecisionKeys | None:
+    """Loss that predictions of test labels minimise; None: no decision is scored.
+
+    Raises:
+        ConfigError: a key of it is wrong, or it is a loss of other labels than the dataset's.
+    """
+    if settings.decision is None or settings.decision.get("loss") is None:
+        return None
+    decision = validate_model(DecisionKeys, settings.decision, "decision")
+    target = dataset.target_kind() if dataset.poses() == "supervised" else None
+    if target is None or decision.is_of_classes == (target == "real"):
+        labels = "classes" if decision.is_of_classes else "real labels"
+        raise ConfigError(
+            f"decision.loss={decision.loss}: is of {labels}, and dataset={dataset.name} has none; "
+            "use costs for classes, squared | absolute | pinball | tolerance for real labels, or "
+            "leave decision out"
+        )
+    return decision
 
 
 def _check_data_keys(settings: Settings, dataset: Dataset) -> None:

@@ -31,6 +31,8 @@ UNSIGNED_KEYS = {
     "keep_diff",
     "keep_predictions",
 }
+# The parameter of each loss of a decision that has one.
+LOSS_PARAMETERS = {"costs": "costs", "pinball": "level", "tolerance": "radius"}
 # Keys added later, of components at any depth or, after a component's name and a dot, of this
 # component only. Their defaults here reproduce the behaviour before the keys existed.
 LEGACY_DEFAULTS: dict[str, Any] = {
@@ -52,6 +54,8 @@ LEGACY_DEFAULTS: dict[str, Any] = {
     "shrink": False,
     "sgld_r.kernel_particles": None,
     "svgd.kernel_particles": None,
+    "importance_sampling.points": "random",
+    "cavi.joint": [],
 }
 
 
@@ -106,6 +110,8 @@ class Settings(BaseModel):
     side_by_side: bool = False  # records from before the key have none
     # records from before the key have none
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    # records from before the key have none
+    decision: dict[str, Any] | None = None
     fresh: bool
     offline: bool
     tracking: bool
@@ -137,10 +143,22 @@ def signed_config(config: dict[str, Any]) -> dict[str, Any]:
     # nothing is held out, as in the records from before the key
     if signed.get("validation") is None:
         signed.pop("validation", None)
+    signed = _drop_idle_decision(signed)
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
     dropped: dict[str, Any] = _drop_legacy_defaults(_drop_idle_shrinkage(signed))
     return dropped
+
+
+def _drop_idle_decision(config: dict[str, Any]) -> dict[str, Any]:
+    """A config less the parameters of losses that are not ``decision.loss``, and less the decision
+    if there is none, as in the records from before the key."""
+    decision = config.get("decision")
+    rest = {k: v for k, v in config.items() if k != "decision"}
+    if not isinstance(decision, dict) or decision.get("loss") is None:
+        return rest
+    used = {"loss", LOSS_PARAMETERS.get(str(decision["loss"]))}
+    return rest | {"decision": {k: v for k, v in decision.items() if k in used}}
 
 
 def _drop_idle_shrinkage(config: dict[str, Any]) -> dict[str, Any]:

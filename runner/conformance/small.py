@@ -171,6 +171,8 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "mean_field_vi": ["n_predict=2"],
         "nuts": ["chains=3", "warmup=1", "max_depth=3"],
         "posterior_concentration": ["numbers=[4,8]", "simulations=3"],
+        "bernstein_von_mises": ["numbers=[4,8]", "simulations=3"],
+        "pac_bayes": ["prior_steps=1", "draws=3", "n_predict=2"],
         "stopping_rule": ["n_max=30", "width=0.5", "simulations=4"],
         "online_beta": [
             "filter={name: beta_bootstrap_filter, particles: 8}",

@@ -13,6 +13,7 @@ from components.contracts.attackers import Attackable, Contamination, Evasion
 from components.contracts.roles import HoldOutProblem, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
+from components.evaluation.decision import add_decision
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -79,6 +80,8 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
                 f"validation={settings.validation}: dataset={job.dataset.name} cannot hold out training rows"
             )
         problem = problem.held_out(settings.validation, rng)
+    if job.decision is not None and isinstance(problem, Supervised):
+        problem = add_decision(problem, job.decision)
     if problem.name != job.data:
         raise RunFailure(
             f"the data changed under the run: {job.data} was announced, {problem.name} was loaded; run again"

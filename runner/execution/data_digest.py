@@ -29,8 +29,9 @@ def data_digest(problem: Problem, dataset: dict[str, Any]) -> str:
     digest = hashlib.sha256(problem.name.encode())
     for place, tensor in tensors(problem, ""):
         digest.update(f"{place} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        # a buffer, which stubs deny
-        raw: Any = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+        # a copy: an expanded tensor of one element counts as contiguous and cannot be viewed
+        values = tensor.detach().cpu().clone(memory_format=torch.contiguous_format).flatten()
+        raw: Any = values.view(torch.uint8).numpy()  # a buffer, which stubs deny
         digest.update(raw)
     if problem.kind in FUNCTIONS:
         digest.update(json.dumps(dataset, sort_keys=True).encode())

@@ -25,7 +25,11 @@ from components.contracts.capabilities.estimators import (
     LinearSmoother,
 )
 from components.contracts.capabilities.games import NoiseDensity, NoiseLaw, QFunction
-from components.contracts.capabilities.mean_field import Clustered, CoordinateAscent, PointMasses
+from components.contracts.capabilities.mean_field import (
+    Clustered,
+    CoordinateAscent,
+    PointMasses,
+)
 from components.contracts.capabilities.networks import (
     AffineLayers,
     BatchNormalised,
@@ -97,6 +101,7 @@ CAPABILITIES: dict[str, type] = {
     "linear_smoother": LinearSmoother,
     "dirichlet_process": DirichletProcess,
     "coordinate_ascent": CoordinateAscent,
+    "structured_ascent": CoordinateAscent,
     "point_masses": PointMasses,
     "clustered": Clustered,
     "elbo": Elbo,

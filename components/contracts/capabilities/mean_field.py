@@ -5,6 +5,7 @@ Each factor in turn is set to its optimum.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -45,9 +46,15 @@ class ClosedFormAscent(Protocol[Shown]):
 
 @runtime_checkable
 class CoordinateAscent(LogJoint, Protocol[Shown]):
-    """A log joint with a mean-field family that coordinate ascent (``cavi``) fits."""
+    """A log joint with a mean-field family that coordinate ascent (``cavi``) fits.
 
-    def mean_field(self) -> ClosedFormAscent[Shown]: ...
+    ``structured_ascent`` says that it has families that keep the dependence of some parameters too:
+    q_I(θ_I) Π_{i ∉ I} q_i(θ_i), I the parameters named in ``joint``; ["all"]: one factor.  A name
+    that has no place in such a family raises ConfigMismatchError; without the word ``joint`` is
+    never given.
+    """
+
+    def mean_field(self, joint: Sequence[str] = ()) -> ClosedFormAscent[Shown]: ...
 
 
 @runtime_checkable

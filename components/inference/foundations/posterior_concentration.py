@@ -12,7 +12,7 @@ import torch
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
-from components.contracts.capabilities import LinearSmoother
+from components.contracts.capabilities import Conjugate, LinearSmoother
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -21,6 +21,9 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.contracts.traces import Trace
 from components.errors import ConfigMismatchError
+from components.inference.foundations.log_slopes import log_slopes, standard_error
+from components.inference.foundations.normal_limit import gaussian_hellinger
+from components.maths.conjugate_regression import coefficients
 from components.posteriors.tables import write_tables
 from components.problems.known_function import KnownFunction
 from components.registry import register
@@ -37,6 +40,8 @@ class Smoothed:
     S: Tensor  # [N, N]
     f0: Tensor  # the truth there [N]
     spread: float  # ∫ (f − E f)² dΠ(f|y), a mean over the inputs: σ² tr S/N
+    # Hellinger distance of p(β | E y) from N(β̂, σ²(XᵀX)⁻¹), for a model of coefficients
+    hellinger: float | None
     expected: float  # E of the squared error of S y: ‖(S − I) f₀‖²/N + σ₀² tr(SSᵀ)/N
 
     @classmethod
@@ -48,7 +53,20 @@ class Smoothed:
         f0 = problem.f0(x)
         bias = (S @ f0 - f0).square().mean()
         variance = problem.noise * S.square().sum() / n
-        return cls(S, f0, float(model.known_noise * S.trace() / n), float(bias + variance))
+        spread = float(model.known_noise * S.trace() / n)
+        hellinger = _hellinger(model, x, f0) if isinstance(model, Conjugate) else None
+        return cls(S, f0, spread, hellinger, float(bias + variance))
+
+
+def _hellinger(model: Conjugate, x: Tensor, y: Tensor) -> float:
+    """Hellinger distance of N(m, σ²Λ⁻¹), the posterior of β given y, from N(β̂, σ²(XᵀX)⁻¹)."""
+    X = torch.cat([x.new_ones(len(x), 1), x], 1) if model.intercept else x
+    noise = model.noise
+    assert not isinstance(noise, tuple)  # a linear smoother knows it
+    own, limit = (coefficients(X, y, penalty) for penalty in (model.penalty, 0 * model.penalty))
+    return float(
+        gaussian_hellinger(own.m, noise * own.covariance, limit.m, noise * limit.covariance)
+    )
 
 
 @dataclass(frozen=True)
@@ -80,21 +98,19 @@ class Contraction:
 
     def slopes(self, values: Tensor) -> Tensor:
         """Least squares of log values [..., G] on log N."""
-        log_n = values.new_tensor(self.numbers).log()
-        z = log_n - log_n.mean()
-        return values.log() @ z / z.square().sum()
+        return log_slopes(values, self.numbers)
 
     def slope_between(self) -> list[tuple[float, float]]:
         """Slope from each N to the next, with its standard error over the data sets."""
         log_n = self.radii.new_tensor(self.numbers).log()
         log_r = self.radii.log()
         each = log_r.diff(dim=1) / log_n.diff()
-        return list(zip(each.mean(0).tolist(), _standard_error(each).tolist(), strict=True))
+        return list(zip(each.mean(0).tolist(), standard_error(each).tolist(), strict=True))
 
     def slope(self) -> tuple[float, float]:
         """Mean over the data sets of the slope of the radius, and its standard error."""
         each = self.slopes(self.radii)
-        return float(each.mean()), float(_standard_error(each))
+        return float(each.mean()), float(standard_error(each))
 
     def predict(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
         """N(E[f(x) | y], Var f(x) + σ²) at x [B, D], from the training labels."""
@@ -117,9 +133,19 @@ class Contraction:
         out["slope_error"] = float(self.slopes(self.errors.sqrt()).mean())
         out["slope_spread"] = float(self.slopes(self.spread.sqrt()))
         out["spread_of_error"] = float((self.spread[-1] / self.errors[:, -1].mean()).sqrt())
-        return out | {
+        out |= {
             f"radius/{n}": float(r) for n, r in zip(self.numbers, self.radii.mean(0), strict=True)
         }
+        return out | self._normal_limit()
+
+    def _normal_limit(self) -> dict[str, float]:
+        """Hellinger distances from the normal limit, and their slope; {} without a parameter."""
+        each = [one.hellinger for one in self.smoothed if one.hellinger is not None]
+        if not each:
+            return {}
+        by_number = zip(self.numbers, each, strict=True)
+        slope = float(log_slopes(self.errors.new_tensor(each), self.numbers))
+        return {"slope/hellinger": slope} | {f"hellinger/{n}": h for n, h in by_number}
 
     def figures(self) -> dict[str, Figure]:
         from components.figures.foundations.contraction import contraction
@@ -147,7 +173,7 @@ class Contraction:
         rows = {
             "n": self.numbers,
             "radius": self.radii.mean(0).tolist(),
-            "standard_error": _standard_error(self.radii).tolist(),
+            "standard_error": standard_error(self.radii).tolist(),
             "exact": self.exact.tolist(),
             "error_of_the_mean": self.errors.mean(0).sqrt().tolist(),
             "posterior_sd": self.spread.sqrt().tolist(),
@@ -159,15 +185,6 @@ class Contraction:
     def artefacts(self, folder: Path) -> list[Path]:
         """The table ``contraction``."""
         return write_tables(folder, {"contraction": self.table()} if len(self.errors) else {})
-
-
-def _standard_error(values: Tensor) -> Tensor:
-    """Standard error of a mean over the first dimension; NaN for a single value."""
-    return (
-        values.std(0) / len(values) ** 0.5
-        if len(values) > 1
-        else values.new_full(values.shape[1:], math.nan)
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
-from components.contracts.streams import Rng
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import (
     Chains,
@@ -27,6 +28,7 @@ from components.inference.chains import (
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.laplace import laplace
 from components.inference.mcmc.t_mixture import TMixture, fit_mixture
+from components.maths.sobol import SobolPoints
 from components.posteriors.draws import Draws
 from components.registry import register
 
@@ -39,6 +41,7 @@ class Weighted(Chains):
     """Independent draws with weights w, stored as logarithms []."""
 
     fit: TMixture | None  # q; None: the prior
+    points: SobolPoints | None = rebuilt()  # None: independent draws
     sum: Tensor  # log Σ w
     sum_of_squares: Tensor
     largest: Tensor
@@ -53,35 +56,62 @@ class ImportanceSampling(Sampler[Weighted]):
     q is the prior of the model, or a Gaussian or Student-t at the mode θ̂ of π_u with scale
     c² (−∇∇ᵀlog π_u(θ̂))⁻¹, or a mixture of Student-t's that population Monte Carlo has
     fitted from there, on draws that are not kept, before the first step; π_u need not be
-    normalised.  The log-weights come with the draws [C, N].  Info: ess = (Σw)²/Σw² of all
+    normalised.  ``points: sobol`` makes the θ_t from one scrambled Sobol sequence (randomised
+    quasi-Monte Carlo): each is distributed as q, and their averages have errors that fall faster
+    than T^−½ where the integrand is smooth and of few dimensions; diagnostics that treat draws as
+    independent are then cautious.  The log-weights come with the draws [C, N].  Info: ess = (Σw)²/Σw² of all
     draws so far, largest_weight (its share of the total), log_evidence = log T⁻¹ Σw, an
     estimate of log ∫π_u.  The notes print the weight of a normalised π without the 1/T that
     its estimator needs.
 
-    Raises NumericalError if a log density is NaN or +∞, or all weights are zero.  Raises
-    ConfigMismatchError for the prior of a density (which has no prior), and if there is no Laplace
-    fit.
+    Raises NumericalError if a log density is NaN or +∞, or all weights are zero; ConfigError for
+    Sobol points of the prior, or in blocks of other sizes than powers of two; ConfigMismatchError
+    for the prior of a density (which has no prior), and if there is no Laplace fit.
 
-    Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``).
+    Source: Bardenet (2021), section 4.1; Cappé et al. (2008) (``mixture``); Owen (1997), Gerber
+    and Chopin (2015) (``sobol``).
     """
 
     requires = Requirements(batch_kind="whole")
+    legacy_defaults: ClassVar[dict[str, object]] = {"points": "random"}
     proposal: Literal["prior", "gaussian", "student_t", "mixture"]
+    points: Literal["random", "sobol"]
     dof: PositiveFloat
     inflation: PositiveFloat
     components: PositiveInt
     rounds: PositiveInt
     pilot: PositiveInt
 
+    @model_validator(mode="after")
+    def _check_points(self) -> ImportanceSampling:
+        if self.points == "random":
+            return self
+        if self.proposal == "prior":
+            raise ValueError(
+                "points: sobol needs a q with a known inverse, and the prior of a model has none; "
+                "use proposal=gaussian, student_t or mixture"
+            )
+        if self.chains & (self.chains - 1):
+            raise ValueError(
+                f"chains: {self.chains} is no power of two, as blocks of Sobol points are; use "
+                f"{2 ** (self.chains.bit_length() - 1)} or {2 ** self.chains.bit_length()}"
+            )
+        return self
+
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> Weighted:
         batch = first_batch(problem, self.requires.batch_kind, rng)
         start = model.sample_prior(self.chains, rng.init)  # [C, P]
         nothing = start.new_full((), -torch.inf)
+        fit = self._fit(model, batch, rng)
+        points = None
+        if self.points == "sobol" and fit is not None:
+            points = SobolPoints(fit.n_uniforms, seed_from(rng.init))
         return Weighted(
             model=model,
             start=start,
             theta=start,
-            fit=self._fit(model, batch, rng),
+            fit=fit,
+            points=points,
             sum=nothing,
             sum_of_squares=nothing,
             largest=nothing,
@@ -127,7 +157,13 @@ class ImportanceSampling(Sampler[Weighted]):
             log_weight = batch.scale * model.log_likelihood(theta, batch).sum(1)
             lp = model.log_prior(theta) + log_weight
         else:
-            theta = fit.draw(self.chains, rng.noise)
+            theta = (
+                fit.draw(self.chains, rng.noise)
+                if state.points is None
+                else fit.from_uniforms(
+                    state.points.block(state.t * self.chains, self.chains, fit.centres)
+                )
+            )
             lp = log_joint(model, theta, batch)
             log_weight = lp - fit.log_prob(theta)  # [C]
         if (torch.isnan(log_weight) | (log_weight == torch.inf)).any():

@@ -39,6 +39,28 @@ class TMixture:
             z = z * (nu / chi2).sqrt()
         return self.centres[d] + (self.factors[d] @ z.unsqueeze(2)).squeeze(2)
 
+    @property
+    def n_uniforms(self) -> int:
+        """Uniform numbers that make a draw."""
+        D, P = self.centres.shape
+        return P + (D > 1) + math.isfinite(self.dof)
+
+    @torch.no_grad()
+    def from_uniforms(self, u: Tensor) -> Tensor:
+        """θ [n, P] at uniform numbers [n, n_uniforms] in (0, 1): P by the inverse of the normal
+        distribution function, then one each for χ² and for the component, where there are these."""
+        (D, P), nu, like = self.centres.shape, self.dof, self.centres
+        z: Tensor = torch.special.ndtri(u[:, :P])
+        if math.isfinite(nu):
+            from scipy import special  # slow to import
+
+            chi2 = 2 * special.gammaincinv(nu / 2, u[:, P : P + 1].double().cpu().numpy())
+            z = z * (nu / torch.as_tensor(chi2).to(like)).sqrt()
+        d = torch.zeros(len(u), dtype=torch.long, device=like.device)
+        if D > 1:
+            d = torch.searchsorted(self.weights.cumsum(0), u[:, -1].contiguous()).clamp_max(D - 1)
+        return self.centres[d] + (self.factors[d] @ z.unsqueeze(2)).squeeze(2)
+
     @torch.no_grad()
     def terms(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """log α_d t_d(θ) and the squared Mahalanobis distances δ_d(θ)² of θ [n, P]; both [n, D]."""

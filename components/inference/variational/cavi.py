@@ -32,14 +32,17 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
 
     A step is one cycle over all factors for ``starts`` starts in parallel; the start with
     the best L is the posterior.  L cannot fall, and a fall beyond rounding ends the run.
+    ``joint`` names the parameters θ_I that keep their dependence in one factor, q_I(θ_I)
+    Π_{i ∉ I} q_i(θ_i) (structured mean field); without it the factors are the model's own.
     Label predictions and moments are computed from two chains of ``draws`` draws; densities
     of rows without labels come from q itself if known.  Scores: nelbo, −L of all training
     rows in nats.  Info: elbo, its gain in this cycle, and L of the lowest start.
 
     Raises:
         NumericalError: L falls or is not finite.
+        ConfigMismatchError: the model has no factor for the names in ``joint``.
 
-    Source: Bardenet (2021), eqs. (5.3) to (5.5); Bishop (2006), eq. (10.9).
+    Source: Bardenet (2021), eqs. (5.3) to (5.5) and, for ``joint``, the end of 5.2; Bishop (2006), eq. (10.9).
     """
 
     requires = Requirements(
@@ -47,13 +50,20 @@ class CAVI(CoordinateInference[CoordinateAscent[Any]]):
     )
     provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses", "predicts_rows"}
     mixes: ClassVar[bool] = False  # independent draws of a fit
+    legacy_defaults: ClassVar[dict[str, Any]] = {"joint": []}
 
     draws: PositiveInt
+    joint: list[str]
+
+    def asked_by_keys(self) -> dict[str, str]:
+        return {"structured_ascent": "joint"} if self.joint else {}
 
     def init(
         self, model: CoordinateAscent[Any], problem: Supervised | Unlabelled, rng: Rng
     ) -> CoordinateState:
-        return self.init_starts(model, model.mean_field(), problem, rng)
+        # a model without the word structured_ascent takes no names
+        ascent = model.mean_field(self.joint) if self.joint else model.mean_field()
+        return self.init_starts(model, ascent, problem, rng)
 
     def posterior(self, state: CoordinateState) -> FactorDraws:
         factors, objective = best_start(state)

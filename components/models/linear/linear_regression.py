@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -14,6 +15,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.maths.conjugate_regression import Coefficients, coefficients
 from components.models.linear.design import (
     check_one_task,
@@ -22,7 +24,11 @@ from components.models.linear.design import (
     predictor,
     select_labelled,
 )
-from components.models.linear.mean_field import LinearAscent
+from components.models.linear.mean_field import (
+    BlockedLinearAscent,
+    JointLinearAscent,
+    LinearAscent,
+)
 from components.problems.supervised import Supervised
 from components.registry import register
 
@@ -190,10 +196,23 @@ class LinearRegressionModule(nn.Module):
     def select(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return select_labelled(batch, self.intercept)
 
-    def mean_field(self) -> LinearAscent:
-        """q(β) q(σ²), σ² unknown."""
+    def mean_field(self, joint: Sequence[str] = ()) -> LinearAscent | JointLinearAscent:
+        """q(β) q(σ²), σ² unknown; q(β, σ²) if all are ``joint``, else q(β_I) Π q(β_i) q(σ²).
+
+        Raises ConfigMismatchError for a name of no coefficient."""
         assert isinstance(self.noise, tuple)
-        return LinearAscent(self.select, self.penalty, self.noise)
+        if not joint:
+            return LinearAscent(self.select, self.penalty, self.noise)
+        if "all" in joint or set(joint) == set(self.names):
+            return JointLinearAscent(self.select, self.penalty, self.noise)
+        coefficient_names = self.names[: self.n_coefficients]
+        if unknown := sorted(set(joint) - set(coefficient_names)):
+            raise ConfigMismatchError(
+                f"inference.joint: {unknown[0]} is no coefficient; use some of "
+                f"{', '.join(coefficient_names)}, or all, which keeps sigma2 with them"
+            )
+        places = tuple(coefficient_names.index(name) for name in dict.fromkeys(joint))
+        return BlockedLinearAscent(self.select, self.penalty, self.noise, places)
 
 
 @register("model", "linear_regression")
@@ -204,7 +223,8 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     y ~ N(β_0 + xᵀβ, σ²), β_j | σ² ~ N(0, σ² s²), β_0 | σ² ~ N(0, σ² s_0²), σ² ~ InvGamma(a, b) or
     known.  Samplers move in (β, log σ²), with the Jacobian σ²; a Gibbs sampler draws the blocks
     beta and sigma2.  The posterior is Normal–inverse-Gamma, so that its moments and the evidence
-    p(y | X) are known; mean field takes q(β) q(σ²).
+    p(y | X) are known; mean field takes q(β) q(σ²), structured mean field q(β, σ²)
+    or blocks of β.
 
     Raises ConfigMismatchError for a dataset of several tasks.
 
@@ -220,6 +240,7 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     )
     offers_where: ClassVar[dict[str, str]] = {
         "coordinate_ascent": "noise=learned",
+        "structured_ascent": "noise=learned",
         "linear_smoother": "noise to a number",
     }
 
@@ -230,7 +251,9 @@ class LinearRegression(Model[Supervised, LinearRegressionModule]):
     noise_scale: PositiveFloat
 
     def capabilities(self) -> frozenset[str]:
-        return self.offers | {"coordinate_ascent" if self.noise == "learned" else "linear_smoother"}
+        if self.noise == "learned":
+            return self.offers | {"coordinate_ascent", "structured_ascent"}
+        return self.offers | {"linear_smoother"}
 
     def build(self, problem: Supervised, rng: Rng) -> LinearRegressionModule:
         check_one_task(problem, self.name)

@@ -140,6 +140,118 @@ class LinearAscent:
 
 
 @dataclass(frozen=True)
+class BlockedLinearAscent(LinearAscent):
+    """q(β_I) Π_{i ∉ I} q(β_i) q(σ²): Gaussian blocks of coefficients; factors as above, V zero
+    between blocks.
+
+        V_B = (E 1/σ²)⁻¹ (Λ_BB)⁻¹,   m_B = Λ_BB⁻¹ ((Xᵀy)_B − Λ_{B,−B} m_{−B}),   Λ = XᵀX + diag(λ)
+
+    for each block B in turn; m comes to the posterior mean, and V_B is the covariance given the
+    other coefficients.
+
+    Source: Bishop (2006), eqs. (10.12), (10.13) for blocks; Bardenet (2021), section 5.2."""
+
+    joint: tuple[int, ...]  # I, of [D]
+
+    @property
+    def blocks(self) -> list[list[int]]:
+        rest = [[j] for j in range(len(self.penalty)) if j not in self.joint]
+        return [list(self.joint), *rest]
+
+    def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
+        """With σ² drawn from its prior, and m at 0."""
+        factors = super().start(batch, n, generator)
+        V = torch.zeros_like(factors["V"])
+        gram = self._gram(batch)
+        for block in self.blocks:
+            here = torch.tensor(block, device=gram.device)
+            inverse = invert_positive_definite(gram[here][:, here])
+            V[:, here[:, None], here] = (factors["b"] / factors["a"])[:, None, None] * inverse
+        return factors | {"m": torch.zeros_like(factors["m"]), "V": V}
+
+    def _gram(self, batch: Batch) -> Tensor:
+        X, _ = self.select(batch)
+        return X.T @ X + self.penalty.diag()
+
+    def cycle(self, factors: Factors, batch: Batch) -> Factors:
+        X, y = self.select(batch)
+        gram = self._gram(batch)
+        noise = factors["b"] / factors["a"]
+        m = factors["m"].clone()
+        V = torch.zeros_like(factors["V"])
+        for block in self.blocks:
+            here = torch.tensor(block, device=gram.device)
+            own = gram[here][:, here]
+            inverse = invert_positive_definite(own)
+            others = m @ gram[:, here] - m[:, here] @ own
+            m[:, here] = ((X.T @ y)[here] - others) @ inverse
+            V[:, here[:, None], here] = noise[:, None, None] * inverse
+        factors = factors | {"m": m, "V": V}
+        return factors | {"b": self.noise[1] + 0.5 * self._loss(factors, batch)}
+
+
+@dataclass(frozen=True)
+class JointLinearAscent:
+    """q(β, σ²) = N(β | m, σ² V) InvGamma(σ² | a, b), one factor; factors m, V, a, b.
+
+    The family holds the posterior, so that a cycle leads to it and the bound to log p(y).
+
+    Source: Murphy (2012), section 7.6.3; Bardenet (2021), section 5.2, structured mean field."""
+
+    select: Select
+    penalty: Tensor  # λ [D]
+    noise: tuple[float, float]  # of the InvGamma prior
+
+    def start(self, batch: Batch, n: int, generator: torch.Generator) -> Factors:
+        """At the prior."""
+        like = self.penalty
+        a, b = (like.new_full((n,), value) for value in self.noise)
+        m = torch.zeros_like(like).expand(n, -1)
+        return {"m": m, "V": like.reciprocal().diag().expand(n, -1, -1), "a": a, "b": b}
+
+    def cycle(self, factors: Factors, batch: Batch) -> Factors:
+        posterior = coefficients(*self.select(batch), self.penalty)
+        a, b = posterior.noise_posterior(*self.noise)
+        return {
+            "m": posterior.m.expand_as(factors["m"]),
+            "V": posterior.covariance.expand_as(factors["V"]),
+            "a": torch.full_like(factors["a"], a),
+            "b": torch.full_like(factors["b"], float(b)),
+        }
+
+    def objective(self, factors: Factors, batch: Batch) -> Tensor:
+        m, V, a, b = (factors[name] for name in ("m", "V", "a", "b"))
+        a_0, b_0 = self.noise
+        X, y = self.select(batch)
+        D = len(self.penalty)
+        precision = a / b
+        log_noise = b.log() - a.digamma()  # E 1/σ², E log σ²
+        gram = X.T @ X + self.penalty.diag()
+        square = (y - m @ X.T).square().sum(1) + (self.penalty * m.square()).sum(1)
+        loss = precision * square + (gram * V).sum((1, 2))  # E[(‖y − Xβ‖² + Σ λβ²)/σ²]
+        joint = -0.5 * ((len(y) + D) * (LOG_2PI + log_noise) + loss)
+        joint = joint + 0.5 * self.penalty.log().sum() + a_0 * math.log(b_0) - math.lgamma(a_0)
+        joint = joint - (a_0 + 1) * log_noise - b_0 * precision
+        normal_entropy = 0.5 * (torch.logdet(V) + D * (1 + LOG_2PI + log_noise))
+        return joint + normal_entropy + a + b.log() + a.lgamma() - (1 + a) * a.digamma()
+
+    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
+        noise = factors["b"][0] / draw_gamma(factors["a"][:1].expand(n), generator)
+        centred = normal_draws(factors | {"m": torch.zeros_like(factors["m"])}, n, generator)
+        beta = factors["m"][0] + noise.sqrt()[:, None] * centred
+        return torch.cat([beta, noise.log()[:, None]], 1)
+
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
+        a = factors["a"][0]
+        b = factors["b"][0]
+        log_noise = theta[:, -1]
+        unit = (theta[:, :-1] - factors["m"][0]) * (-0.5 * log_noise).exp()[:, None]
+        at_zero = factors | {"m": torch.zeros_like(factors["m"])}
+        normal = normal_log_density(at_zero, unit) - 0.5 * len(self.penalty) * log_noise
+        return normal + a * b.log() - a.lgamma() - a * log_noise - b * (-log_noise).exp()
+
+
+@dataclass(frozen=True)
 class LogisticAscent:
     """q(β) = N(m, V) of a logistic regression under Jaakkola and Jordan's bound; factors m, V, and
     ξ_n at its optimum.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -129,8 +130,16 @@ class NormalGammaModule:
             log_tau = (draw_gamma(shape, generator) / (self.b + 0.5 * loss)).log()
         return torch.stack([mu, log_tau], 1)
 
-    def mean_field(self) -> NormalGammaAscent:
-        return NormalGammaAscent(self)
+    def mean_field(self, joint: Sequence[str] = ()) -> NormalGammaAscent | JointNormalGammaAscent:
+        """q(μ, τ) for both parameters; one of them in a factor of its own is q(μ) q(τ).
+
+        Raises ConfigMismatchError for a name of no parameter."""
+        if unknown := sorted(set(joint) - {*self.names, "all"}):
+            raise ConfigMismatchError(
+                f"inference.joint: {unknown[0]} is no parameter of normal_gamma; use mu and tau, or all"
+            )
+        whole = "all" in joint or set(joint) == set(self.names)
+        return JointNormalGammaAscent(self) if whole else NormalGammaAscent(self)
 
 
 @dataclass(frozen=True)
@@ -205,13 +214,73 @@ class NormalGammaAscent:
         return (weight.log()[..., None] + log_density).logsumexp(1)
 
 
+@dataclass(frozen=True)
+class JointNormalGammaAscent:
+    """q(μ, τ) = N(μ | m, 1/(κτ)) Gamma(τ | a, b), one factor; factors m, kappa, a, b [S].
+
+    The family holds the posterior, so that a cycle leads to it and the bound to log p(x).
+
+    Source: Murphy (2012), section 4.6.3.7; Bardenet (2021), section 5.2, structured mean field."""
+
+    model: NormalGammaModule
+
+    def start(self, batch: Rows, n: int, generator: torch.Generator) -> Factors:
+        """At the prior."""
+        prior = {"m": self.model.m, "kappa": self.model.kappa, "a": self.model.a, "b": self.model.b}
+        return {name: batch.x.new_full((n,), value) for name, value in prior.items()}
+
+    def cycle(self, factors: Factors, batch: Rows) -> Factors:
+        values = zip(("m", "kappa", "a", "b"), self.model.exact(batch), strict=True)
+        return {name: torch.full_like(factors["m"], value) for name, value in values}
+
+    def objective(self, factors: Factors, batch: Rows) -> Tensor:
+        m, kappa, a, b = (factors[name] for name in ("m", "kappa", "a", "b"))
+        prior = self.model
+        tau = a / b
+        log_tau = a.digamma() - b.log()
+        square = (batch.x[:, 0] - m[:, None]).square().sum(1)
+        square = square + prior.kappa * (m - prior.m).square()
+        count = batch.n_rows + prior.kappa
+        joint = 0.5 * (batch.n_rows + 1) * (log_tau - LOG_2PI) + 0.5 * math.log(prior.kappa)
+        joint = joint - 0.5 * (tau * square + count / kappa)  # E τ(μ − c)² = 1/κ + (m − c)² a/b
+        gamma = (
+            prior.a * math.log(prior.b)
+            - math.lgamma(prior.a)
+            + (prior.a - 1) * log_tau
+            - prior.b * tau
+        )
+        normal_entropy = 0.5 * (1 + LOG_2PI - kappa.log() - log_tau)
+        return joint + gamma + normal_entropy + gamma_entropy(a, b)
+
+    def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
+        tau = draw_gamma(factors["a"][:1].expand(n), generator) / factors["b"][0]
+        z = self.model._normal(n, generator)
+        return torch.stack([factors["m"][0] + z / (factors["kappa"][0] * tau).sqrt(), tau.log()], 1)
+
+    def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
+        m, kappa, a, b = (factors[name][0] for name in ("m", "kappa", "a", "b"))
+        mu, log_tau = theta.unbind(1)
+        precision = kappa * log_tau.exp()
+        normal = 0.5 * (precision.log() - LOG_2PI - precision * (mu - m).square())
+        return normal + a * b.log() - a.lgamma() + a * log_tau - b * log_tau.exp()
+
+    def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
+        """log of Student's t with 2a degrees of freedom, location m and scale² b(κ + 1)/(aκ)."""
+        m, kappa, a, b = (factors[name][:, None] for name in ("m", "kappa", "a", "b"))
+        scale = 2 * b * (kappa + 1) / kappa  # times a/ν, ν = 2a
+        square = (batch.x[:, 0] - m).square() / scale
+        constant = (a + 0.5).lgamma() - a.lgamma() - 0.5 * (math.pi * scale).log()
+        return constant - (a + 0.5) * square.log1p()
+
+
 @register("model", "normal_gamma")
 class NormalGamma(Model[Unlabelled, NormalGammaModule]):
     """A normal with unknown mean and precision, and their conjugate prior.
 
     x ~ N(μ, 1/τ), μ | τ ~ N(m, 1/(κτ)), τ ~ Gamma(a, b) with mean a/b.  The posterior is
     normal–gamma, in closed form; its mean-field approximation q(μ) q(τ) is the textbook's.
-    Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
+    ``inference.joint=[all]`` of cavi keeps
+    q(μ, τ) whole.  Samplers move in (μ, log τ); a Gibbs sampler draws mu and tau.
 
     Raises ConfigMismatchError for rows of more than one value.
 
@@ -224,7 +293,7 @@ class NormalGamma(Model[Unlabelled, NormalGammaModule]):
         required_traits={"single_values": "is of one value a row"},
     )
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"log_joint", "warm_start", "conditionals", "coordinate_ascent"}
+        {"log_joint", "warm_start", "conditionals", "coordinate_ascent", "structured_ascent"}
     )
 
     mean: float

@@ -196,6 +196,13 @@ def check_needs(dataset: Dataset, model: Model, inference: Inference) -> None:
             f"inference={inference.name} has no use for {kind_with_article(kind)} problem", that_fit
         )
     target = dataset.target_kind()
+    if inference.requires.targets is not None and target not in {None, *inference.requires.targets}:
+        needed = " or ".join(sorted(inference.requires.targets))
+        raise IncompatibleError(
+            f"inference={inference.name} needs {needed} labels, those of dataset={dataset.name} are "
+            f"{target}",
+            Offer("inference", "inference that fits"),
+        )
     if target is not None and (misfit := inference.labels_misfit(target)):
         setting, mend = misfit
         raise IncompatibleError(

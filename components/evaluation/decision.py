@@ -1,0 +1,137 @@
+"""Decisions about held-out labels: the action that the predictive recommends, its expected and its
+realised loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
+from torch import Tensor
+
+from components.contracts.predictive import GaussianMixture, Predictive
+from components.errors import ConfigMismatchError
+from components.metrics.regression import mean_over_labelled, mean_over_rows
+from components.posteriors.decisions import (
+    AbsoluteLoss,
+    CostMatrixLoss,
+    Pinball,
+    Squared,
+    ToleranceLoss,
+)
+from components.problems.supervised import Supervised
+
+LossName = Literal["costs", "squared", "absolute", "pinball", "tolerance"]
+
+
+class DecisionKeys(BaseModel):
+    """The run-level keys ``decision``: the loss that predictions of held-out labels must minimise.
+
+    ``costs`` [A, C] is for class labels: cost[a][c] of action a when the class is c, actions in the
+    order of the classes, further ones (refer the row to somebody) after them.  The other losses are
+    for real labels, in the units of the other scores.
+
+    Raises:
+        ValueError: the cost matrix has rows of different lengths, or fewer actions than classes.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    loss: LossName
+    costs: Annotated[list[list[float]], Field(min_length=2)]
+    level: Annotated[float, Field(gt=0, lt=1)]
+    radius: PositiveFloat
+
+    @model_validator(mode="after")
+    def _check_costs(self) -> DecisionKeys:
+        widths = {len(row) for row in self.costs}
+        if len(widths) > 1 or not 2 <= max(widths) <= len(self.costs):
+            raise ValueError(
+                "costs: must have a row for each action, at least one for each class, and a column "
+                f"for each class, not {self.costs}"
+            )
+        return self
+
+    @property
+    def is_of_classes(self) -> bool:
+        return self.loss == "costs"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Actions [B, T], the plain ones (most probable class, predictive mean) and losses of both."""
+
+    action: Tensor
+    expected: Tensor  # posterior expected loss of the action
+    realised: Tensor  # loss of the action at the label
+    plain: Tensor  # loss of the plain action at the label
+
+
+def decide(keys: DecisionKeys, predictive: Predictive, y: Tensor) -> Decided:
+    """Bayes actions a* = argmin_a E[L(a, y) | x] at B inputs and their losses, [B, T] each.
+
+    Source: Bardenet (2021), eqs. (2.1) and (2.4), Figure 2.1."""
+    if not isinstance(predictive, GaussianMixture):
+        costs = CostMatrixLoss(torch.tensor(keys.costs, dtype=torch.float64, device=y.device))
+        chosen = costs.act(predictive)
+        y = y.clamp_min(0)
+        return Decided(
+            chosen,
+            costs.expected_loss(chosen, predictive),
+            costs(chosen, y),
+            costs(predictive.guess, y),
+        )
+    loss: Squared | AbsoluteLoss | Pinball | ToleranceLoss
+    if keys.loss == "pinball":
+        loss = Pinball(keys.level)
+    elif keys.loss == "tolerance":
+        loss = ToleranceLoss(keys.radius)
+    else:
+        loss = Squared() if keys.loss == "squared" else AbsoluteLoss()
+    action = loss.act(predictive)
+    return Decided(
+        action,
+        loss.expected_loss(action, predictive),
+        loss(action, y),
+        loss(predictive.mean, y),
+    )
+
+
+def scores(
+    keys: DecisionKeys, predictive: Predictive, y: Tensor, mask: Tensor, task_names: list[str]
+) -> dict[str, float]:
+    """Mean losses over the observed labels; y, mask [B, T].
+
+    decision_loss: realised by the Bayes action.  decision_expected_loss: what the predictive
+    expects of it; lower than the former where the predictive is too sure.  decision_loss_plain:
+    realised by the most probable class, or by the predictive mean."""
+    decided = decide(keys, predictive, torch.where(mask, y, 0))
+    named = {
+        "decision_loss": decided.realised,
+        "decision_expected_loss": decided.expected,
+        "decision_loss_plain": decided.plain,
+    }
+    by_task = {name: mean_over_rows(value.double(), mask) for name, value in named.items()}
+    out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
+    if len(task_names) > 1:
+        out |= {
+            f"{name}/{task}": float(v)
+            for name, values in by_task.items()
+            for task, v in zip(task_names, values, strict=True)
+        }
+    return out
+
+
+def add_decision(problem: Supervised, keys: DecisionKeys) -> Supervised:
+    """The problem with a loss that predictions of its test labels must minimise.
+
+    Raises:
+        ConfigMismatchError: the cost matrix has another number of classes."""
+    columns = len(keys.costs[0])
+    if keys.is_of_classes and columns != problem.n_classes:
+        raise ConfigMismatchError(
+            f"decision.costs: {columns} columns, but {problem.name} has {problem.n_classes} classes; "
+            f"give one column for each of {', '.join(problem.classes)}"
+        )
+    return replace(problem, decision=partial(scores, keys))

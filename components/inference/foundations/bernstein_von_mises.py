@@ -1,0 +1,160 @@
+"""How near a posterior is to the normal law of Bernstein and von Mises as observations are added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import torch
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import BetaPosterior
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.contracts.traces import Trace
+from components.inference.foundations.log_slopes import log_slopes, standard_error
+from components.inference.foundations.normal_limit import beta_normal_distances
+from components.posteriors.tables import write_tables
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+DISTANCES = ("total_variation", "hellinger")
+
+
+@dataclass(frozen=True)
+class NormalLimit:
+    """Distances of R simulated posteriors from their normal limit at each N, and those of the data at
+    hand."""
+
+    model: BetaPosterior
+    counts: tuple[int, int]
+    numbers: list[int]  # [G]
+    distances: Tensor  # total variation and Hellinger [R, G, 2]
+
+    def log_predictive(self, batch: Rows) -> Tensor:
+        """log p(x | tosses at hand) [B]."""
+        return self.model.log_predictive(self.counts, batch)
+
+    def clusters(self, batch: Rows) -> None:
+        """Tosses have none."""
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """Mean distances at each N, and the slope of their log on log N; ``exponent`` is −½, what
+        theory says unless the skewness at θ₀ is 0."""
+        if not len(self.distances):
+            return {}
+        out: dict[str, Tensor | float] = {}
+        for i, name in enumerate(DISTANCES):
+            mean = self.distances[..., i].mean(0)
+            out[f"slope/{name}"] = float(log_slopes(mean, self.numbers))
+            out |= {
+                f"{name}/{n}": float(v) for n, v in zip(self.numbers, mean.tolist(), strict=True)
+            }
+        return out | {"exponent": -0.5}
+
+    def figures(self) -> dict[str, Figure]:
+        return {}
+
+    def table(self) -> pd.DataFrame:
+        """One row per N: mean distances with their standard errors."""
+        import pandas as pd
+
+        rows: dict[str, list[float] | list[int]] = {"n": self.numbers}
+        for i, name in enumerate(DISTANCES):
+            rows[name] = self.distances[..., i].mean(0).tolist()
+            rows[f"{name}_error"] = standard_error(self.distances[..., i]).tolist()
+        return pd.DataFrame(rows)
+
+    def artefacts(self, folder: Path) -> list[Path]:
+        """The table ``normal_limit``."""
+        return write_tables(folder, {"normal_limit": self.table()} if len(self.distances) else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitState:
+    """Distances so far."""
+
+    model: BetaPosterior = rebuilt()
+    counts: tuple[int, int] = rebuilt()
+    distances: Trace = field(default_factory=Trace)  # rows [R, G, 2], one a step
+
+
+@cache
+def _distances(a: float, b: float, heads: int, n: int) -> tuple[float, float]:
+    """Total variation and Hellinger distance of Beta(a + k, b + n − k) and N(θ̂, θ̂(1 − θ̂)/n), θ̂ =
+    k/n; 1 where that is a point."""
+    estimate = heads / n
+    information = n / (estimate * (1 - estimate)) if 0 < heads < n else float("inf")
+    if information == float("inf"):
+        return 1.0, 1.0
+    return beta_normal_distances(a + heads, b + n - heads, estimate, information**-0.5)
+
+
+@register("inference", "bernstein_von_mises")
+class BernsteinVonMises(Inference[BetaPosterior, Unlabelled, Rows, LimitState]):
+    """The Bernstein–von Mises theorem as a distance: posterior of a coin against its normal limit.
+
+        ‖p(θ | y_{1:n}) − N(θ̂, I(θ̂)⁻¹/n)‖ → 0,   I(θ) = 1/(θ(1 − θ)),   θ̂ = k/n
+
+    Each step tosses the coin N times for every N of ``numbers`` and ``simulations`` times, θ =
+    ``theta``; the posterior is Beta(a + k, b + N − k), so that total variation and Hellinger
+    distance are known to the accuracy of a grid.  Both fall as N^−½, through the skewness of the
+    posterior and the weight of the prior, and faster where θ = ½ and the prior is symmetric.  A
+    sample without heads or without tails has no normal limit, and a distance of 1.  Scores:
+    total_variation/N, hellinger/N, slope/… of their logarithms on log N.  Info: total_variation
+    at the largest N.
+
+    Source: Bardenet (2021), section 3.4.1; van der Vaart (1998), Theorem 10.1.
+    """
+
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"beta_posterior"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts_rows", "analyses", "writes_files"})
+    numbers: Annotated[list[Annotated[int, Field(ge=2, le=1_000_000)]], Field(min_length=2)]
+    theta: Annotated[float, Field(gt=0, lt=1)]
+    simulations: PositiveInt
+
+    @model_validator(mode="after")
+    def _check_numbers_increase(self) -> BernsteinVonMises:
+        if any(later <= earlier for earlier, later in pairwise(self.numbers)):
+            raise ValueError(f"numbers: {self.numbers} must increase")
+        return self
+
+    def init(self, model: BetaPosterior, problem: Unlabelled, rng: Rng) -> LimitState:
+        assert isinstance(problem.train, Rows)
+        return LimitState(model=model, counts=model.counts(problem.train))
+
+    def step(self, state: LimitState, batch: Rows, rng: Rng) -> tuple[LimitState, Info]:
+        a, b = state.model.prior
+        device = rng.noise.device
+        rows = []
+        for n in self.numbers:
+            p = torch.full((self.simulations,), self.theta, dtype=torch.float64, device=device)
+            heads = torch.binomial(torch.full_like(p, n), p, generator=rng.noise)
+            rows.append([_distances(a, b, int(k), n) for k in heads.tolist()])
+        distances = torch.tensor(rows, dtype=torch.float64).transpose(0, 1).contiguous()
+        state.distances.append(distances)
+        return replace(state), {"total_variation": distances[:, -1, 0].mean()}
+
+    def posterior(self, state: LimitState) -> NormalLimit:
+        shape = (0, len(self.numbers), 2)
+        distances = (
+            state.distances.rows.flatten(0, 1)
+            if len(state.distances)
+            else torch.zeros(shape, dtype=torch.float64)
+        )
+        return NormalLimit(state.model, state.counts, list(self.numbers), distances)

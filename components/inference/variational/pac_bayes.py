@@ -1,0 +1,210 @@
+"""A Gaussian over the weights of a network that minimises a PAC-Bayes bound on its risk."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
+
+from components.contracts.capabilities import WeightSpace
+from components.contracts.predictive import Categorical
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng, seed_from
+from components.errors import ConfigMismatchError
+from components.inference.point.descent import frozen
+from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior
+from components.maths.optimizers import Adam
+from components.maths.pac_bound import gibbs_risk_bound
+from components.problems.supervised import Supervised
+from components.registry import register
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NETWORKS_AT_ONCE = 50  # whose errors are found together
+FEWEST_ROWS = 8  # the bound of Maurer (2004) is proved from there on
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+@dataclass(frozen=True)
+class PacState:
+    """q(θ), the centre of its prior, and the optimizer of the present phase."""
+
+    q: MeanField
+    centre: Tensor  # c [P]
+    optimizer: Adam
+    seed: int  # of the networks whose errors the bound is of
+    prior_rows: Batch | None = rebuilt()  # None: c is the random start
+    certified: Batch = rebuilt()  # rows that c does not depend on
+    test: Batch = rebuilt()
+    t: int = 0
+
+
+def divergence(q: MeanField, centre: Tensor, prior_std: float) -> Tensor:
+    """KL(q ‖ N(c, s² I)) []."""
+    log_ratio = q.log_std - math.log(prior_std)
+    square = (2 * log_ratio).exp() + ((q.network.theta - centre) / prior_std).square()
+    return (0.5 * (square - 1) - log_ratio).sum()
+
+
+@torch.no_grad()
+def gibbs_risk(q: MeanField, rows: Batch, draws: int, seed: int) -> float:
+    """Mean 0–1 loss of so many networks drawn from q on all rows; the same networks for the same
+    seed."""
+    generator = torch.Generator(q.log_std.device).manual_seed(seed)
+    wrong = 0
+    for first in range(0, draws, NETWORKS_AT_ONCE):
+        theta = q.draw(min(NETWORKS_AT_ONCE, draws - first), generator)
+        predictive = q.network.output_predictive(q.network.outputs(theta, rows.x))
+        assert isinstance(predictive, Categorical)  # as the requirements have it
+        wrong += int((predictive.logits.argmax(-1) != rows.y).sum())
+    return wrong / (draws * len(rows.y))
+
+
+@dataclass(frozen=True)
+class PacPosterior(MeanFieldPosterior):
+    """q(θ), the bound on its risk, and the risk on held-out rows."""
+
+    values: dict[str, float]
+
+    def scores(self) -> dict[str, Tensor | float]:
+        """pac_bound, gibbs_risk (held out), gibbs_risk_train (on the rows of the bound), pac_kl."""
+        return dict(self.values)
+
+    def figures(self) -> dict[str, Figure]:
+        return {}
+
+
+@register("inference", "pac_bayes")
+class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
+    """PAC-Bayes: factorised Gaussian network weights that minimise a bound on their own risk (Adam).
+
+        J(q) = E_q[−log₂ p(y | x, θ)] + √((KL(q ‖ p) + log(2√n/δ)) / 2n),   p = N(c, s² I)
+        R(q) ≤ kl⁻¹(kl⁻¹(R̂_m, log(2/δ')/m), (KL(q ‖ p) + log(2√n/δ)) / n)
+
+    The second line, ``pac_bound``, holds with probability 1 − δ − δ' over the rows: R is the risk of
+    a network drawn anew for each label, R̂_m the error of m drawn networks on n rows.  The centre
+    c is the random start, or what ``prior_steps`` steps on a random ``prior_share`` of the training
+    rows lead to; then n are the other rows, which c does not depend on.  The surrogate −log₂ p is
+    at least the 0–1 loss.  J is minimised with ``n_samples`` reparameterised draws and all n rows at
+    each step.  Info: objective J, kl in nats, risk (surrogate).
+
+    Raises:
+        ConfigError: a share of rows for the prior and no steps on them, or the reverse.
+        ConfigMismatchError: fewer than 8 rows are left for the bound, or a label is missing.
+
+    Source: McAllester (1999); Maurer (2004), Theorem 5; Dziugaite & Roy (2017), sections 3 and 4;
+    Pérez-Ortiz et al. (2021), section 5, for priors learnt on a part; Bardenet (2021), section 3.4.3.
+    """
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        targets=frozenset({"binary", "classes"}),
+        refused_traits={"several_tasks": "bounds the risk of one label a row"},
+        batch_kind="whole",
+        capabilities=frozenset({"network", "weight_space"}),
+    )
+    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+
+    prior_share: Annotated[float, Field(ge=0, lt=1)]
+    prior_steps: NonNegativeInt
+    prior_std: PositiveFloat
+    lr: PositiveFloat
+    n_samples: PositiveInt
+    delta: Share
+    delta_draws: Share
+    draws: PositiveInt
+    n_predict: PositiveInt
+
+    @model_validator(mode="after")
+    def _check_prior(self) -> PacBayes:
+        if (self.prior_share > 0) != (self.prior_steps > 0):
+            raise ValueError(
+                f"prior_steps: {self.prior_steps} steps on a share of {self.prior_share:g} of the rows; "
+                "set both above 0, or both to 0 for a prior around the random start"
+            )
+        return self
+
+    def init(self, model: WeightSpace, problem: Supervised, rng: Rng) -> PacState:
+        train = problem.train
+        n = len(train.x)
+        m = round(self.prior_share * n)
+        if n - m < FEWEST_ROWS:
+            raise ConfigMismatchError(
+                f"inference.prior_share={self.prior_share:g}: leaves {n - m} of {n} training rows for "
+                f"the bound, which needs {FEWEST_ROWS}; lower it, or take more rows"
+            )
+        if not bool(train.mask.all() and problem.test.mask.all()):
+            raise ConfigMismatchError(
+                f"inference={self.name}: counts errors of all rows, and {problem.name} lacks labels; "
+                "leave out rows without one"
+            )
+        order = torch.randperm(n, generator=rng.init, device=rng.init.device).to(train.x.device)
+        q = MeanField(model, self.prior_std)
+        return PacState(
+            q=q,
+            centre=q.network.theta.detach().clone(),
+            optimizer=Adam(q.parameters(), self.lr),
+            seed=seed_from(rng.init),
+            prior_rows=train.part(order[:m], 1.0) if m else None,
+            certified=train.part(order[m:], 1.0),
+            test=problem.test,
+        )
+
+    def surrogate(self, q: MeanField, theta: Tensor, rows: Batch) -> Tensor:
+        """−log₂ p(y | x, θ), a mean over networks θ [S, P] and rows []."""
+        f = q.network.outputs(theta, rows.x)
+        return -q.network.log_prob(f, rows).sum() / (len(theta) * rows.n_rows * math.log(2))
+
+    def objective(
+        self, q: MeanField, centre: Tensor, rows: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
+        """J and its terms, each []."""
+        n = rows.n_rows
+        kl = divergence(q, centre, self.prior_std)
+        risk = self.surrogate(q, q.draw(self.n_samples, generator), rows)
+        penalty = ((kl + math.log(2 * math.sqrt(n) / self.delta)) / (2 * n)).sqrt()
+        return {"objective": risk + penalty, "kl": kl, "risk": risk}
+
+    def step(self, state: PacState, batch: Batch, rng: Rng) -> tuple[PacState, Info]:
+        q = state.q
+        state.optimizer.zero_grad()
+        if state.t < self.prior_steps:
+            assert state.prior_rows is not None  # as the keys have it
+            risk = self.surrogate(q, q.network.theta[None], state.prior_rows)
+            terms = {"objective": risk, "kl": torch.zeros_like(risk), "risk": risk}
+        else:
+            terms = self.objective(q, state.centre, state.certified, rng.noise)
+        terms["objective"].backward()
+        state.optimizer.step()
+        state = replace(state, t=state.t + 1)
+        if state.t == self.prior_steps:
+            centre = q.network.theta.detach().clone()
+            state = replace(state, centre=centre, optimizer=Adam(q.parameters(), self.lr))
+        return state, {name: value.detach() for name, value in terms.items()}
+
+    def bound(self, state: PacState) -> dict[str, float]:
+        """Scores of q: the bound, its terms and the held-out risk.  While the centre is learnt it is
+        q's own, so that KL = 0."""
+        q = state.q
+        centre = q.network.theta.detach() if state.t < self.prior_steps else state.centre
+        with torch.no_grad():
+            kl = float(divergence(q, centre, self.prior_std))
+        risk = gibbs_risk(q, state.certified, self.draws, state.seed)
+        n = state.certified.n_rows
+        return {
+            "pac_bound": gibbs_risk_bound(risk, kl, n, self.draws, self.delta, self.delta_draws),
+            "gibbs_risk": gibbs_risk(q, state.test, self.draws, state.seed),
+            "gibbs_risk_train": risk,
+            "pac_kl": kl,
+        }
+
+    def posterior(self, state: PacState) -> PacPosterior:
+        return PacPosterior(frozen(state.q), self.n_predict, self.bound(state))

@@ -1,0 +1,149 @@
+"""Losses of decisions about held-out labels, against sums written out and brute force over
+actions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import small_problems
+import torch
+from pydantic import ValidationError
+
+from components.contracts.predictive import Categorical, GaussianMixture
+from components.errors import ConfigMismatchError
+from components.evaluation.decision import DecisionKeys, add_decision, decide, scores
+from components.posteriors.decisions import ToleranceLoss
+from runner.compose.settings import LOSS_PARAMETERS, sign
+from runner.errors import ConfigError
+
+F64 = torch.float64
+COSTS = [[0.0, 1.0], [10.0, 0.0], [0.4, 0.4]]  # the third action asks somebody
+
+
+def keys(loss: str, **changes) -> DecisionKeys:
+    return DecisionKeys(**({"loss": loss, "costs": COSTS, "level": 0.8, "radius": 0.6} | changes))
+
+
+def classes() -> tuple[Categorical, torch.Tensor, torch.Tensor]:
+    g = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(4, 30, 1, 2, generator=g, dtype=F64)
+    y = torch.randint(0, 2, (30, 1), generator=g)
+    mask = torch.rand(30, 1, generator=g) < 0.8
+    return Categorical(logits), torch.where(mask, y, -1), mask
+
+
+def reals(n: int = 12) -> tuple[GaussianMixture, torch.Tensor, torch.Tensor]:
+    g = torch.Generator().manual_seed(1)
+    mu = 2 * torch.randn(3, n, 2, generator=g, dtype=F64)
+    y = torch.randn(n, 2, generator=g, dtype=F64)
+    mask = torch.rand(n, 2, generator=g) < 0.8
+    return GaussianMixture(mu, 0.1 + torch.rand(3, n, 2, generator=g, dtype=F64)), y, mask
+
+
+def test_costs_of_classes_are_sums_over_the_labelled_rows():
+    predictive, y, mask = classes()
+    realised = expected = plain = 0.0
+    for p, label in zip(predictive.probs[mask].tolist(), y[mask].tolist(), strict=True):
+        of_each = [sum(cost * q for cost, q in zip(row, p, strict=True)) for row in COSTS]
+        action = of_each.index(min(of_each))
+        realised += COSTS[action][label]
+        expected += of_each[action]
+        plain += COSTS[int(p[1] > p[0])][label]
+    out = scores(keys("costs"), predictive, y, mask, [])
+    n = int(mask.sum())
+    assert out["decision_loss"] == pytest.approx(realised / n)
+    assert out["decision_expected_loss"] == pytest.approx(expected / n)
+    assert out["decision_loss_plain"] == pytest.approx(plain / n)
+    chosen = decide(keys("costs"), predictive, y).action
+    assert {0, 2} <= set(chosen.flatten().tolist())
+
+
+def literal_loss(loss: str, a: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    if loss == "pinball":
+        return torch.where(s > a, 0.8 * (s - a), 0.2 * (a - s))
+    return {"squared": (s - a) ** 2, "absolute": (s - a).abs(),
+            "tolerance": ((s - a).abs() > 0.6).to(s)}[loss]  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "pinball", "tolerance"])
+def test_no_action_on_a_grid_is_expected_to_cost_less(loss):
+    predictive, y, mask = reals()
+    decided = decide(keys(loss), predictive, y)
+    s = torch.linspace(-14, 14, 2801, dtype=F64)  # [K]
+    density = torch.stack([predictive.log_prob(v.expand(12, 2)).exp() for v in s])
+    best = torch.full_like(y, math.inf)
+    for a in torch.linspace(-6, 6, 241, dtype=F64):
+        each = literal_loss(loss, a, s)[:, None, None] * density
+        best = torch.minimum(best, torch.trapezoid(each, s, dim=0))
+    tolerance = 0.01 if loss == "tolerance" else 1e-4  # the step of a 0-1 loss between two s
+    assert (decided.expected <= best + tolerance).all()
+    assert (decided.expected >= best - 0.02).all()  # the grid is as near
+    torch.testing.assert_close(decided.realised, literal_loss(loss, decided.action, y))
+    torch.testing.assert_close(decided.plain, literal_loss(loss, predictive.mean, y))
+    out = scores(keys(loss), predictive, y, mask, ["a", "b"])
+    by_task = [float(decided.realised[mask[:, t], t].mean()) for t in range(2)]
+    assert [out["decision_loss/a"], out["decision_loss/b"]] == pytest.approx(by_task)
+    assert out["decision_loss"] == pytest.approx(sum(by_task) / 2)
+
+
+def test_the_window_of_most_mass_is_not_that_of_the_mean_of_two_modes():
+    predictive = GaussianMixture(
+        torch.tensor([-3.0, 3.0, 3.1], dtype=F64)[:, None, None],
+        torch.full((3, 1, 1), 0.2, dtype=F64),
+    )
+    action = ToleranceLoss(0.5).act(predictive)
+    assert float(action) == pytest.approx(3.05, abs=0.01)
+    one = GaussianMixture(torch.ones(1, 1, 1, dtype=F64), torch.ones(1, 1, 1, dtype=F64))
+    assert float(ToleranceLoss(1.0).act(one)) == pytest.approx(1)
+    assert float(ToleranceLoss(1.0).expected_loss(one.mean, one)) == pytest.approx(
+        math.erfc(1 / math.sqrt(2))
+    )
+
+
+def test_expected_and_realised_loss_agree_where_the_predictive_is_true_and_not_otherwise():
+    """A broken variant, the transposed cost matrix, costs more."""
+    g = torch.Generator().manual_seed(2)
+    logits = torch.randn(1, 20_000, 1, 2, generator=g, dtype=F64)
+    predictive = Categorical(logits)
+    y = (torch.rand(20_000, 1, generator=g, dtype=F64) < predictive.probs[..., 1]).long()
+    mask = torch.ones_like(y, dtype=torch.bool)
+    out = scores(keys("costs"), predictive, y, mask, [])
+    decided = decide(keys("costs"), predictive, y)
+    error = float(decided.realised.std()) / 20_000**0.5
+    assert abs(out["decision_loss"] - out["decision_expected_loss"]) < 4 * error
+    assert out["decision_loss"] < out["decision_loss_plain"] - 4 * error
+    transposed = decide(keys("costs", costs=[[0.0, 10.0], [1.0, 0.0]]), predictive, y).action
+    paid = torch.tensor(COSTS, dtype=F64)[transposed, y].mean()
+    assert float(paid) > out["decision_loss"] + 4 * error
+    sure = scores(keys("costs"), Categorical(5 * logits), y, mask, [])
+    assert sure["decision_expected_loss"] < sure["decision_loss"] - 4 * error
+
+
+def test_wrong_keys_are_named():
+    for costs in ([[0.0, 1.0], [1.0]], [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]], [[0.0], [1.0]]):
+        with pytest.raises(ValidationError, match="costs: must have a row for each action"):
+            keys("costs", costs=costs)
+    problem = small_problems.classes(n=12, n_inputs=2, n_classes=2)
+    with pytest.raises(ConfigMismatchError, match=r"decision\.costs: 3 columns, but .* 2 classes"):
+        add_decision(problem, keys("costs", costs=[[0.0, 1.0, 1.0]] * 3))
+    assert add_decision(problem, keys("costs")).decision is not None
+
+
+def test_a_loss_of_other_labels_is_refused(make_job):
+    run = ["dataset=diabetes", "model=linear_regression", "inference=conjugate_bayes", "steps=1"]
+    with pytest.raises(ConfigError, match=r"decision\.loss=costs: is of classes, and dataset=diab"):
+        make_job(*run, "decision.loss=costs")
+    assert make_job(*run).decision is None
+    assert make_job(*run, "decision.loss=absolute").decision.loss == "absolute"
+
+
+def test_only_the_parameter_of_the_loss_is_signed():
+    none = {"loss": None, "costs": COSTS, "level": 0.9, "radius": 0.5}
+    assert sign({"seed": 0}, "d") == sign({"seed": 0, "decision": none}, "d")
+    assert sign({"decision": none | {"level": 0.1}}, "d") == sign({"decision": none}, "d")
+    for loss, parameter in LOSS_PARAMETERS.items():
+        config = {"decision": none | {"loss": loss}}
+        for key in LOSS_PARAMETERS.values():
+            changed = {"decision": none | {"loss": loss, key: 0.3}}
+            assert (sign(changed, "d") != sign(config, "d")) == (key == parameter)

@@ -1,0 +1,117 @@
+"""Importance sampling from Sobol points: each draw is distributed as q, errors fall faster than T^−½,
+and a resumed sequence goes on."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from known_targets import F64, GaussianTarget
+from pydantic import ValidationError
+from scipy import stats
+
+from components.inference.mcmc.t_mixture import TMixture
+from components.maths.sobol import SobolPoints
+from components.metrics.diagnostics import log_relative_variance
+from runner.compose.settings import sign
+from runner.execution.data_digest import data_digest
+from runner.execution.rng import Streams
+
+
+def white(dim: int) -> GaussianTarget:
+    return GaussianTarget(torch.zeros(dim, dtype=F64), torch.eye(dim, dtype=F64))
+
+
+def estimates(points: str, T: int, seeds: int, dim: int = 2, block: int = 64) -> torch.Tensor:
+    """Î(θ_1²) of T draws by seed, exact value 1."""
+    out = []
+    keys = {"chains": block, "proposal": "gaussian", "inflation": 1.4, "points": points}
+    method = component("inference", "importance_sampling", **keys)
+    for seed in range(seeds):
+        rng = Streams(seed)
+        state = method.init(white(dim), None, rng)
+        for _ in range(T // block):
+            state, _ = method.step(state, None, rng)
+        out.append(method.posterior(state).second_moment[0])
+    return torch.stack(out)
+
+
+def test_errors_fall_faster_than_those_of_independent_draws():
+    """The slope of log RMSE on log T; −½ of independent draws."""
+    slopes = {}
+    for points in ("random", "sobol"):
+        small, large = (
+            float((estimates(points, T, 12) - 1).square().mean().sqrt()) for T in (64, 1024)
+        )
+        slopes[points] = math.log(large / small) / math.log(16)
+    assert abs(slopes["random"] + 0.5) < 0.25
+    assert slopes["sobol"] < -0.7
+    found = estimates("sobol", 1024, 12)  # unbiased but for the ratio
+    assert abs(float(found.mean() - 1)) < 5 * float(found.std()) / 12**0.5
+
+
+@pytest.mark.parametrize("dof", [math.inf, 5.0])
+@pytest.mark.parametrize("components", [1, 3])
+def test_draws_are_distributed_as_q(dof, components):
+    g = torch.Generator().manual_seed(0)
+    D = components
+    q = TMixture(
+        torch.tensor([0.5, 0.3, 0.2], dtype=F64)[:D] / (1 if D == 3 else 0.5),
+        4 * torch.randn(D, 2, generator=g, dtype=F64),
+        torch.randn(D, 2, 2, generator=g, dtype=F64),
+        dof,
+    )
+    u = SobolPoints(q.n_uniforms, 3).block(0, 4096, q.centres)
+    theta, drawn = q.from_uniforms(u), q.draw(20_000, g)
+    for j in range(2):
+        assert stats.ks_2samp(theta[:, j].numpy(), drawn[:, j].numpy()).pvalue > 1e-3
+    literal = q.from_uniforms(torch.rand(20_000, q.n_uniforms, generator=g, dtype=F64))
+    assert stats.ks_2samp(literal[:, 0].numpy(), drawn[:, 0].numpy()).pvalue > 1e-3
+
+
+def test_points_lie_in_every_elementary_interval_and_go_on_after_a_stop():
+    like = torch.zeros((), dtype=F64)
+    sequence = SobolPoints(3, 5)
+    whole = torch.cat([sequence.block(s, 32, like) for s in (0, 32)])
+    assert bool(((whole > 0) & (whole < 1)).all())
+    for j in range(3):  # one point in each 64th
+        assert (whole[:, j] * 64).long().unique().numel() == 64
+    torch.testing.assert_close(SobolPoints(3, 5).block(32, 32, like), whole[32:], rtol=0, atol=0)
+    torch.testing.assert_close(sequence.block(0, 32, like), whole[:32], rtol=0, atol=0)
+    assert not torch.equal(SobolPoints(3, 6).block(0, 32, like), whole[:32])
+
+
+@pytest.mark.parametrize("dim", [1, 8])
+def test_the_relative_variance_grows_exponentially_with_the_dimension(dim):
+    """log σ²_NIS(θ_j) = d log(c²/√(2c² − 1)) + log(c²/(2c² − 1)) for N(0, I) and q = N(0, c² I);
+    weights upside down do not have it."""
+    c = 1.4
+    method = component(
+        "inference", "importance_sampling", chains=1000, proposal="gaussian", inflation=c
+    )
+    rng = Streams(0)
+    state = method.init(white(dim), None, rng)
+    for _ in range(40):
+        state, _ = method.step(state, None, rng)
+    draws = method.posterior(state)
+    exact = dim * math.log(c**2 / math.sqrt(2 * c**2 - 1)) + math.log(c**2 / (2 * c**2 - 1))
+    assert log_relative_variance(draws.values, draws.log_weights) == pytest.approx(exact, abs=0.06)
+    assert abs(log_relative_variance(draws.values, -draws.log_weights) - exact) > 0.2
+
+
+def test_a_density_of_one_coordinate_has_a_digest():
+    problem, _ = load("gaussian", dim=1)
+    assert data_digest(problem, {}) != data_digest(load("gaussian", dim=1, sd=2.0)[0], {})
+
+
+def test_keys():
+    keys = {"proposal": "gaussian", "points": "sobol"}
+    with pytest.raises(ValidationError, match=r"chains: 100 is no power of two.* 64 or 128"):
+        component("inference", "importance_sampling", chains=100, **keys)
+    with pytest.raises(ValidationError, match="points: sobol needs a q with a known inverse"):
+        component("inference", "importance_sampling", chains=64, points="sobol", proposal="prior")
+    config = {"inference": {"name": "importance_sampling", "chains": 64}}
+    new = {"inference": config["inference"] | {"points": "random"}}
+    assert sign(config, "d") == sign(new, "d")

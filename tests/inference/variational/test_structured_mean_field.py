@@ -1,0 +1,130 @@
+"""Structured mean field: one factor for all is the posterior and its bound the evidence, blocks of
+coefficients have closed-form covariances and bounds."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from configured import component
+from mean_field_families import F64, fitted, grid, log_joint, two_parameters
+from scipy import stats
+from small_problems import real
+
+from components.errors import ConfigMismatchError
+from runner.errors import ConfigError
+from runner.execution.rng import Streams
+
+MODELS = two_parameters()
+PROBLEM = real(n=20, n_inputs=3, n_tasks=1)
+
+
+def regression(**keys):
+    return component("model", "linear_regression", **keys).build(PROBLEM, Streams(0))
+
+
+def bound(ascent, cycles: int = 400) -> float:
+    return float(ascent.objective(fitted(ascent, PROBLEM.train, cycles), PROBLEM.train))
+
+
+def gram_of(model) -> torch.Tensor:
+    X, _ = model.select(PROBLEM.train)
+    return X.T @ X + model.penalty.diag()
+
+
+@pytest.mark.parametrize("name", ["normal_gamma", "linear_regression"])
+def test_one_factor_for_all_is_the_posterior_and_its_bound_is_the_evidence(name):
+    model, problem = MODELS[name]
+    ascent = model.mean_field(["all"])
+    for cycles in (0, 1):
+        factors = fitted(ascent, problem.train, cycles)
+        theta, area = grid(ascent, factors)
+        log_q = ascent.log_density(factors, theta)
+        mass = log_q.exp() * area
+        assert float(mass.sum()) == pytest.approx(1, abs=5e-3)
+        if cycles == 1:
+            joint = log_joint(model, theta, problem.train)
+            literal = float((mass * (joint - log_q)).sum() / mass.sum())
+            assert float(ascent.objective(factors, problem.train)) == pytest.approx(
+                literal, abs=5e-3
+            )
+            assert float((joint - log_q).std()) < 1e-8  # q is the posterior, up to a constant
+    value = float(ascent.objective(factors, problem.train))
+    own = model.mean_field()
+    assert value > float(own.objective(fitted(own, problem.train, 50), problem.train)) + 0.01
+    drawn = ascent.draw(factors, 20_000, torch.Generator().manual_seed(1))
+    mean = (mass[:, None] * theta).sum(0)
+    assert ((drawn.mean(0) - mean).abs() < 5 * drawn.std(0) / 20_000**0.5).all()
+
+
+def test_the_evidence_of_a_regression():
+    model = regression()
+    assert bound(model.mean_field(["all"]), 1) == pytest.approx(
+        float(model.log_evidence(PROBLEM.train)), rel=1e-12
+    )
+    prior = model.mean_field(["all"])
+    before = float(prior.objective(fitted(prior, PROBLEM.train, 0), PROBLEM.train))
+    assert before < float(model.log_evidence(PROBLEM.train))
+
+
+def test_a_new_row_is_students_t():
+    model, problem = MODELS["normal_gamma"]
+    ascent = model.mean_field(["mu", "tau"])
+    factors = fitted(ascent, problem.train, 1)
+    m, kappa, a, b = model.exact(problem.train)
+    x = problem.train.x[:, 0]
+    exact = stats.t.logpdf(x.numpy(), 2 * a, m, (b * (kappa + 1) / (a * kappa)) ** 0.5)
+    torch.testing.assert_close(
+        ascent.log_predictive(factors, problem.train)[0], torch.as_tensor(exact)
+    )
+
+
+@pytest.mark.parametrize("joint", [["x1"], ["x1", "x3"], ["intercept", "x1", "x2", "x3"]])
+def test_blocks_have_the_mean_of_the_posterior_and_the_covariance_given_the_others(joint):
+    """L(blocks) = L(q(β) q(σ²)) − ½ (Σ_B log det Λ_BB − log det Λ), since b is the same."""
+    model = regression()
+    ascent = model.mean_field(joint)
+    factors = fitted(ascent, PROBLEM.train, 400)
+    gram = gram_of(model)
+    posterior = model.coefficients(PROBLEM.train)
+    torch.testing.assert_close(factors["m"][0], posterior.m)
+    noise = float(factors["b"][0] / factors["a"][0])
+    blocks = [[model.names.index(name) for name in joint]]
+    blocks += [[j] for j in range(4) if j not in blocks[0]]
+    literal = torch.zeros(4, 4, dtype=F64)
+    lost = -float(torch.logdet(gram))
+    for block in blocks:
+        part = gram[block][:, block]
+        lost += float(torch.logdet(part))
+        for (i, row), (j, column) in itertools.product(enumerate(block), repeat=2):
+            literal[row, column] = noise * torch.linalg.inv(part)[i, j]
+    torch.testing.assert_close(factors["V"][0], literal)
+    own = model.mean_field()
+    assert bound(ascent) == pytest.approx(bound(own) - 0.5 * lost, rel=1e-10)
+    # broken: the marginal covariance in the place of the conditional one
+    broken = factors | {"V": torch.diag_embed(noise * torch.linalg.inv(gram).diagonal())[None]}
+    if lost > 1e-6:
+        assert float(ascent.objective(broken, PROBLEM.train)) < bound(ascent) - 1e-4
+
+
+def test_the_key_chooses_the_family_and_a_coarser_one_has_the_higher_bound():
+    bounds = {}
+    for joint in (["x1"], ["x1", "x2"], [], ["all"]):
+        inference, rng = component("inference", "cavi", starts=2, draws=20, joint=joint), Streams(0)
+        state = inference.init(regression(), PROBLEM, rng)
+        for _, batch in PROBLEM.batches("whole", rng, 0, 30):
+            state, info = inference.step(state, batch, rng)  # raises where a bound falls
+        bounds[tuple(joint)] = float(info["elbo"])
+    assert sorted(bounds.values()) == list(bounds.values())
+    assert inference.posterior(state).draws.shape == (2, 20, 5)
+
+
+def test_names_that_have_no_place_are_refused(make_job):
+    with pytest.raises(ConfigMismatchError, match=r"inference\.joint: x9 is no coefficient; use"):
+        regression().mean_field(["x1", "x9"])
+    with pytest.raises(ConfigMismatchError, match=r"inference\.joint: beta is no parameter"):
+        MODELS["normal_gamma"][0].mean_field(["beta"])
+    with pytest.raises(ConfigError, match=r"inference\.joint"):
+        make_job("dataset=mixture_sim", "model=gaussian_mixture", "inference=cavi",
+                 "inference.joint=[all]", "steps=2")  # fmt: skip
