@@ -155,6 +155,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "ffbsi": ["filter={name: bootstrap_filter, particles: 8}", "trajectories=4"],
         "four_statisticians": ["draws=8", "simulations=4", "number=3"],
         "full_rank_vi": ["draws=3"],
+        "alpha_divergence": ["points=101", "draws=3", "shown=[1.0]"],
         "gaussian_vi": ["draws=3"],
         "gradient_variance": ["at=[1]", "iterations=[1]", "draws=4", "batches=1"],
         "hmc": ["chains=3", "warmup=1", "max_steps=4"],
@@ -221,6 +222,7 @@ FIRST = {
 GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "acra", "supervised"): {"dataset": "spambase"},
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
+    ("inference", "alpha_divergence", "density"): {"dataset": "mixture_of_gaussians_1d"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
     ("inference", "particle_mcmc", "sequence"): {"dataset": "lgssm", "model": "lgssm"},
     ("inference", "extended_kalman", "sequence"): {
