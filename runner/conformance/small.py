@@ -169,6 +169,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "renyi_vi": ["n_samples=2", "n_predict=2"],
         "mean_field_vi": ["n_predict=2"],
         "nuts": ["chains=3", "warmup=1", "max_depth=3"],
+        "power_ep": ["draws=3"],
         "posterior_concentration": ["numbers=[4,8]", "simulations=3"],
         "stopping_rule": ["n_max=30", "width=0.5", "simulations=4"],
         "online_beta": [
@@ -224,6 +225,10 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
     ("inference", "alpha_divergence", "density"): {"dataset": "mixture_of_gaussians_1d"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
+    ("inference", "power_ep", "supervised"): {
+        "dataset": "binary_simulation",
+        "model": "probit_regression",
+    },
     ("inference", "particle_mcmc", "sequence"): {"dataset": "lgssm", "model": "lgssm"},
     ("inference", "extended_kalman", "sequence"): {
         "dataset": "nonlinear_growth",
