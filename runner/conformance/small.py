@@ -225,6 +225,7 @@ GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
     ("inference", "alpha_divergence", "density"): {"dataset": "mixture_of_gaussians_1d"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
+    ("inference", "pbp", "supervised"): {"dataset": "linear_simulation", "model": "mlp"},
     ("inference", "power_ep", "supervised"): {
         "dataset": "binary_simulation",
         "model": "probit_regression",
