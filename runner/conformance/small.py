@@ -191,6 +191,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "sivi": ["draws=3", "widths=[4]", "extra_samples=2", "bound_samples=3"],
         "uivi": ["draws=3", "widths=[4]", "n_samples=3", "bound_samples=3"],
         "ksivi": ["draws=3", "widths=[4]", "n_samples=4", "bound_samples=3"],
+        "hamiltonian_vi": ["draws=3"],
         "vcd": ["draws=3", "improve_steps=2"],
     },
     "attacker": {
