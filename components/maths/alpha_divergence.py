@@ -11,7 +11,7 @@ from torch import Tensor
 NEAR = 1e-6  # |α − 1| or |α| below which the divergence is its limit, a KL divergence
 
 
-class Grid(NamedTuple):
+class Quadrature(NamedTuple):
     """log p at regular points x of a range, with the logarithm of their distance."""
 
     x: Tensor  # [G]
@@ -19,7 +19,7 @@ class Grid(NamedTuple):
     log_dx: float
 
 
-class Fit(NamedTuple):
+class NearestGaussian(NamedTuple):
     """The unnormalised Gaussian Z N(m, s²) nearest to p in D_α."""
 
     alpha: float
@@ -34,7 +34,7 @@ def log_normal(x: Tensor, mean: Tensor, log_sd: Tensor) -> Tensor:
     return -0.5 * ((x - mean) / log_sd.exp()).square() - log_sd - 0.5 * math.log(2 * math.pi)
 
 
-def log_mass(grid: Grid, log_n: Tensor, alpha: float) -> Tensor:
+def log_mass(grid: Quadrature, log_n: Tensor, alpha: float) -> Tensor:
     """log Z of the best mass for a shape N: the power mean of p/N of order α under N [].
 
         Z = (∫ p^α N^{1−α} dx)^{1/α}
@@ -49,7 +49,7 @@ def log_mass(grid: Grid, log_n: Tensor, alpha: float) -> Tensor:
     return (alpha * ratio + log_n + grid.log_dx).logsumexp(0) / alpha
 
 
-def shape_objective(grid: Grid, log_n: Tensor, alpha: float) -> Tensor:
+def shape_objective(grid: Quadrature, log_n: Tensor, alpha: float) -> Tensor:
     """log Z/(α − 1) [], which the best shape N minimises, normalised or not.
 
     With Z at its optimum D_α = (∫p − Z)/(1 − α), and for Z = 1 D_α = (1 − Z^α)/(α(1 − α)): both
@@ -63,7 +63,7 @@ def shape_objective(grid: Grid, log_n: Tensor, alpha: float) -> Tensor:
     return log_mass(grid, log_n, alpha) / (alpha - 1)
 
 
-def divergence(grid: Grid, log_q: Tensor, alpha: float) -> Tensor:
+def divergence(grid: Quadrature, log_q: Tensor, alpha: float) -> Tensor:
     """D_α[p ‖ q] [] of measures that need not have mass 1.
 
         D_α = ∫ (α p + (1 − α) q − p^α q^{1−α}) dx / (α (1 − α))
@@ -82,7 +82,7 @@ def divergence(grid: Grid, log_q: Tensor, alpha: float) -> Tensor:
     return (alpha * p + (1 - alpha) * q - powers).sum() / (alpha * (1 - alpha))
 
 
-def starts(grid: Grid) -> list[tuple[float, float]]:
+def starts(grid: Quadrature) -> list[tuple[float, float]]:
     """(m, log s) by the moments of p, and of each of its modes by the curvature there."""
     p = (grid.log_p + grid.log_dx).softmax(0)
     mean = (p * grid.x).sum()
@@ -95,7 +95,7 @@ def starts(grid: Grid) -> list[tuple[float, float]]:
     return [(float(mean), float(sd.log())), *modes]
 
 
-def minimise(grid: Grid, alpha: float, begin: list[tuple[float, float]]) -> Fit:
+def minimise(grid: Quadrature, alpha: float, begin: list[tuple[float, float]]) -> NearestGaussian:
     """The best of the minima found from the starts ``begin``: by BFGS, and by Nelder and Mead for
     α = ±∞, whose objectives have kinks.  s is at least two distances of the grid."""
     from scipy.optimize import minimize
@@ -127,4 +127,4 @@ def minimise(grid: Grid, alpha: float, begin: list[tuple[float, float]]) -> Fit:
     log_n = log_normal(grid.x, mean, log_sd)
     log_z = log_mass(grid, log_n, alpha)
     d = math.nan if is_limit else float(divergence(grid, log_z + log_n, alpha))
-    return Fit(alpha, float(log_z.exp()), float(mean), float(log_sd.exp()), d)
+    return NearestGaussian(alpha, float(log_z.exp()), float(mean), float(log_sd.exp()), d)

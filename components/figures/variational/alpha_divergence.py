@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from components.figures.style import PALETTE, legend_below, new_figure
-from components.maths.alpha_divergence import Fit
+from components.maths.alpha_divergence import NearestGaussian
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ def name_alpha(alpha: float) -> str:
     return f"−{text}" if alpha < 0 else text
 
 
-def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[Fit]) -> Figure:
+def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> Figure:
     """One panel for each α: p in blue and the unnormalised Gaussian Z N(m, s²) in red, at x [G]."""
     curves = [
         one.mass
@@ -43,7 +43,7 @@ def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[Fit]) -> Figure:
     return figure
 
 
-def sizes_by_alpha(fits: Sequence[Fit]) -> Figure:
+def sizes_by_alpha(fits: Sequence[NearestGaussian]) -> Figure:
     """Mass, mean and standard deviation of the nearest Gaussian by α; p's own at α = 1."""
     figure, axes = new_figure(1, 3, width=3.2, height=2.6)
     alphas = [one.alpha for one in fits]

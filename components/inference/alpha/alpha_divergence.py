@@ -17,7 +17,7 @@ from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
 from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS, standard_normal
-from components.maths.alpha_divergence import Fit, Grid, minimise, starts
+from components.maths.alpha_divergence import NearestGaussian, Quadrature, minimise, starts
 from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.registry import register
@@ -48,10 +48,10 @@ PATH = [
 class NearestGaussians(Draws):
     """Draws of the normalised Gaussian of one α, and the Gaussians of others next to the target."""
 
-    grid: Grid
-    fit: Fit
-    shown: list[Fit]
-    path: list[Fit]
+    grid: Quadrature
+    fit: NearestGaussian
+    shown: list[NearestGaussian]
+    path: list[NearestGaussian]
 
     def log_density(self, theta: Tensor) -> Tensor:
         """log N(θ | m, s²), [n, 1] -> [n]."""
@@ -137,7 +137,7 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
         base = standard_normal((INDEPENDENT_CHAINS, self.draws, 1), rng.init, like)
         return NearestGaussiansState(model=model, problem=problem, base=base)
 
-    def grid(self, state: NearestGaussiansState) -> Grid:
+    def grid(self, state: NearestGaussiansState) -> Quadrature:
         """log p on the box, in double precision."""
         low, high = state.problem.box[0]
         x = torch.linspace(low, high, self.points, dtype=torch.float64, device=state.base.device)
@@ -147,7 +147,7 @@ class AlphaDivergence(Inference[LogJoint, Density, None, NearestGaussiansState])
             raise NumericalError(
                 "the log density is not finite on its whole box", "narrow the box of the dataset"
             )
-        return Grid(x, log_p, math.log((high - low) / (self.points - 1)))
+        return Quadrature(x, log_p, math.log((high - low) / (self.points - 1)))
 
     def step(
         self, state: NearestGaussiansState, batch: None, rng: Rng

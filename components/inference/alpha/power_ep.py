@@ -35,7 +35,7 @@ NARROWER = 0.3  # least ratio of the standard deviations of two rounds
 PARALLEL = 1e-6  # largest 1 − |cos| of two gradients of a row of one linear predictor
 
 
-class Gaussians(NamedTuple):
+class RowMarginals(NamedTuple):
     """q(θ) = N(m, V), and its N marginals of u_n = a_nᵀθ."""
 
     mean: Tensor  # m [P]
@@ -155,15 +155,15 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
             )
         return torch.nn.functional.normalize(one, dim=1)
 
-    def gaussians(self, state: PowerEPState) -> Gaussians:
+    def gaussians(self, state: PowerEPState) -> RowMarginals:
         """q of the sites, Λ = diag(s⁻²) + Σ_n τ_n a_n a_nᵀ."""
         a = state.a
         chol = torch.linalg.cholesky(state.prior_precision.diag() + a.T @ (state.tau[:, None] * a))
         mean = torch.cholesky_solve((a.T @ state.nu)[:, None], chol)[:, 0]
         va = torch.cholesky_solve(a.T, chol).T
-        return Gaussians(mean, chol, va, a @ mean, (va * a).sum(1))
+        return RowMarginals(mean, chol, va, a @ mean, (va * a).sum(1))
 
-    def tilted(self, state: PowerEPState, q: Gaussians) -> Tilted:
+    def tilted(self, state: PowerEPState, q: RowMarginals) -> Tilted:
         """Cavities q f̃_n^{−α} of u_n with the likelihoods at nodes where the tilted mass is.
 
         Gauss–Hermite nodes begin at q and move to the moments of the tilted distribution.
@@ -194,7 +194,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
                 break
         return tilted
 
-    def _rows_at(self, state: PowerEPState, q: Gaussians, u: Tensor) -> Tensor:
+    def _rows_at(self, state: PowerEPState, q: RowMarginals, u: Tensor) -> Tensor:
         """log p(y_n | u) [N, G] at values of u_n, to which θ moves along V a_n from m."""
         slopes = (u - q.mu[:, None]) / q.v[:, None]
         ell = [
@@ -215,7 +215,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         total = math.log(math.sqrt(2 * math.pi))
         return like.new_tensor(nodes), like.new_tensor(weights).log() - total
 
-    def sites(self, q: Gaussians, tilted: Tilted) -> tuple[Tensor, Tensor]:
+    def sites(self, q: RowMarginals, tilted: Tilted) -> tuple[Tensor, Tensor]:
         """τ, ν [N] of the sites that give q the moments of the tilted distributions."""
         if self.alpha == 0:
             w = tilted.log_w.exp()
@@ -227,7 +227,7 @@ class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
         mean, variance = self._moments(tilted)
         return (1 / variance - tilted.c) / self.alpha, (mean / variance - tilted.h) / self.alpha
 
-    def objective(self, state: PowerEPState, q: Gaussians, tilted: Tilted) -> Tensor:
+    def objective(self, state: PowerEPState, q: RowMarginals, tilted: Tilted) -> Tensor:
         """L [] (eq. 21)."""
         c, h, u, log_w, ell = tilted
         log_z = 0.5 * (state.a.T @ state.nu) @ q.mean - q.chol.diagonal().log().sum()

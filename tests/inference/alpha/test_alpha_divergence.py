@@ -11,7 +11,7 @@ from torch.distributions import Normal, kl_divergence
 
 from components.errors import ConfigMismatchError
 from components.maths.alpha_divergence import (
-    Grid,
+    Quadrature,
     divergence,
     log_mass,
     log_normal,
@@ -28,7 +28,7 @@ ALPHAS = [-1.0, 0.0, 0.3, 0.5, 1.0, 2.0]
 def grid_of(weights=W, means=M, sds=S, n=801):
     x = torch.linspace(-8, 11, n, dtype=F64)
     log_p = (weights.log() + Normal(means, sds).log_prob(x[:, None])).logsumexp(1)
-    return Grid(x, log_p, math.log(19 / (n - 1)))
+    return Quadrature(x, log_p, math.log(19 / (n - 1)))
 
 
 def gaussian(grid, mean, sd):
