@@ -21,7 +21,7 @@ from components.contracts.problems import BatchKind, Kind
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
-from components.figures.attempts import draw_each
+from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.figures.samples.posterior import POSTERIOR_FIGURES
 from components.metrics import diagnostics
 from components.metrics.draws_entropy import NEIGHBOUR, entropy
@@ -195,10 +195,12 @@ class Density:
         return float(ksd_squared(theta.detach(), score, weights).clamp_min(0).sqrt())
 
     def draw(self, posterior: HoldsDraws, rng: Rng) -> dict[str, Figure]:
-        """Figures of the first replicate."""
-        return draw_each(
-            dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, posterior.select_replicate(0)
-        )
+        """Figures of the first replicate, and those of the posterior itself if there is one."""
+        first = posterior.select_replicate(0)
+        figures = draw_each(dict.fromkeys([*self.figures, *POSTERIOR_FIGURES]), self, first)
+        if posterior.replicates == 1 and isinstance(posterior, Analyses):
+            figures |= attempt(ANALYSIS, posterior.figures)
+        return figures
 
     def describe(self) -> dict[str, str]:
         """Facts for the terminal and the record."""

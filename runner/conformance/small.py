@@ -157,6 +157,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "ffbsi": ["filter={name: bootstrap_filter, particles: 8}", "trajectories=4"],
         "four_statisticians": ["draws=8", "simulations=4", "number=3"],
         "full_rank_vi": ["draws=3"],
+        "alpha_divergence": ["points=101", "draws=3", "shown=[1.0]"],
         "gaussian_vi": ["draws=3"],
         "gradient_variance": ["at=[1]", "iterations=[1]", "draws=4", "batches=1"],
         "hmc": ["chains=3", "warmup=1", "max_steps=4"],
@@ -170,6 +171,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "renyi_vi": ["n_samples=2", "n_predict=2"],
         "mean_field_vi": ["n_predict=2"],
         "nuts": ["chains=3", "warmup=1", "max_depth=3"],
+        "power_ep": ["draws=3"],
         "posterior_concentration": ["numbers=[4,8]", "simulations=3"],
         "bernstein_von_mises": ["numbers=[4,8]", "simulations=3"],
         "pac_bayes": ["prior_steps=1", "draws=3", "n_predict=2"],
@@ -193,6 +195,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "sivi": ["draws=3", "widths=[4]", "extra_samples=2", "bound_samples=3"],
         "uivi": ["draws=3", "widths=[4]", "n_samples=3", "bound_samples=3"],
         "ksivi": ["draws=3", "widths=[4]", "n_samples=4", "bound_samples=3"],
+        "hamiltonian_vi": ["draws=3"],
         "vcd": ["draws=3", "improve_steps=2"],
     },
     "attacker": {
@@ -226,7 +229,13 @@ FIRST = {
 GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "acra", "supervised"): {"dataset": "spambase"},
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
+    ("inference", "alpha_divergence", "density"): {"dataset": "mixture_of_gaussians_1d"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
+    ("inference", "pbp", "supervised"): {"dataset": "linear_simulation", "model": "mlp"},
+    ("inference", "power_ep", "supervised"): {
+        "dataset": "binary_simulation",
+        "model": "probit_regression",
+    },
     ("inference", "particle_mcmc", "sequence"): {"dataset": "lgssm", "model": "lgssm"},
     ("inference", "extended_kalman", "sequence"): {
         "dataset": "nonlinear_growth",

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from components.contracts.problems import Batch
 from components.inference.implicit.adversarial import Adversarial, AdversarialState
-from components.inference.implicit.contrast import contrast, discrimination_loss, kl
+from components.inference.implicit.contrast import contrast, discrimination_loss
 from components.maths.power_mean import log_power_mean
 from runner.execution.rng import Streams
 
@@ -37,9 +37,8 @@ def step_by_loop(
     ratio = torch.stack([T(row) for row in moments.z_scores]).mean()
     for p in T.parameters():
         p.requires_grad_(True)
-    objective = batch.scale * log_power_mean(torch.stack(fits), method.power).sum() - kl(
-        moments, network.prior_std, ratio
-    )
+    fit = batch.scale * log_power_mean(torch.stack(fits), method.power).sum()
+    objective = fit - moments.kl(network.prior_std, ratio)
     state.optimizer.zero_grad()
     (-objective / (batch.scale * len(batch.x))).backward()
     state.optimizer.step()

@@ -25,20 +25,20 @@ class AADM(ReplicableAdversarial):
     the means and variances of the K draws, θ̃ the draws standardised by it (adaptive
     contrast); β rises from 0 to 1 in ``warmup`` steps.  Generator, noise and σ² of the
     labels follow one Adam, the discriminator T another.  α → 0 is ``avb``.
-    ``discriminator: none`` omits T: only the entropy of r remains, as a baseline for the
-    value of T.  ``rows: own`` draws K weights for each row, as the published experiments
-    did.  L_α is not a bound, and if ε has fewer dimensions than θ the KL is infinite: Info
-    says ``objective``, and ``discriminator_loss`` (2 log 2 is chance; near 0 T sees a
-    difference that its value no longer measures).  θ [K, P], or [K·B, P] with
-    ``rows: own``.
+    ``discriminator: prior`` trains T to tell the draws from the prior, r = p and θ̃ = θ/s,
+    without adaptive contrast: the KL is E_q[T(θ̃)].  ``discriminator: none`` omits T: only
+    the entropy of r remains, as a baseline for the value of T.  ``rows: own`` draws K
+    weights for each row, as the published experiments did.  L_α is not a bound, and if ε has
+    fewer dimensions than θ the KL is infinite: Info says ``objective``, and
+    ``discriminator_loss`` (2 log 2 is chance; near 0 T sees a difference that its value no
+    longer measures).  θ [K, P], or [K·B, P] with ``rows: own``.
 
     ``alphas`` learns a posterior for each of several α in parallel, as replicates are
     (``side_by_side=true``): from the same starts, batches and noise as separate runs of
     each α.  Scores and information are then per α, ``log_likelihood/0.5``; ``alpha`` is not
     used.
 
-    Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (8), (14) to (16), (27) and
-    (28).
+    Source: Rodríguez Santana and Hernández-Lobato (2020), eqs. (7) to (16), (27) and (28).
     """
 
     # value in records from before the key

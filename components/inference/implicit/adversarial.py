@@ -17,9 +17,9 @@ from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.inference.implicit.contrast import (
     GaussianContrast,
+    PriorContrast,
     contrast,
     discrimination_loss,
-    kl,
 )
 from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
@@ -52,7 +52,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws"})
 
-    discriminator: Literal["network", "none"]
+    discriminator: Literal["network", "prior", "none"]
     rows: Literal["shared", "own"]
     n_samples: PositiveInt
     n_predict: PositiveInt
@@ -119,9 +119,15 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         f = network.outputs(theta, x).squeeze(1).unflatten(0, (K, B))  # [K, B, T, C]
         return theta, network.log_prob(f, batch)
 
+    def compare(self, theta: Tensor, prior_std: Tensor) -> GaussianContrast | PriorContrast:
+        """The distribution that T tells the draws θ [K, P] from."""
+        if self.discriminator == "prior":
+            return PriorContrast(theta / prior_std)
+        return contrast(theta)
+
     def objective(
         self, state: AdversarialState, batch: Batch, generator: torch.Generator
-    ) -> tuple[dict[str, Tensor], GaussianContrast]:
+    ) -> tuple[dict[str, Tensor], GaussianContrast | PriorContrast]:
         """N/B Σ_b data term − β KL and its parts, each []."""
         T = (
             None if state.discriminator is None else state.discriminator.frozen_forward
@@ -137,13 +143,13 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         noise: Tensor,
         beta: float,
         power: float | Tensor,
-    ) -> tuple[dict[str, Tensor], GaussianContrast]:
+    ) -> tuple[dict[str, Tensor], GaussianContrast | PriorContrast]:
         """Objective and its parts for given noise, β and power (a tensor: above 0); T is fixed."""
         theta, log_likelihood = self.sample(q, batch, noise)
-        comparison = contrast(theta)
+        comparison = self.compare(theta, q.network.prior_std)
         ratio = 0.0 if T is None else T(comparison.z_scores).mean()
         fit = batch.scale * log_power_mean(log_likelihood, power).sum()
-        divergence = kl(comparison, q.network.prior_std, ratio)
+        divergence = comparison.kl(q.network.prior_std, ratio)
         objective = fit - beta * divergence + q.network.hyperprior()
         return {"objective": objective, "data_term": fit, "kl_estimate": divergence}, comparison
 

@@ -15,11 +15,13 @@ class AVB(ReplicableAdversarial):
 
     The posterior is over the weights of a network.  AVB is the limit α → 0 of ``aadm``,
     from which it takes everything else: generator, adaptive contrast, discriminator T,
-    warm-up β.  L is the evidence lower bound only for the best T, and nothing shows whether
-    the best T has been found: Info says ``objective``.
+    warm-up β.  ``discriminator: prior`` is AVB without adaptive contrast: T tells θ from
+    draws of the prior, and the KL is E_q[T(θ)] (eq. 13, Algorithm 1).  L is the evidence
+    lower bound only for the best T, and nothing shows whether the best T has been found:
+    Info says ``objective``.
 
-    Source: Mescheder, Nowozin and Geiger (2017), Algorithm 2; Rodríguez Santana and
-    Hernández-Lobato (2020), eq. (15).
+    Source: Mescheder, Nowozin and Geiger (2017), Algorithms 1 and 2; Rodríguez
+    Santana and Hernández-Lobato (2020), eqs. (13) and (15).
     """
 
     @property

@@ -1,6 +1,6 @@
-"""KL(q ‖ p) of a distribution known only by draws: moments and a discriminator.
+"""KL(q ‖ p) of a distribution known only by draws: a discriminator against a contrast r.
 
-The moments are taken from the draws; the discriminator covers what the moments omit.
+r is the Gaussian with the moments of the draws, or the prior.
 """
 
 from __future__ import annotations
@@ -44,6 +44,29 @@ class GaussianContrast:
         square = (self.mean.square() + self.variance) / prior_std.square()
         return -0.5 * square.sum() - (prior_std.log() + 0.5 * math.log(2 * math.pi)).sum()
 
+    def kl(self, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
+        """KL estimate E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16).
+
+        ``log_ratio`` is the mean of T, 0 if there is no T.
+        """
+        return log_ratio + self.log_r() - self.log_prior(prior_std)
+
+
+@dataclass(frozen=True)
+class PriorContrast:
+    """The prior r = p = N(0, diag s²) as the contrast of draws θ [K, P].
+
+    T sees θ/s, the prior as N(0, I): the KL does not change with the variable (eq. 16), and
+    the derivative of E_q[T(θ/s)] in a learned s is that of the KL, because E_q[∂_s log q̃_s]
+    = 0 as in φ.
+    """
+
+    z_scores: Tensor  # θ/s [K, P]
+
+    def kl(self, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
+        """KL estimate E_q[T(θ/s)], [] (eqs. 7 and 13): ``log_ratio``, the mean of T."""
+        return self.z_scores.new_zeros(()) + log_ratio
+
 
 def contrast(theta: Tensor) -> GaussianContrast:
     """Moments of draws [K, P], through which gradients pass."""
@@ -51,14 +74,6 @@ def contrast(theta: Tensor) -> GaussianContrast:
     centred = theta - mean
     variance = centred.square().mean(0)  # a tenth of the time of torch.var along the first axis
     return GaussianContrast(mean, centred, variance.clamp_min(FEWEST_VARIANCE))
-
-
-def kl(found: GaussianContrast, prior_std: Tensor, log_ratio: Tensor | float) -> Tensor:
-    """KL estimate E_q[T(θ̃) + log r(θ) − log p(θ)], [] (eqs. 14 to 16).
-
-    ``log_ratio`` is the mean of T, 0 if there is no T.
-    """
-    return log_ratio + found.log_r() - found.log_prior(prior_std)
 
 
 def discrimination_loss(discriminator: nn.Module, ours: Tensor, noise: Tensor) -> Tensor:

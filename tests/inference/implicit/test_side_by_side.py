@@ -66,6 +66,7 @@ CASES = [
     ("aadm", PLAIN, classes, torch.float64, {"alpha": 0.5}),
     ("avb", LEARNED, real, torch.float64, {}),
     ("avb", PLAIN, real, torch.float64, {"discriminator": "none"}),
+    ("aadm", LEARNED, real, torch.float64, {"discriminator": "prior"}),
 ]
 
 
@@ -82,7 +83,7 @@ def test_they_are_those_that_follow_each_other(name, net, made, dtype, keys):
     scores = problem.score(method.posterior(state), rng)
     for r, (inference, alone, said, streams) in enumerate(apart(name, network, problems, **keys)):
         pairs = [(state.q, alone.q), (state.discriminator, alone.discriminator)]
-        for stacked, module in pairs[: 1 + ("discriminator" not in keys)]:
+        for stacked, module in pairs[: 1 + (keys.get("discriminator") != "none")]:
             mine = dict(module.named_parameters())
             scale = max(float(p.detach().abs().max()) for p in module.parameters())
             for at, p in stacked.module(r).named_parameters():

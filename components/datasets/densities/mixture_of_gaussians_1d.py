@@ -1,0 +1,63 @@
+"""A mixture of Gaussians on the line."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from pydantic import FiniteFloat, PositiveFloat, model_validator
+from torch import Tensor
+
+from components.contracts.roles import Setting
+from components.contracts.streams import Rng
+from components.datasets.densities.normal_start import NormalStart
+from components.figures.samples.trace import trace
+from components.problems.density import Density
+from components.registry import register
+
+REACH = 8.0  # standard deviations from the outer components to the edge of the box
+
+
+@register("dataset", "mixture_of_gaussians_1d")
+class MixtureOfGaussians1D(NormalStart):
+    """Mixture of Gaussians of one variable, by default a large mode and a smaller one.
+
+    π(θ) = Σ_k w_k N(θ | m_k, s_k²), θ [K, 1]; E[θ] = Σ_k w_k m_k,
+    E[θ²] = Σ_k w_k (m_k² + s_k²).  ``weights`` are divided by their sum.
+
+    Source: Minka (2005), Figure 1; Rodríguez Santana and Hernández-Lobato (2020), Figure 1.
+    """
+
+    weights: list[PositiveFloat]
+    means: list[FiniteFloat]
+    sds: list[PositiveFloat]
+
+    @model_validator(mode="after")
+    def _check_consistency(self) -> MixtureOfGaussians1D:
+        sizes = {key: len(dict(self)[key]) for key in ("weights", "means", "sds")}
+        if len(set(sizes.values())) > 1 or not self.weights:
+            counts = ", ".join(f"{n} {key}" for key, n in sizes.items())
+            raise ValueError(f"weights, means, sds: {counts}; give one of each to every component")
+        return self
+
+    def load(self, rng: Rng, setting: Setting) -> Density:
+        like = {"device": setting.device, "dtype": setting.dtype}
+        w, m, s = (torch.tensor(v, **like) for v in (self.weights, self.means, self.sds))  # type: ignore[arg-type]
+        w = w / w.sum()
+        log_constant = w.log() - s.log() - 0.5 * math.log(2 * math.pi)  # [M]
+
+        def log_density(theta: Tensor) -> Tensor:
+            return (log_constant - 0.5 * ((theta - m) / s).square()).logsumexp(1)  # [K]
+
+        return Density(
+            name=self.name,
+            replicates=setting.replicates,
+            names=["x"],
+            log_density=log_density,
+            sample_prior=self.prior_sampler(1, setting, (w * m).sum()),
+            mean=(w * m).sum()[None],
+            second_moment=(w * (m.square() + s.square())).sum()[None],
+            log_normaliser=0.0,
+            box=[(float((m - REACH * s).min()), float((m + REACH * s).max()))],
+            figures=[trace],
+        )

@@ -1,0 +1,56 @@
+"""Gaussians that minimise α-divergences, next to the density they approximate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from components.figures.style import PALETTE, legend_below, new_figure
+from components.maths.alpha_divergence import NearestGaussian
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEAST = 1e-3  # of its largest value, below which p and q are not shown
+
+
+def name_alpha(alpha: float) -> str:
+    """α in a title: −∞, 0.5, ∞."""
+    text = "∞" if math.isinf(alpha) else f"{abs(alpha):g}"
+    return f"−{text}" if alpha < 0 else text
+
+
+def nearest_gaussians(x: Tensor, p: Tensor, fits: Sequence[NearestGaussian]) -> Figure:
+    """One panel for each α: p in blue and the unnormalised Gaussian Z N(m, s²) in red, at x [G]."""
+    curves = [
+        one.mass
+        * (-0.5 * ((x - one.mean) / one.sd).square()).exp()
+        / (one.sd * math.sqrt(2 * math.pi))
+        for one in fits
+    ]
+    seen = x[(p > LEAST * p.max()) | sum(curve > LEAST * curve.max() for curve in curves).bool()]  # type: ignore[union-attr]
+    figure, axes = new_figure(1, len(fits), width=2.4, height=2.6, sharex=True, sharey=True)
+    for axis, one, curve in zip(axes, fits, curves, strict=True):
+        axis.plot(x, p, color=PALETTE[0], lw=1.5, label="p")
+        axis.plot(x, curve, color=PALETTE[1], lw=1.5, label="q, its mass free")
+        axis.set_title(f"α = {name_alpha(one.alpha)}")
+        axis.set(xlim=(float(seen[0]), float(seen[-1])), xlabel="θ")
+    axes[0].set_ylim(bottom=0)
+    legend_below(figure, axes)
+    return figure
+
+
+def sizes_by_alpha(fits: Sequence[NearestGaussian]) -> Figure:
+    """Mass, mean and standard deviation of the nearest Gaussian by α; p's own at α = 1."""
+    figure, axes = new_figure(1, 3, width=3.2, height=2.6)
+    alphas = [one.alpha for one in fits]
+    at_one = next((one for one in fits if one.alpha == 1), None)
+    for axis, name in zip(axes, ("mass", "mean", "sd"), strict=True):
+        axis.plot(alphas, [getattr(one, name) for one in fits], color=PALETTE[1], lw=1.5)
+        if at_one is not None:
+            axis.axhline(getattr(at_one, name), color=PALETTE[0], ls=":", lw=1.5)
+        axis.set(xlabel="α", title=f"{name} of q (dotted: of p)")
+    return figure

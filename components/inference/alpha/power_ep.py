@@ -1,0 +1,268 @@
+"""Power expectation propagation for regressions on one linear predictor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import GaussianPrior, LogJoint
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Inference, Info
+from components.contracts.states import rebuilt
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError, NumericalError
+from components.inference.chains import (
+    INDEPENDENT_CHAINS,
+    NEEDS_TO_PREDICT,
+    SAMPLER_OUTPUTS,
+    standard_normal,
+)
+from components.posteriors.variational import RefinedPosterior
+from components.problems.supervised import Supervised
+from components.registry import register
+
+PROBE = 0.1  # of the prior's standard deviations: where directions of rows are read
+ROUNDS = 20  # at most, in which the nodes move to the mass of a tilted distribution
+CLOSE = 1e-6  # change of its moments, in standard deviations, that ends them
+NARROWER = 0.3  # least ratio of the standard deviations of two rounds
+PARALLEL = 1e-6  # largest 1 − |cos| of two gradients of a row of one linear predictor
+
+
+class RowMarginals(NamedTuple):
+    """q(θ) = N(m, V), and its N marginals of u_n = a_nᵀθ."""
+
+    mean: Tensor  # m [P]
+    chol: Tensor  # L of the precision Λ = L Lᵀ [P, P]
+    va: Tensor  # V a_n [N, P]
+    mu: Tensor  # a_nᵀ m [N]
+    v: Tensor  # a_nᵀ V a_n [N]
+
+
+class Tilted(NamedTuple):
+    """Cavities N(h/c, 1/c) of u_n with nodes and the log likelihoods of the rows at them."""
+
+    c: Tensor  # [N]
+    h: Tensor  # [N]
+    u: Tensor  # [N, G]
+    log_w: Tensor  # logarithms of the weights of E_cavity [N, G]
+    ell: Tensor  # log p(y_n | u) [N, G]
+
+
+@dataclass(kw_only=True)
+class PowerEPState:
+    """Sites f̃_n(θ) = exp(ν_n u_n − ½ τ_n u_n²) of N rows."""
+
+    tau: Tensor  # [N]
+    nu: Tensor  # [N]
+    a: Tensor = rebuilt()  # directions of the rows [N, P]
+    rows: list[int] = rebuilt()  # of the training batch, those with a label
+    prior_precision: Tensor = rebuilt()  # [P]
+    base: Tensor = rebuilt()  # standard normal numbers of the draws [2, draws, P]
+    model: LogJoint = rebuilt()
+    train: Batch = rebuilt()
+
+
+def log_normaliser(h: Tensor, c: Tensor) -> Tensor:
+    """log ∫ exp(h u − ½ c u²) du."""
+    return 0.5 * (math.log(2 * math.pi) - c.log() + h.square() / c)
+
+
+@register("inference", "power_ep")
+class PowerEP(Inference[LogJoint, Supervised, Batch, PowerEPState]):
+    """Power expectation propagation: a full-covariance Gaussian with one factor f̃_n for each row.
+
+        L = log Z_q − log Z_p + α⁻¹ Σ_n log E_q[(p(y_n|θ) / f̃_n(θ))^α],   q ∝ p Π_n f̃_n
+        f̃_n(θ) = exp(ν_n u_n − ½ τ_n u_n²),   u_n = a_nᵀθ
+        q ← the Gaussian with the moments of q f̃_n^{−α} p(y_n|θ)^α,   for every n
+
+    L is stationary where the moments of all tilted distributions are those of q.  α = 1 is
+    expectation propagation, α = 0 variational inference, whose sites are τ_n = −E_q[∂²_u log
+    p(y_n|u)] and ν_n = E_q[∂_u log p(y_n|u)] + τ_n E_q[u].  A step updates all sites from the
+    same q, a share ``damping`` of the way.  For models in which a row depends on θ by one
+    linear predictor (linear regression with known noise, logistic and probit regression),
+    with a Gaussian prior: moments of u_n by adaptive Gauss–Hermite quadrature.  In a linear
+    regression q is exact for every α, and L = log p(y).  Info: ``objective`` (L; a bound,
+    ``elbo``, only for α = 0) and ``change``, the largest of a site in units of q's precision.
+
+    Raises:
+        ConfigMismatchError: the prior is not Gaussian, or a row depends on several linear
+            predictors.
+        NumericalError: a cavity has no positive variance.
+
+    Source: Minka (2004), Power EP; Rodríguez Santana and Hernández-Lobato (2020), eq. (21).
+    """
+
+    requires = Requirements(
+        kinds=frozenset({"supervised"}),
+        batch_kind="whole",
+        capabilities=frozenset({"log_joint", "gaussian_prior"}),
+        capabilities_by_kind=NEEDS_TO_PREDICT,
+    )
+    provides: ClassVar[frozenset[str]] = SAMPLER_OUTPUTS | {"analyses"}
+    mixes: ClassVar[bool] = False  # independent draws of a fit
+
+    alpha: Annotated[float, Field(ge=0, le=1)]
+    damping: Annotated[float, Field(gt=0, le=1)]
+    nodes: Annotated[int, Field(ge=5, le=200)]
+    draws: PositiveInt
+
+    def init(self, model: LogJoint, problem: Supervised, rng: Rng) -> PowerEPState:
+        prior_std = model.gaussian_prior() if isinstance(model, GaussianPrior) else None
+        if prior_std is None:
+            raise ConfigMismatchError(
+                f"inference={self.name}: the prior of the model is not a Gaussian of known variances; "
+                "use model.prior=gaussian (logistic_regression) or a number as model.noise (linear_regression)"
+            )
+        a = self._directions(model, problem, prior_std, rng)
+        rows = (a != 0).any(1).nonzero().flatten()
+        base = standard_normal((INDEPENDENT_CHAINS, self.draws, len(prior_std)), rng.init, a)
+        return PowerEPState(
+            tau=a.new_zeros(len(rows)),
+            nu=a.new_zeros(len(rows)),
+            a=a[rows],
+            rows=rows.tolist(),
+            prior_precision=prior_std.pow(-2),
+            base=base,
+            model=model,
+            train=problem.train,
+        )
+
+    def _directions(
+        self, model: LogJoint, problem: Supervised, prior_std: Tensor, rng: Rng
+    ) -> Tensor:
+        """a_n [N, P], the direction of ∇_θ log p(y_n | θ), which is the same for all θ; 0 of a row
+        without a label."""
+        probes = PROBE * prior_std * standard_normal((2, len(prior_std)), rng.init, prior_std)
+
+        def rows_at(theta: Tensor) -> Tensor:
+            return model.log_likelihood(theta[None], problem.train)[0]
+
+        jacobian = torch.autograd.functional.jacobian
+        one, two = (jacobian(rows_at, theta) for theta in probes)  # [N, P]
+        cosine = torch.cosine_similarity(one, two, dim=1).abs()
+        seen = (one != 0).any(1) & (two != 0).any(1)
+        if not problem.train.mask.any() or bool((1 - cosine[seen] > PARALLEL).any()):
+            raise ConfigMismatchError(
+                f"inference={self.name}: a row of this model does not depend on the parameters by one linear predictor; "
+                "use model=logistic_regression (two classes), probit_regression, linear_regression, or inference=bb_alpha"
+            )
+        return torch.nn.functional.normalize(one, dim=1)
+
+    def gaussians(self, state: PowerEPState) -> RowMarginals:
+        """q of the sites, Λ = diag(s⁻²) + Σ_n τ_n a_n a_nᵀ."""
+        a = state.a
+        chol = torch.linalg.cholesky(state.prior_precision.diag() + a.T @ (state.tau[:, None] * a))
+        mean = torch.cholesky_solve((a.T @ state.nu)[:, None], chol)[:, 0]
+        va = torch.cholesky_solve(a.T, chol).T
+        return RowMarginals(mean, chol, va, a @ mean, (va * a).sum(1))
+
+    def tilted(self, state: PowerEPState, q: RowMarginals) -> Tilted:
+        """Cavities q f̃_n^{−α} of u_n with the likelihoods at nodes where the tilted mass is.
+
+        Gauss–Hermite nodes begin at q and move to the moments of the tilted distribution.
+        """
+        c = 1 / q.v - self.alpha * state.tau
+        h = q.mu / q.v - self.alpha * state.nu
+        if not bool((c > 0).all()):
+            raise NumericalError(
+                f"a cavity has the precision {float(c.min()):.3g}",
+                "lower inference.damping or inference.alpha",
+            )
+        nodes, log_w = self._hermite(c)
+        mean, sd = q.mu, q.v.sqrt()
+        for _ in range(ROUNDS):
+            u = mean[:, None] + sd[:, None] * nodes
+            # cavity over N(mean, sd²) at the nodes
+            log_ratio = log_w + (h[:, None] * u - 0.5 * c[:, None] * u.square())
+            log_ratio = log_ratio - log_normaliser(h, c)[:, None] + sd.log()[:, None]
+            log_ratio = log_ratio + 0.5 * (nodes.square() + math.log(2 * math.pi))
+            tilted = Tilted(c, h, u, log_ratio, self._rows_at(state, q, u))
+            if self.alpha == 0:  # the cavity is q
+                return tilted
+            new_mean, variance = self._moments(tilted)
+            new_sd = torch.maximum(variance.sqrt(), NARROWER * sd)
+            change = torch.maximum((new_mean - mean).abs(), (new_sd - sd).abs()) / new_sd
+            mean, sd = new_mean.detach(), new_sd.detach()
+            if float(change.max()) < CLOSE:
+                break
+        return tilted
+
+    def _rows_at(self, state: PowerEPState, q: RowMarginals, u: Tensor) -> Tensor:
+        """log p(y_n | u) [N, G] at values of u_n, to which θ moves along V a_n from m."""
+        slopes = (u - q.mu[:, None]) / q.v[:, None]
+        ell = [
+            state.model.log_likelihood(q.mean + s[:, None] * va, state.train.part(slice(b, b + 1), 1.0))[:, 0]
+            for b, s, va in zip(state.rows, slopes, q.va, strict=True)
+        ]  # fmt: skip
+        return torch.stack(ell)
+
+    def _moments(self, tilted: Tilted) -> tuple[Tensor, Tensor]:
+        """Means and variances of the tilted distributions [N]."""
+        w = (tilted.log_w + self.alpha * tilted.ell).softmax(1)
+        mean = (w * tilted.u).sum(1)
+        return mean, (w * (tilted.u - mean[:, None]).square()).sum(1)
+
+    def _hermite(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Nodes of N(0, 1) and logarithms of their weights [G]."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(self.nodes)
+        total = math.log(math.sqrt(2 * math.pi))
+        return like.new_tensor(nodes), like.new_tensor(weights).log() - total
+
+    def sites(self, q: RowMarginals, tilted: Tilted) -> tuple[Tensor, Tensor]:
+        """τ, ν [N] of the sites that give q the moments of the tilted distributions."""
+        if self.alpha == 0:
+            w = tilted.log_w.exp()
+            z = (tilted.u - q.mu[:, None]) * q.v.rsqrt()[:, None]
+            slope = (w * z * tilted.ell).sum(1) * q.v.rsqrt()  # E[∂ℓ] = E[z ℓ]/√v
+            # E[∂²ℓ] = E[(z² − 1) ℓ]/v
+            tau = -(w * (z.square() - 1) * tilted.ell).sum(1) / q.v
+            return tau, slope + tau * q.mu
+        mean, variance = self._moments(tilted)
+        return (1 / variance - tilted.c) / self.alpha, (mean / variance - tilted.h) / self.alpha
+
+    def objective(self, state: PowerEPState, q: RowMarginals, tilted: Tilted) -> Tensor:
+        """L [] (eq. 21)."""
+        c, h, u, log_w, ell = tilted
+        log_z = 0.5 * (state.a.T @ state.nu) @ q.mean - q.chol.diagonal().log().sum()
+        log_z = log_z + 0.5 * state.prior_precision.log().sum()  # log Z_q − log Z_p
+        if self.alpha == 0:
+            site = state.nu[:, None] * u - 0.5 * state.tau[:, None] * u.square()
+            return log_z + (log_w.exp() * (ell - site)).sum()
+        cavity = log_normaliser(h, c) - log_normaliser(q.mu / q.v, 1 / q.v)  # log E_q[f̃^−α]
+        return log_z + (cavity + (log_w + self.alpha * ell).logsumexp(1)).sum() / self.alpha
+
+    @torch.no_grad()
+    def step(self, state: PowerEPState, batch: Batch, rng: Rng) -> tuple[PowerEPState, Info]:
+        q = self.gaussians(state)
+        tilted = self.tilted(state, q)
+        tau, nu = self.sites(q, tilted)
+        change = ((tau - state.tau) * q.v).abs().max()
+        value = self.objective(state, q, tilted)
+        name = "elbo" if self.alpha == 0 else "objective"
+        moved = replace(
+            state,
+            tau=state.tau + self.damping * (tau - state.tau),
+            nu=state.nu + self.damping * (nu - state.nu),
+        )
+        return moved, {name: value, "change": change}
+
+    @torch.no_grad()
+    def posterior(self, state: PowerEPState) -> RefinedPosterior:
+        """Two chains of draws of q."""
+        q = self.gaussians(state)
+        offset = torch.linalg.solve_triangular(q.chol.T, state.base.flatten(0, 1).T, upper=True).T
+        return RefinedPosterior(
+            q.mean + offset.unflatten(0, state.base.shape[:2]),
+            q.mean.expand(INDEPENDENT_CHAINS, -1),
+            list(state.model.names),
+            state.model,
+            objective=float(self.objective(state, q, self.tilted(state, q))),
+            bounds=self.alpha == 0,
+        )

@@ -1,0 +1,203 @@
+"""D_α and the Gaussians that minimise it: equations 17 to 20, closed-form limits, stationarity."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component, load
+from torch.distributions import Normal, kl_divergence
+
+from components.errors import ConfigMismatchError
+from components.maths.alpha_divergence import (
+    Quadrature,
+    divergence,
+    log_mass,
+    log_normal,
+    minimise,
+    shape_objective,
+    starts,
+)
+
+F64 = torch.float64
+W, M, S = (torch.tensor(v, dtype=F64) for v in ([0.8, 0.2], [0.0, 3.0], [0.8, 0.8]))
+ALPHAS = [-1.0, 0.0, 0.3, 0.5, 1.0, 2.0]
+
+
+def grid_of(weights=W, means=M, sds=S, n=801):
+    x = torch.linspace(-8, 11, n, dtype=F64)
+    log_p = (weights.log() + Normal(means, sds).log_prob(x[:, None])).logsumexp(1)
+    return Quadrature(x, log_p, math.log(19 / (n - 1)))
+
+
+def gaussian(grid, mean, sd):
+    return log_normal(grid.x, *torch.tensor([mean, math.log(sd)], dtype=F64))
+
+
+TWO_MODES = grid_of()
+
+
+def fit(alpha, grid=TWO_MODES):
+    return minimise(grid, alpha, starts(grid))
+
+
+def normalised(log_p, log_q, dx, alpha):
+    """Equation (17) written out."""
+    return (1 - (log_p.exp() ** alpha * log_q.exp() ** (1 - alpha)).sum() * dx) / (
+        alpha * (1 - alpha)
+    )
+
+
+@pytest.mark.parametrize("alpha", [-0.5, 0.2, 0.5, 0.9, 1.7])
+def test_the_divergence_is_equation_17_and_its_closed_form_for_gaussians(alpha):
+    one, two = Normal(0.3, 0.9), Normal(1.0, 1.1)
+    grid = grid_of(torch.ones(1, dtype=F64), torch.tensor([0.3], dtype=F64), torch.tensor([0.9], dtype=F64))  # fmt: skip
+    log_q = gaussian(grid, 1.0, 1.1)
+    found = float(divergence(grid, log_q, alpha))
+    dx = math.exp(grid.log_dx)
+    assert found == pytest.approx(float(normalised(grid.log_p, log_q, dx, alpha)), rel=1e-8)
+    precision = alpha / one.variance + (1 - alpha) / two.variance
+    spread = alpha * two.variance + (1 - alpha) * one.variance
+    integral = (
+        (one.scale ** (-alpha) * two.scale ** (alpha - 1) / precision.sqrt()).log()
+        - 0.5 * alpha * (1 - alpha) * (one.mean - two.mean) ** 2 / spread
+    ).exp()
+    assert found == pytest.approx(float((1 - integral) / (alpha * (1 - alpha))), rel=1e-5)
+
+
+def test_its_limits_are_the_two_kl_divergences_and_a_half_is_hellinger():
+    """Equations (18), (19), (20)."""
+    one = Normal(*torch.tensor([0.3, 0.9], dtype=F64))
+    two = Normal(*torch.tensor([1.0, 1.1], dtype=F64))
+    grid = grid_of(torch.ones(1, dtype=F64), one.mean[None], one.scale[None])
+    log_q = gaussian(grid, 1.0, 1.1)
+    for alpha, kl in ((1.0, kl_divergence(one, two)), (0.0, kl_divergence(two, one))):
+        for shift, close in ((0.0, 1e-9), (1e-4, 1e-3), (-1e-4, 1e-3)):
+            found = float(divergence(grid, log_q, alpha + shift))
+            assert found == pytest.approx(float(kl), rel=close)
+    square = ((0.5 * grid.log_p).exp() - (0.5 * log_q).exp()).square().sum() * math.exp(grid.log_dx)
+    assert float(divergence(grid, log_q, 0.5)) == pytest.approx(float(2 * square), rel=1e-9)
+
+
+def test_at_1_the_moments_are_those_of_the_target():
+    one = fit(1.0)
+    mean = float((W * M).sum())
+    sd = float(((W * (S**2 + M**2)).sum() - mean**2).sqrt())
+    assert (one.mass, one.mean, one.sd) == pytest.approx((1.0, mean, sd), abs=1e-6)
+
+
+def test_at_0_it_is_variational_inference_with_the_bound_as_log_mass():
+    zero = fit(0.0)
+    grid = TWO_MODES
+    log_n = gaussian(grid, zero.mean, zero.sd)
+    n = (log_n + grid.log_dx).exp()
+    elbo = float((n * (grid.log_p - log_n)).sum())
+    assert math.log(zero.mass) == pytest.approx(elbo, abs=1e-10)
+    for dm, ds in ((0.05, 0.0), (-0.05, 0.0), (0.0, 0.05), (0.0, -0.05)):
+        other = gaussian(grid, zero.mean + dm, zero.sd + ds)
+        assert float(((other + grid.log_dx).exp() * (grid.log_p - other)).sum()) < elbo
+    assert zero.sd < 1.1  # near the mode of 0.8
+    assert fit(1e-4).mean == pytest.approx(zero.mean, abs=1e-3)
+    assert fit(1 - 1e-4).sd == pytest.approx(fit(1.0).sd, abs=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, 0.3, 0.5, 2.0])
+def test_the_moments_are_those_of_the_weighted_product(alpha):
+    """Mass, mean and second moment of q are those of p^α q^{1−α} (Minka 2005, section 3.2)."""
+    one = fit(alpha)
+    grid = TWO_MODES
+    log_q = math.log(one.mass) + gaussian(grid, one.mean, one.sd)
+    product = (alpha * grid.log_p + (1 - alpha) * log_q + grid.log_dx).exp()
+    q = (log_q + grid.log_dx).exp()
+    for power in (0, 1, 2):
+        ours, theirs = ((weight * grid.x**power).sum() for weight in (q, product))
+        assert float(ours) == pytest.approx(float(theirs), rel=1e-6)
+
+
+def test_no_mass_or_shape_nearby_is_nearer():
+    for alpha in (-1.0, 0.5, 2.0):
+        one = fit(alpha)
+        for factor in (0.97, 1.03):
+            for moved in ((factor, 1, 0), (1, factor, 0), (1, 1, factor - 1)):
+                z, sd, shift = one.mass * moved[0], one.sd * moved[1], moved[2]
+                log_q = math.log(z) + gaussian(TWO_MODES, one.mean + shift, sd)
+                assert float(divergence(TWO_MODES, log_q, alpha)) > one.divergence
+
+
+@pytest.mark.parametrize("alpha", [-1.0, 0.5, 2.0])
+def test_the_free_mass_leaves_the_shape(alpha):
+    """The N(m, s²) that minimises (17) among normalised q is found in a search over (m, s)."""
+    one = fit(alpha)
+    dx = math.exp(TWO_MODES.log_dx)
+    steps = torch.linspace(-0.2, 0.2, 9).tolist()
+    best = min(
+        (float(normalised(TWO_MODES.log_p, gaussian(TWO_MODES, one.mean + a, one.sd + b), dx, alpha)), a, b)
+        for a in steps for b in steps
+    )  # fmt: skip
+    assert best[1:] == pytest.approx((0.0, 0.0), abs=1e-6)
+
+
+def test_infinite_alphas_lie_above_and_below_the_target():
+    """α → ∞ is the least q ≥ p, α → −∞ the largest q ≤ p; both touch p, and |α| = 60 is near."""
+    x = TWO_MODES.x
+    inside = (x > -4) & (x < 7)
+    for alpha, sign in ((math.inf, 1), (-math.inf, -1)):
+        one = fit(alpha)
+        gap = sign * (math.log(one.mass) + gaussian(TWO_MODES, one.mean, one.sd) - TWO_MODES.log_p)
+        assert float(gap.min()) == pytest.approx(0.0, abs=1e-9)
+        assert bool((gap[inside] >= -1e-9).all())
+        near = fit(sign * 60.0)
+        assert near.mass == pytest.approx(one.mass, rel=0.06)
+        assert near.mean == pytest.approx(one.mean, abs=0.02)
+    assert fit(-math.inf).sd == pytest.approx(0.8, abs=1e-3)  # the mode with the larger mass
+
+
+@pytest.mark.parametrize("alpha", [-math.inf, *ALPHAS, math.inf])
+def test_a_gaussian_is_its_own_nearest(alpha):
+    grid = grid_of(torch.ones(1, dtype=F64), torch.tensor([1.2], dtype=F64), torch.tensor([0.7], dtype=F64))  # fmt: skip
+    one = fit(alpha, grid)
+    assert (one.mass, one.mean, one.sd) == pytest.approx((1.0, 1.2, 0.7), abs=1e-4)
+
+
+def test_mass_grows_with_alpha_and_the_objective_is_smooth_at_1():
+    masses = [fit(alpha).mass for alpha in (-math.inf, *ALPHAS, math.inf)]
+    assert masses == sorted(masses)
+    log_n = gaussian(TWO_MODES, 0.4, 1.3)
+    at_one = float(shape_objective(TWO_MODES, log_n, 1.0))
+    for alpha in (1 - 1e-5, 1 + 1e-5):
+        assert float(shape_objective(TWO_MODES, log_n, alpha)) == pytest.approx(at_one, rel=1e-3)
+    assert float(log_mass(TWO_MODES, log_n, 1e-4)) == pytest.approx(
+        float(log_mass(TWO_MODES, log_n, 0.0)), rel=1e-3
+    )
+
+
+def fitted(**keys):
+    problem, rng = load("mixture_of_gaussians_1d")
+    model = component("model", "target_density").build(problem, rng)
+    inference = component("inference", "alpha_divergence", points=401, draws=2000, **keys)
+    state = inference.init(model, problem, rng)
+    state, info = inference.step(state, None, rng)
+    return inference.posterior(state), problem, info
+
+
+def test_a_run_scores_and_draws_the_figures():
+    posterior, problem, info = fitted(alpha="inf", shown=["-inf", 1.0])
+    expected = fit(math.inf)
+    assert info["mass"] == pytest.approx(expected.mass, rel=1e-3)
+    scores = posterior.scores()
+    assert scores["q_mean/1"] == pytest.approx(0.6, abs=1e-5)
+    assert scores["mass/-inf"] == pytest.approx(0.8, abs=2e-3)
+    assert "divergence" not in scores
+    assert float(posterior.flat.std()) == pytest.approx(expected.sd, rel=0.05)
+    figures = posterior.figures()
+    assert [axis.get_title() for axis in figures["nearest_gaussians"].axes] == ["α = −∞", "α = 1"]
+    assert len(figures["sizes_by_alpha"].axes) == 3
+    torch.testing.assert_close(problem.mean, torch.tensor([0.6], dtype=F64))
+
+
+def test_several_variables_are_refused():
+    problem, rng = load("banana", dim=2)
+    model = component("model", "target_density").build(problem, rng)
+    with pytest.raises(ConfigMismatchError, match="has 2; use dataset=mixture_of_gaussians_1d"):
+        component("inference", "alpha_divergence").init(model, problem, rng)

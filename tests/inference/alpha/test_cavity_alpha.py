@@ -1,0 +1,155 @@
+"""bb_alpha by draws of the cavity: equations 23 to 26, and the exact objective of a conjugate model."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from small_problems import component, real, resumed, tensors, train
+from torch.distributions import MultivariateNormal, Normal, kl_divergence
+
+from components.inference.variational.mean_field_vi import MeanField
+from runner.execution.rng import Streams
+
+F64 = torch.float64
+MLP = component("model", "mlp", widths=[4], activation="tanh", prior_std=0.8)
+LINEAR = component("model", "mlp", widths=[], prior_std=0.8, noise=0.25)
+CAVITY = {"draws_from": "cavity", "n_predict": 5}
+
+
+def some_q(problem, std=0.4, model=MLP):
+    rng = Streams(0)
+    q = MeanField(model.build(problem, rng), std).requires_grad_(False)
+    q.log_std += 0.3 * torch.randn(q.log_std.shape, generator=rng.noise, dtype=F64)
+    return q
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.5, 1.0])
+def test_the_cavity_is_q_over_a_power_of_its_factor(alpha):
+    """q̃ ∝ q/f̃^α with f̃ = (q/p)^{1/N}, and q is recovered from it by equation (24)."""
+    q, n = some_q(real()), 7.0
+    mean, std, _ = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
+    theta = torch.randn(4, len(mean), generator=torch.Generator().manual_seed(0), dtype=F64)
+    log_q = Normal(q.network.theta, q.log_std.exp()).log_prob(theta).sum(1)
+    log_p = Normal(0.0, 0.8).log_prob(theta).sum(1)
+    log_cavity = Normal(mean, std).log_prob(theta).sum(1)
+    difference = log_q - alpha * (log_q - log_p) / n - log_cavity
+    torch.testing.assert_close(difference, difference[:1].expand(4))
+    back = log_cavity + alpha / (n - alpha) * (log_cavity - log_p) - log_q  # (24)
+    torch.testing.assert_close(back, back[:1].expand(4))
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0])
+def test_the_divergence_is_equation_26_by_quadrature(alpha):
+    q, n = some_q(real()), 3.0
+    mean, std, renyi = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
+    beta = n / (n - alpha)
+    x = torch.linspace(-12, 12, 6001, dtype=F64)[:, None]
+    log_powers = beta * Normal(mean, std).log_prob(x) + (1 - beta) * Normal(0.0, 0.8).log_prob(x)
+    each = (log_powers.logsumexp(0) + math.log(24 / 6000)) / (beta - 1)
+    assert float(renyi) == pytest.approx(float(each.sum()), rel=1e-6)
+
+
+def test_a_small_alpha_is_the_kl_of_variational_inference():
+    q = some_q(real())
+    renyi = component("inference", "bb_alpha", alpha=1e-7, **CAVITY).cavity(q, 20.0)[2]
+    kl = kl_divergence(Normal(q.network.theta, q.log_std.exp()), Normal(0.0, 0.8)).sum()
+    assert float(renyi) == pytest.approx(float(kl), rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0])
+def test_the_objective_is_equation_25_written_out(alpha):
+    problem = real(batch_size=10)
+    q = some_q(problem)
+    _, batch = next(iter(problem.batches("minibatch", Streams(0), 0, 1)))
+    inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
+    found = inference.objective(q, batch, torch.Generator().manual_seed(5))["objective"]
+    mean, std, renyi = inference.cavity(q, problem.n)
+    noise = torch.randn(3, len(mean), generator=torch.Generator().manual_seed(5), dtype=F64)
+    theta = mean + std * noise
+    ell = q.network.log_prob(q.network.outputs(theta, batch.x), batch)
+    fit = problem.n / 10 / alpha * (ell * alpha).exp().mean(0).log().sum()
+    torch.testing.assert_close(found, fit - renyi + q.network.hyperprior(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0])
+def test_both_draws_estimate_one_objective(alpha):
+    """Equations (22), (23) and (25) of a linear model, whose expectations are in closed form: the
+    two estimators agree with them, that of the cavity with less variance."""
+    problem = real(n=12, missing=0.0)
+    q = some_q(problem, 0.3, LINEAR)
+    x = torch.cat([problem.train.x, torch.ones(12, 1, dtype=F64)], 1)
+    W, b, N = 3, 2, 12  # θ: W [T, D], b [T] of two tasks
+
+    def moments(m, v):  # of f [N, T]
+        f_mean, f_var = [], []
+        for t in range(b):
+            pick = [*range(t * W, t * W + W), b * W + t]
+            f_mean.append(x @ m[pick])
+            f_var.append(x.square() @ v[pick])
+        return torch.stack(f_mean, 1), torch.stack(f_var, 1)
+
+    assert len(q.network.theta) == b * (W + 1)
+    inference = component("inference", "bb_alpha", alpha=alpha, n_samples=3, **CAVITY)
+    mean, std, renyi = inference.cavity(q, N)
+    f_mean, f_var = moments(mean, std**2)
+    # ∫ N(f | m, v) N(y | f, σ²)^α df = (2πσ²)^{(1−α)/2} α^{−½} N(y | m, v + σ²/α), tasks in a sum
+    noise = 0.25
+    log_each = (
+        Normal(f_mean, (f_var + noise / alpha).sqrt()).log_prob(problem.train.y)
+        + 0.5 * (1 - alpha) * math.log(2 * math.pi * noise)
+        - 0.5 * math.log(alpha)
+    )
+    exact = float(log_each.sum() / alpha - renyi + q.network.hyperprior())
+    K, spread = 4000, {}
+    for draws in ("cavity", "posterior"):
+        one = component("inference", "bb_alpha", alpha=alpha, n_samples=K, draws_from=draws, n_predict=5)  # fmt: skip
+        values = torch.tensor([
+            float(one.objective(q, problem.train, torch.Generator().manual_seed(s))["objective"])
+            for s in range(12)
+        ])  # fmt: skip
+        assert abs(float(values.mean()) - exact) < 5 * float(values.std()) / 12**0.5 + 1e-2
+        spread[draws] = float(values.std())
+    assert spread["cavity"] < spread["posterior"]
+
+
+def test_a_resumed_run_is_bit_identical(tmp_path):
+    problem = real(batch_size=8)
+    inference = component("inference", "bb_alpha", n_samples=4, **CAVITY)
+    whole = train(inference, MLP, problem, 6)[0]
+    parts = resumed(inference, MLP, problem, 6, 3, tmp_path)[0]
+    assert all(torch.equal(a, b) for a, b in zip(tensors(whole), tensors(parts), strict=True))
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0])
+def test_equal_rows_make_the_tied_factor_exact(alpha):
+    """N labels 0.7 at one input: q ∝ p f̃^N holds the posterior, and L is log p(y) for every α."""
+    n, s2, noise = 4, 0.64, 0.25
+    y = torch.full((n,), 0.7, dtype=F64)
+    covariance = s2 * torch.ones(n, n, dtype=F64) + noise * torch.eye(n, dtype=F64)
+    evidence = float(MultivariateNormal(torch.zeros(n, dtype=F64), covariance).log_prob(y))
+    precision = 1 / s2 + n / noise
+    network = SimpleNamespace(
+        theta=torch.tensor([float(y.sum()) / noise / precision], dtype=F64),
+        prior_std=torch.tensor([s2**0.5], dtype=F64),
+    )
+
+    def objective(shift, factor):
+        q = SimpleNamespace(
+            network=SimpleNamespace(theta=network.theta + shift, prior_std=network.prior_std),
+            log_std=torch.tensor([-0.5 * math.log(precision) + math.log(factor)], dtype=F64),
+        )
+        m, sd, renyi = component("inference", "bb_alpha", alpha=alpha, **CAVITY).cavity(q, n)
+        each = (
+            Normal(m, (sd.square() + noise / alpha).sqrt()).log_prob(y)
+            + 0.5 * (1 - alpha) * math.log(2 * math.pi * noise)
+            - 0.5 * math.log(alpha)
+        )
+        return float(each.sum() / alpha - renyi)
+
+    assert objective(0.0, 1.0) == pytest.approx(evidence, abs=1e-8 if alpha > 0.1 else 1e-4)
+    if alpha > 0.1:  # stationary: differences of second order
+        for moved in ((1e-3, 1.0), (-1e-3, 1.0), (0.0, 1.003), (0.0, 0.997)):
+            assert abs(objective(*moved) - evidence) < 1e-4

@@ -1,0 +1,130 @@
+"""Probabilistic backpropagation: moments by quadrature, conjugate updates, a regression learnt."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from small_problems import component, real, resumed, tensors, train
+
+from components.errors import ConfigMismatchError
+from components.inference.alpha.pbp import propagate
+from components.maths.assumed_density import (
+    Gamma,
+    log_normal,
+    relu_moments,
+    update_gamma,
+    update_prior,
+)
+from runner.execution.rng import Streams
+
+F64 = torch.float64
+PLAIN = {"activation": "relu", "widths": [4]}
+
+
+def begun(n=20, seed=0, inference=None, **model):
+    problem = real(n=n, n_tasks=1, missing=0.0)
+    rng = Streams(seed)
+    method = component("inference", "pbp", **(inference or {}))
+    network = component("model", "mlp", **(PLAIN | model)).build(problem, rng)
+    return method, method.init(network, problem, rng), problem, rng
+
+
+@pytest.mark.parametrize(("m", "v"), [(0.3, 0.5), (-1.0, 2.0), (2.0, 0.1), (-4.0, 1.0)])
+def test_relu_moments_are_integrals(m, v):
+    x = torch.linspace(m - 12 * v**0.5, m + 12 * v**0.5, 200_001, dtype=F64)
+    weight = torch.exp(-0.5 * (x - m) ** 2 / v)
+    weight = weight / weight.sum()
+    z = x.clamp_min(0)
+    mean = float(weight @ z)
+    found = relu_moments(torch.tensor(m, dtype=F64), torch.tensor(v, dtype=F64))
+    assert float(found[0]) == pytest.approx(mean, rel=1e-6)
+    assert float(found[1]) == pytest.approx(float(weight @ (z - mean) ** 2), rel=1e-5)
+
+
+def test_moments_that_pass_through_a_network_are_those_of_draws():
+    _, state, problem, _ = begun()
+    generator = torch.Generator().manual_seed(0)
+    x = problem.train.x[:3]
+    variance = 0.05 + 0 * state.variance
+    mean, spread = propagate(state.network, state.mean, variance, x)
+    theta = state.mean + variance.sqrt() * torch.randn(
+        20_000, len(state.mean), generator=generator, dtype=F64
+    )
+    (W1, b1), (W2, b2) = state.network.layers(theta)
+    h = ((W1 @ x.T).transpose(1, 2) + b1[:, None]) / math.sqrt(x.shape[1] + 1)
+    f = (h.clamp_min(0) @ W2.transpose(1, 2) + b2[:, None])[..., 0] / math.sqrt(5)
+    error = f.std(0) / 20_000**0.5
+    assert bool(((f.mean(0) - mean[:, 0]).abs() < 5 * error).all())
+    torch.testing.assert_close(f.var(0), spread[:, 0], rtol=0.06, atol=0)
+
+
+def test_a_row_of_a_linear_model_is_bayes_rule():
+    """Without hidden units the update has the exact posterior's means and variances."""
+    method, state, problem, _ = begun(widths=[])
+    x, y = problem.train.x[:1], float(problem.train.y[0, 0])
+    a = torch.cat([x[0], torch.ones(1, dtype=F64)]) / math.sqrt(x.shape[1] + 1)
+    noise = state.noise.b / (state.noise.a - 1)
+    precision = (1 / state.variance).diag() + torch.outer(a, a) / noise
+    mean = torch.linalg.solve(precision, state.mean / state.variance + a * y / noise)
+    moved, log_z = method.observe(state, x, y)
+    torch.testing.assert_close(moved.mean, mean)
+    torch.testing.assert_close(moved.variance, torch.linalg.inv(precision).diagonal())
+    total = float(a.square() @ state.variance) + noise
+    assert log_z == pytest.approx(log_normal(y - float(a @ state.mean), total))
+
+
+def test_a_gamma_has_the_tilted_moments():
+    """E[γ] = Z₁/Z a/b and E[γ²] = Z₂/Z a(a + 1)/b² of the updated Gamma; a small residual raises
+    the precision, a large one lowers it."""
+    q = Gamma(6.0, 5.0)
+    z = [math.exp(log_normal(0.4, 0.3 + q.b / (q.a + k - 1))) for k in range(3)]
+    new = update_gamma(q, 0.4, 0.3)
+    assert new.a / new.b == pytest.approx(z[1] / z[0] * q.a / q.b)
+    second = z[2] / z[0] * q.a * (q.a + 1) / q.b**2
+    assert new.a * (new.a + 1) / new.b**2 == pytest.approx(second)
+    assert update_gamma(q, 0.0, 0.1).mean > q.mean > update_gamma(q, 3.0, 0.1).mean
+
+
+def test_a_prior_factor_is_put_in_once_and_stays():
+    """The cavity times N(w | 0, 1/λ) at E[1/λ]; a second update of the same factor repeats it."""
+    weight = Gamma(50.0, 40.0)
+    mean, variance, new, site = update_prior(0.8, 0.5, weight, [0.0, 0.0, 0.0, 0.0])
+    prior = weight.b / (weight.a - 1)
+    precision = 1 / 0.5 + 1 / prior
+    assert (mean, variance) == pytest.approx((0.8 / 0.5 / precision, 1 / precision))
+    again = update_prior(mean, variance, new, site)
+    assert again[:2] == pytest.approx((mean, variance))
+    assert (again[2].a, again[2].b) == pytest.approx((new.a, new.b))
+    assert again[3] == pytest.approx(site)
+
+
+def test_a_regression_is_learnt_with_its_noise():
+    method, state, problem, rng = begun(n=60, widths=[10])
+    values = []
+    for _ in range(12):
+        state, info = method.step(state, problem.train, rng)
+        values.append(info["log_likelihood"])
+    assert values[-1] > values[0] + 4
+    predicted = method.posterior(state).predict(problem.test.x, torch.Generator())
+    error = (predicted.mean - problem.test.y).square().mean().sqrt()
+    assert float(error) < 0.7 * float(problem.test.y.std())
+    assert bool((predicted.variance > state.noise.b / (state.noise.a - 1)).all())
+    assert bool((state.variance > 0).all())
+
+
+def test_a_resumed_run_is_bit_identical(tmp_path):
+    problem = real(n=8, n_tasks=1, missing=0.3)
+    model = component("model", "mlp", **PLAIN)
+    method = component("inference", "pbp")
+    whole = train(method, model, problem, 3)[0]
+    parts = resumed(method, model, problem, 3, 1, tmp_path)[0]
+    assert torch.equal(whole.mean, parts.mean)
+    assert whole.noise == parts.noise
+    assert tensors(whole)
+
+
+def test_other_activations_are_refused():
+    with pytest.raises(ConfigMismatchError, match=r"model\.activation=relu"):
+        begun(activation="tanh")
