@@ -13,7 +13,7 @@ import yaml
 from components import registry
 from components.contracts.attackers import Evasion
 from components.contracts.roles import Setting
-from components.evaluation.threat import Threat, build_threat
+from components.evaluation.security.threat import Threat, build_threat
 from runner.compose.config import Job, prepare
 from runner.compose.overrides import compose
 from runner.execution.rng import Streams

@@ -20,11 +20,11 @@ from components.contracts.roles import Problem, TabulatingProblem
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.evaluation.assessment import Assessment
-from components.evaluation.filter_security import assess_filter
 from components.evaluation.replayed import PosteriorProvenance
-from components.evaluation.security import SecurityCurve, build_victim, security_curve
-from components.evaluation.security_checks import half_accuracy_eps
-from components.evaluation.threat import Threat
+from components.evaluation.security.checks import half_accuracy_eps
+from components.evaluation.security.curves import SecurityCurve, build_victim, security_curve
+from components.evaluation.security.filter_curves import assess_filter
+from components.evaluation.security.threat import Threat
 from components.problems.supervised import Supervised
 from components.series.sequence import Sequence
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
-from components.maths.gaussian_kl import kl_whitened
+from components.maths.divergences.gaussian_kl import kl_whitened
 from components.maths.kernels import (
     PRODUCT_SHAPES,
     Shape,

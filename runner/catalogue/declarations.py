@@ -20,7 +20,7 @@ from components.old_names import CLASS_VARS
 
 SETTINGS = Path(runner.__path__[0]) / "compose" / "settings.py"  # the class of the run-level keys
 # the class of the keys of a threat
-THREAT = Path(components.__path__[0]) / "evaluation" / "threat.py"
+THREAT = Path(components.__path__[0]) / "evaluation" / "security" / "threat.py"
 _PACKAGE_FOLDERS = {"components": Path(components.__path__[0]), "runner": Path(runner.__path__[0])}
 # a key may hold a component
 _ROLES = {base: role for role, facts in registry.ROLES.items() for base in facts.bases}
@@ -282,12 +282,20 @@ def _nested_role(node: ast.expr, path: Path) -> str | None:
     return None
 
 
-def _fact(node: ast.expr) -> Any:
-    """A class-level literal; ``frozenset({...})`` is its set; None when it is computed."""
+def _fact(node: ast.expr, path: Path) -> Any:
+    """A literal of a class, also behind a name, as part of a mapping or as a union of sets;
+    ``frozenset({...})`` is its set; None when it is computed."""
     if isinstance(node, ast.Dict):  # of sets, by kind of problem
-        return {
-            _fact(k): _fact(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None
-        }
+        pairs = zip(node.keys, node.values, strict=True)
+        return {_fact(k, path): _fact(v, path) for k, v in pairs if k is not None}
+    if isinstance(node, ast.Name) and (definition := _find(node.id, path)):
+        value = _value(node.id, definition[0])
+        return None if value is None else _fact(value, definition[1])
+    if isinstance(node, ast.Subscript) and isinstance(mapping := _fact(node.value, path), dict):
+        return mapping.get(_fact(node.slice, path))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = _fact(node.left, path), _fact(node.right, path)
+        return frozenset().union(*sides) if all(isinstance(s, frozenset) for s in sides) else None
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -315,7 +323,7 @@ def _gather(name: str, path: Path, into: ClassDeclaration) -> None:
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and path not in _CONTRACTS:
             into.methods.add(item.name)
-        if given := _requirements(item):
+        if given := _requirements(item, path):
             into.requirements |= given
         elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             _add_attribute(item.target.id, item, path, into)
@@ -327,25 +335,25 @@ def _add_attribute(name: str, item: ast.AnnAssign, path: Path, into: ClassDeclar
     outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
     if isinstance(outer, ast.Name) and outer.id == "ClassVar":
         if item.value is not None:
-            _note_class_var(name, item.value, into)
+            _note_class_var(name, item.value, path, into)
     elif name not in ("name", "model_config") and not name.startswith("_"):
         into.places[name] = item, path
 
 
-def _requirements(node: ast.stmt) -> dict[str, Any]:
+def _requirements(node: ast.stmt, path: Path) -> dict[str, Any]:
     """Fields that a statement ``requires = Requirements(...)`` gives."""
     call = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
     if not isinstance(call, ast.Call) or ast.unparse(call.func) != "Requirements":
         return {}
-    return {keyword.arg or "": _fact(keyword.value) for keyword in call.keywords}
+    return {keyword.arg or "": _fact(keyword.value, path) for keyword in call.keywords}
 
 
-def _note_class_var(name: str, value: ast.expr, into: ClassDeclaration) -> None:
+def _note_class_var(name: str, value: ast.expr, path: Path, into: ClassDeclaration) -> None:
     new = into.old_names.get(name, name)
     if new.startswith("requires."):
-        into.requirements[new.removeprefix("requires.")] = _fact(value)
+        into.requirements[new.removeprefix("requires.")] = _fact(value, path)
     else:
-        into.facts[new] = _fact(value)
+        into.facts[new] = _fact(value, path)
 
 
 def read_declaration(class_name: str, path: Path) -> ClassDeclaration:
@@ -359,7 +367,7 @@ def component_class(role: str, name: str, path: Path) -> str | None:
     """Name of the class that a file registers as ``role=name``."""
     for node in _parse(path).body:
         if isinstance(node, ast.ClassDef) and any(
-            isinstance(d, ast.Call) and [_fact(a) for a in d.args] == [role, name]
+            isinstance(d, ast.Call) and [_fact(a, path) for a in d.args] == [role, name]
             for d in node.decorator_list
         ):
             return node.name

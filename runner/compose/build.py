@@ -13,7 +13,7 @@ from components.contracts.plugins.declared import check_declared, is_foreign
 from components.contracts.roles import Component
 from components.contracts.user_code import is_raised_by_user, refusal
 from components.errors import ConfigMismatchError
-from components.evaluation.threat import Grid, find_size_mismatch, threat_grid_class
+from components.evaluation.security.threat import Grid, find_size_mismatch, threat_grid_class
 from components.old_names import adopt_old_methods
 from components.registry import CHOSEN
 from runner.compose.parts import each, known_keys, nested_roles

@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 from components.contracts.attackers import Attacker, Evasion, Injection
 from components.contracts.roles import Dataset, Inference, Model
 from components.evaluation.decision import DecisionKeys
-from components.evaluation.threat import Threat, build_threat
+from components.evaluation.security.threat import Threat, build_threat
 from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.data_state import data_state

@@ -12,7 +12,7 @@ from small_victims import F64, generator, honest
 from components.attackers.attacked import Attacked
 from components.attackers.target import find_class_index
 from components.errors import ConfigMismatchError
-from components.evaluation.security import security_curve
+from components.evaluation.security.curves import security_curve
 from runner.execution.assembly import load_problem
 from runner.execution.rng import Streams
 

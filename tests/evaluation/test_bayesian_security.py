@@ -10,7 +10,7 @@ from small_problems import train
 
 from components.contracts.roles import Setting
 from components.evaluation.assess import assess_security
-from components.evaluation.security import security_curve
+from components.evaluation.security.curves import security_curve
 from components.metrics.classification import expected_calibration_error
 from runner.execution.execute import run
 from runner.execution.rng import Streams

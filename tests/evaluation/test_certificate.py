@@ -11,8 +11,8 @@ from small_spam import fitted, neighbours, rows, words
 
 from components.attackers.norms import NORMS
 from components.contracts.capabilities.margins import MarginBounds
-from components.evaluation.certificate import certify, perturbations
-from components.evaluation.security import security_curve
+from components.evaluation.security.certificate import certify, perturbations
+from components.evaluation.security.curves import security_curve
 from components.maths.intervals import Perturbations
 from components.posteriors.particles import Particles
 from components.posteriors.point_estimate import PointEstimate

@@ -12,7 +12,7 @@ from configured import component, load, threat
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
-from components.evaluation.security import security_curve
+from components.evaluation.security.curves import security_curve
 from runner.execution.rng import Streams
 
 F32, F64 = torch.float32, torch.float64

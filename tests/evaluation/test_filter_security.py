@@ -12,8 +12,8 @@ from small_filters import problem, spoofer, victim
 from small_sequences import run
 
 from components.errors import ConfigMismatchError, IncompleteResultWarning
-from components.evaluation.filter_security import assess_filter, doubling_budget
-from components.evaluation.threat import Threat
+from components.evaluation.security.filter_curves import assess_filter, doubling_budget
+from components.evaluation.security.threat import Threat
 from components.metrics.names import score_names
 from components.series.attackers.spoofing import Spoofing
 from runner.execution.rng import Streams

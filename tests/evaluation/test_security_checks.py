@@ -17,9 +17,9 @@ from components.attackers.input_space import BoxSpace
 from components.attackers.norms import NORMS
 from components.contracts.predictive import Categorical
 from components.errors import ConfigMismatchError
-from components.evaluation.security import security_curve
-from components.evaluation.security_checks import half_accuracy_eps
-from components.evaluation.threat import Threat
+from components.evaluation.security.checks import half_accuracy_eps
+from components.evaluation.security.curves import security_curve
+from components.evaluation.security.threat import Threat
 from runner.execution.rng import Streams
 
 

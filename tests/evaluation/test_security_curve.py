@@ -6,8 +6,8 @@ from small_problems import classes, real, train
 from components.attackers.attacked import Attacked
 from components.contracts.attackers import Evasion
 from components.evaluation.assess import assess, assess_security
-from components.evaluation.security import security_curve
-from components.evaluation.threat import build_threat
+from components.evaluation.security.curves import security_curve
+from components.evaluation.security.threat import build_threat
 from runner.execution.rng import Streams
 
 FGSM = component("attacker", "fgsm")

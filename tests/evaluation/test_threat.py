@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from configured import component
 
-from components.evaluation.threat import Threat, build_threat
+from components.evaluation.security.threat import Threat, build_threat
 from runner.compose.config import prepare
 from runner.compose.overrides import compose
 from runner.errors import ConfigError

@@ -10,7 +10,7 @@ from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from components.errors import NumericalError
 from components.inference.variational.dsvi import covariance_gradient, natural_step
-from components.maths.gaussian_kl import kl_diagonal, kl_gaussian, kl_whitened
+from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian, kl_whitened
 
 
 def drawn(*lead: int, M: int = 4, seed: int = 0):

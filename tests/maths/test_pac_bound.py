@@ -15,7 +15,7 @@ from small_problems import classes
 
 from components.errors import ConfigMismatchError
 from components.inference.variational.pac_bayes import divergence, gibbs_risk
-from components.maths.pac_bound import binary_kl, gibbs_risk_bound, invert_kl
+from components.maths.divergences.pac_bound import binary_kl, gibbs_risk_bound, invert_kl
 from runner.execution.rng import Streams
 
 F64 = torch.float64

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from components.figures.style import PALETTE, legend_below, new_figure
-from components.maths.alpha_divergence import NearestGaussian
+from components.maths.divergences.alpha_divergence import NearestGaussian
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

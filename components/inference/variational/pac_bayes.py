@@ -20,8 +20,8 @@ from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
 from components.inference.point.descent import frozen
 from components.inference.variational.mean_field_vi import MeanField, MeanFieldPosterior
+from components.maths.divergences.pac_bound import gibbs_risk_bound
 from components.maths.optimizers import Adam
-from components.maths.pac_bound import gibbs_risk_bound
 from components.problems.supervised import Supervised
 from components.registry import register
 

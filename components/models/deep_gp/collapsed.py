@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
-from components.maths.gaussian_kl import kl_diagonal
+from components.maths.divergences.gaussian_kl import kl_diagonal
 from components.maths.kernels import Shape, kernel
 from components.models.deep_gp.module import pool
 from components.models.shallow_gp.exact import ExactGP

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
-from components.maths.gaussian_kl import kl_whitened
+from components.maths.divergences.gaussian_kl import kl_whitened
 from components.maths.kernels import kernel
 
 # in units of σ²: rounding can make a variance at an inducing input negative

@@ -15,8 +15,8 @@ from components.contracts.capabilities.mean_field import Factors
 from components.contracts.problems import Batch
 from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients
+from components.maths.divergences.gaussian_kl import kl_gaussian
 from components.maths.exponential.dirichlet import draw_gamma
-from components.maths.gaussian_kl import kl_gaussian
 
 LOG_2PI = math.log(2 * math.pi)
 # design matrix [N, D] and labels [N] of the rows that have one

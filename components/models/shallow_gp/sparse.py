@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
-from components.maths.gaussian_kl import kl_whitened
+from components.maths.divergences.gaussian_kl import kl_whitened
 from components.models.deep_gp.likelihoods import predictive_at_draws
 from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
 from components.models.shallow_gp.prior import GPParts, LearnedGP

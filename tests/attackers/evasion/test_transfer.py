@@ -13,7 +13,7 @@ from small_problems import classes, train
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
-from components.evaluation.security import security_curve
+from components.evaluation.security.curves import security_curve
 from components.inference.defences.training_threat import TrainingThreat
 from runner.execution.rng import Streams
 

@@ -12,8 +12,8 @@ from small_victims import Softmax, Spoilt, generator, honest, images, verdicts
 from components.attackers.attacked import Attacked
 from components.contracts.predictive import Categorical
 from components.evaluation.assess import assess_security
-from components.evaluation.security import security_curve
-from components.evaluation.security_checks import curve_checks
+from components.evaluation.security.checks import curve_checks
+from components.evaluation.security.curves import security_curve
 from runner.execution.rng import Streams
 
 EPS = [0.0, 0.05, 0.1, 0.2]

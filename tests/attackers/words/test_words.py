@@ -20,7 +20,7 @@ from components.attackers.words.integer_programme import cheapest
 from components.attackers.words.word_insertion import WordInsertion
 from components.contracts.predictive import Categorical
 from components.errors import ConfigMismatchError
-from components.evaluation.security import security_curve
+from components.evaluation.security.curves import security_curve
 from runner.execution.rng import Streams
 
 DIRECTIONS = ["insertion", "flip"]

@@ -10,7 +10,7 @@ from configured import component, load
 from torch.distributions import Normal, kl_divergence
 
 from components.errors import ConfigMismatchError
-from components.maths.alpha_divergence import (
+from components.maths.divergences.alpha_divergence import (
     Quadrature,
     divergence,
     log_mass,

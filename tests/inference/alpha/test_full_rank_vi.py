@@ -7,7 +7,7 @@ from small_problems import component, real, train
 
 from components.inference.alpha.full_rank_vi import RowScaledGaussian
 from components.inference.variational.global_gaussian import RowwiseLogJoint
-from components.maths.gaussian_kl import kl_gaussian
+from components.maths.divergences.gaussian_kl import kl_gaussian
 from components.maths.optimizers import Adam
 from runner.compose.build import build_component
 from runner.compose.parts import expand_component

@@ -6,8 +6,8 @@ from small_problems import classes, component, resumed, tensors, train
 
 from components.attackers.attacked import Attacked
 from components.contracts.problems import Batch
-from components.evaluation.security import security_curve
-from components.evaluation.threat import Threat
+from components.evaluation.security.curves import security_curve
+from components.evaluation.security.threat import Threat
 from components.models.shallow_gp.gp_classifier import find_median_distance
 from runner.execution.rng import Streams
 

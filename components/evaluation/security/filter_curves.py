@@ -18,19 +18,19 @@ from components.contracts.progress import Progress, Told, untold
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
 from components.evaluation.assessment import Assessment
-from components.evaluation.filter_security_checks import (
-    SpoofingResult,
-    budget_checks,
-    double_error_budget,
-    reference_checks,
-)
 from components.evaluation.replayed import (
     PosteriorProvenance,
     ReplayedFilterVictim,
     budget_unit,
     state_error_weights,
 )
-from components.evaluation.threat import Threat
+from components.evaluation.security.filter_checks import (
+    SpoofingResult,
+    budget_checks,
+    double_error_budget,
+    reference_checks,
+)
+from components.evaluation.security.threat import Threat
 from components.series.scores import filtering
 from components.series.sequence import Sequence
 

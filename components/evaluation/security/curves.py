@@ -25,14 +25,14 @@ from components.contracts.progress import Progress, Told, untold
 from components.contracts.streams import Rng
 from components.contracts.victim import Victim
 from components.errors import ConfigMismatchError
-from components.evaluation.certificate import Certificate, certify
-from components.evaluation.security_checks import (
+from components.evaluation.security.certificate import Certificate, certify
+from components.evaluation.security.checks import (
     check_certificates,
     curve_checks,
     half_accuracy_eps,
     victim_checks,
 )
-from components.evaluation.threat import Threat
+from components.evaluation.security.threat import Threat
 from components.metrics.classification import expected_calibration_error
 from components.problems.supervised import Supervised
 

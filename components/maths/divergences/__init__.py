@@ -1,0 +1,1 @@
+"""Divergences between distributions, and bounds that hold them."""
