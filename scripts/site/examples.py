@@ -32,6 +32,7 @@ NEEDS_FILES = {
 }
 # Components that fit no experiment as it is: the experiment and all that has to change in it.
 BY_HAND = {
+    ("model", "cnn"): "digits_fgsm model=cnn",
     ("model", "contaminated_ssm"): (
         "robust_parameters model=contaminated_ssm inference.filter=bootstrap_filter"
     ),
@@ -41,6 +42,7 @@ BY_HAND = {
     ("model", "multinomial_naive_bayes"): "text_nets model=multinomial_naive_bayes inference=fit",
     ("model", "ridge"): "four_statisticians model=ridge inference=fit",
     ("model", "tfidf_logistic"): "text_nets model=tfidf_logistic inference=fit",
+    ("attacker", "one_pixel"): "digits_fgsm attacker=one_pixel",
     ("inference", "adversarial_training"): "digits_security inference=adversarial_training",
     ("inference", "auxiliary_filter"): (
         "stochastic_volatility inference=auxiliary_filter inference.stabiliser=0"
