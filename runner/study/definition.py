@@ -269,6 +269,16 @@ class StudyDefinition(StrictModel):
                 self._check_cell(drawn.name, drawn.cell)
             elif drawn.floor is not None:
                 self._check_floor(drawn)
+            elif drawn.against is not None:
+                self._check_against(drawn)
+
+    def _check_against(self, figure: FigureSpec) -> None:
+        scores = [t.metric for t in self.tables if t.columns == figure.x and t.metric is not None]
+        if figure.against not in scores:
+            near = nearest(str(figure.against), scores)
+            raise ValueError(
+                f"figure {figure.name}: against needs a table of {figure.against} by {figure.x}{near}"
+            )
 
     def _check_floor(self, figure: FigureSpec) -> None:
         tables = [table.name for table in self.tables]

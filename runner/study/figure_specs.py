@@ -68,7 +68,8 @@ class FigureSpec(StrictModel):
     """A curve of some metrics over a grid key, or of one over the columns of a table.
 
     The headings of the columns are then numbers.  A ``floor`` is a table with the same columns and
-    lower scores: each row's band between the two is shaded.
+    lower scores: each row's band between the two is shaded.  ``against`` draws a frontier: one
+    score over another, a point for each value of the grid key.
     """
 
     kind: Literal["curve"] = "curve"
@@ -76,6 +77,8 @@ class FigureSpec(StrictModel):
     x: str  # the grid key, or the table's name
     # with a table: name of another one, of which the curves bound those of ``x`` from below
     floor: str | None = None
+    # with a grid key: score of the horizontal axis, in place of the key's values
+    against: str | None = None
     label: str = "training points $N$"  # of the horizontal axis
     metrics: list[str]
     rows: list[str] | None = None  # names of the rows drawn (label, or label and preset); None: all

@@ -24,7 +24,9 @@ def format_metric_name(metric: str) -> str:
     return metric.upper() if len(metric) <= 4 else metric.replace("_", " ")
 
 
-def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> Figure:
+def learning_curve(
+    table: pd.DataFrame, label: str = "training points $N$", logarithmic: bool = True
+) -> Figure:
     """Mean ± SE against N, on a logarithmic axis if N > 0; one panel per metric, one line per model
     in the order of the table; of more than eight models each has a panel of its own.
 
@@ -70,7 +72,7 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
             above: Counter[float] = Counter()
             # small steps sideways keep error bars of different models apart
             for i, model in enumerate(models):
-                aside = i - (len(models) - 1) / 2
+                aside = (i - (len(models) - 1) / 2) * logarithmic
                 _line(
                     ax,
                     _of(table, metric, model),
@@ -90,7 +92,8 @@ def learning_curve(table: pd.DataFrame, label: str = "training points $N$") -> F
     for metric, axes in panels.items():
         sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
         for k, ax in enumerate(axes):
-            _scale_sizes(ax, sizes, len(axes) > 1)
+            if logarithmic:
+                _scale_sizes(ax, sizes, len(axes) > 1)
             ax.set(ylim=limits[metric])
             if len(axes) == 1:
                 ax.set(xlabel=label, ylabel=format_metric_name(metric))

@@ -1,4 +1,4 @@
-"""The data sharing game between a citizen and an operator, with a regulator who taxes and gives
+"""The data sharing game between a citizen and operators, with a regulator who taxes and gives
 incentives."""
 
 from __future__ import annotations
@@ -6,10 +6,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
 from torch import Tensor
 
 from components.contracts.games import Outcome
@@ -27,7 +27,7 @@ TaxedPlayers = Literal["all", "defectors"]
 class Market(TableEnvironment):
     """The repeated game, ``TaxedEnvironment`` and ``ChangingEnvironment``."""
 
-    incentive: float = 0.0  # I to each where both cooperate
+    incentive: float = 0.0  # I to each where all cooperate
     incentive_until: int = 0  # the episode from which on incentives stop
     payers: TaxedPlayers = "all"
 
@@ -47,42 +47,65 @@ class Market(TableEnvironment):
         outcome = super().step(s, a, b, generator)
         if self.incentive == 0:
             return outcome
-        subsidy = self.incentive * ((a == 0) & (b[:, 0] == 0)).to(self.dtype)
+        subsidy = self.incentive * ((a == 0) & (b == 0).all(1)).to(self.dtype)
         return outcome._replace(
             r_a=outcome.r_a + subsidy, r_b=outcome.r_b + subsidy.unsqueeze(1), given=subsidy
         )
 
     def after_tax(self, outcome: Outcome, a: Tensor, b: Tensor, rate: Tensor) -> Outcome:
-        """r̃ = r − τ r + ½ Σ τ r; if only defectors pay, τ r covers only their rewards.
+        """r̃ = r − τ r + k⁻¹ Σ τ r of k players; if only defectors pay, τ r covers only their rewards.
 
         A negative reward is not taxed.
         """
-        earned = torch.stack([outcome.r_a, outcome.r_b[:, 0]]).clamp_min(0)
-        tax = rate * earned
+        earned = torch.cat([outcome.r_a.unsqueeze(0), outcome.r_b.T])  # [k, R]
+        tax = rate * earned.clamp_min(0)
         if self.payers == "defectors":
-            tax = tax * torch.stack([a, b[:, 0]]).to(tax.dtype)
-        r_a, r_b = torch.stack([outcome.r_a, outcome.r_b[:, 0]]) - tax + tax.mean(0)
-        return outcome._replace(r_a=r_a, r_b=r_b.unsqueeze(1))
+            tax = tax * torch.cat([a.unsqueeze(0), b.T]).to(tax.dtype)
+        net = earned - tax + tax.mean(0)
+        return outcome._replace(r_a=net[0], r_b=net[1:].T)
+
+
+def share_in_pairs(pair: Tensor, players: int) -> tuple[Tensor, Tensor]:
+    """Rewards of k players who each meet all others: r_i = (k − 1)⁻¹ Σ_{j ≠ i} u(a_i, a_j).
+
+    Args:
+        pair: u [2, 2], what the first of two players gets.
+        players: k.
+
+    Returns:
+        Rewards of the first player [2, 2^(k−1)] and of the others [2, 2^(k−1), k − 1].
+    """
+    each = torch.cartesian_prod(*[torch.arange(2, device=pair.device)] * players)  # [2^k, k]
+    met = pair[each.unsqueeze(2), each.unsqueeze(1)]  # [2^k, k, k]
+    rewards = (met.sum(2) - met.diagonal(dim1=1, dim2=2)) / (players - 1)
+    rewards = rewards.view(2, -1, players)
+    return rewards[..., 0], rewards[..., 1:]
 
 
 @register("dataset", "data_sharing")
 class DataSharing(Dilemma):
-    """A citizen sells data to an operator: an iterated prisoner's dilemma with taxes.
+    """A citizen sells data to operators: an iterated prisoner's dilemma with taxes.
 
-    There are incentives too.  Both players cooperate (0: the citizen sells and protects
+    There are incentives too.  Two players cooperate (0: the citizen sells and protects
     true data, the operator pays and protects) or defect (1); (C, C) pays R, R, (C, D) S, T,
-    (D, C) T, S and (D, D) P, P.  If both cooperate each also gets ``incentive``, in the
+    (D, C) T, S and (D, D) P, P.  Of k > 2 ``players`` each meets all others by one action and
+    gets the mean of its k − 1 pairs.  If all cooperate each also gets ``incentive``, in the
     episodes before ``incentive_until``.  A regulator (``attacker=together``, a third party
-    last) taxes at a rate τ: r̃_a = r_a − τ r_a + ½ Σ τ r, of ``tax_on`` all (sections 4.5.4
-    and 4.C) or only defectors (4.B).  Social utility (4.4) leaves the incentives out.  One
-    round an episode; the state is the pair of actions in the round before, or one.
+    last) taxes at a rate τ: r̃_a = r_a − τ r_a + k⁻¹ Σ τ r, of ``tax_on`` all (sections 4.5.4
+    and 4.C) or only defectors (4.B).  If T − R = P − S = l and R − S = g, cooperation
+    pays under a tax of all from τ = l / (l + (g − l)/k) on, whatever the others do.  Social
+    utility (4.4) leaves the incentives out.  One round an episode; the state is the joint
+    action in the round before, or one.
 
     Warns if T > R > P > S and 2R > T + S do not hold.
 
-    Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5.
+    Source: Gallego (2021), section 4.5, Tables 4.3 to 4.5; k > 2 after the remark in 4.5.4.
     """
 
     simulates: ClassVar[frozenset[str]] = frozenset({"numbered_states"})
+    legacy_defaults: ClassVar[dict[str, object]] = {"players": 2}
+
+    players: Annotated[int, Field(ge=2, le=8)]
 
     incentive: NonNegativeFloat
     incentive_until: NonNegativeInt
@@ -99,7 +122,8 @@ class DataSharing(Dilemma):
         payoff_a = torch.tensor(
             [[self.R, self.S], [self.T, self.P]], device=setting.device, dtype=setting.dtype
         )
-        rounds = repeat_game(payoff_a, payoff_a.T[..., None], (2,), self.memory)
+        rewards = share_in_pairs(payoff_a, self.players)
+        rounds = repeat_game(*rewards, (2,) * (self.players - 1), self.memory)
         environment = Market(
             **vars(rounds),
             incentive=self.incentive,

@@ -18,7 +18,7 @@ Side = Literal["friend", "foe"]
 
 
 @register("inference", "friend_or_foe_q")
-class FriendOrFoeQ(StageGames):
+class FriendOrFoeQ(StageGames[StageGameState]):
     """Friend-or-foe Q-learning: each opponent is declared a friend or a foe.
 
         V(s) = max_π min_o Σ_{a,f} π(a, f) Q(s, a, f, o)
@@ -44,7 +44,7 @@ class FriendOrFoeQ(StageGames):
             raise ConfigMismatchError(
                 f"inference.opponents: {len(self.opponents)} declared, here there are {len(seat.others)}"
             )
-        return super().sit(values, seat, rng)
+        return StageGameState(*self.first_tables(values, seat))
 
     def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
         sides = (

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
-from components.games.equilibria.stage_games import StageGames
+from components.contracts.streams import Rng
+from components.games.equilibria.stage_games import StageGames, StageGameState
 from components.registry import register
 
 
 @register("inference", "minimax_q")
-class MinimaxQ(StageGames):
+class MinimaxQ(StageGames[StageGameState]):
     """Minimax-Q: the agent learns and plays its guaranteed value against any adversary.
 
         V(s) = max_π min_b Σ_a π(a) Q(s, a, b)
@@ -24,6 +26,9 @@ class MinimaxQ(StageGames):
 
     Source: Littman (1994), Figure 1.
     """
+
+    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
+        return StageGameState(*self.first_tables(values, seat))
 
     def arrange_payoffs(self, q: Tensor, seat: Seat) -> Tensor:
         return q

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import prod
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,7 +13,6 @@ from torch import Tensor
 from components.contracts.capabilities import QFunction
 from components.contracts.games import Seat
 from components.contracts.states import rebuilt
-from components.contracts.streams import Rng
 from components.games.agents.decision_maker import MixedStrategyDecisionMaker
 from components.games.environments.transition import Transition
 from components.games.equilibria.matrix_games import maximin
@@ -28,7 +28,10 @@ class StageGameState:
     seat: Seat = rebuilt()
 
 
-class StageGames(MixedStrategyDecisionMaker[StageGameState]):
+G = TypeVar("G", bound=StageGameState)  # state of the agent
+
+
+class StageGames(MixedStrategyDecisionMaker[G], Generic[G]):
     """A decision maker that solves a zero-sum game in each state: friends against foes.
 
     The agent plays with its friends.  V(s) = max_π min_o Σ_x π(x) Q(s, x, o), with x the
@@ -43,35 +46,41 @@ class StageGames(MixedStrategyDecisionMaker[StageGameState]):
         The agent's own action varies slowest.
         """
 
-    def sit(self, values: QFunction, seat: Seat, rng: Rng) -> StageGameState:
+    def stage_game(self, mind: G, s: Tensor) -> Tensor:
+        """The zero-sum game that is solved in s [R, A·F, O]."""
+        return self.arrange_payoffs(mind.q.q(s), mind.seat)
+
+    @staticmethod
+    def first_tables(values: QFunction, seat: Seat) -> tuple[QFunction, StageGameSolutions, Seat]:
+        """Fields of the state before the first episode."""
         A = seat.own
         B = prod(seat.others)
-        return StageGameState(values.fresh(A, B), StageGameSolutions.none(seat, A * B, 1 + A), seat)
+        return values.fresh(A, B), StageGameSolutions.none(seat, A * B, 1 + A), seat
 
-    def _solution(self, mind: StageGameState, s: Tensor) -> Tensor:
+    def _solution(self, mind: G, s: Tensor) -> Tensor:
         """V(s) and π(s, ·) [R, 1 + A]."""
         seat = mind.seat
-        q = mind.q.q(s)
+        game = self.stage_game(mind, s)
 
         def solve(games: Tensor) -> Tensor:
-            value, x = maximin(self.arrange_payoffs(games.view(-1, *q.shape[1:]), seat))
+            value, x = maximin(games.view(-1, *game.shape[1:]))
             return torch.cat([value.unsqueeze(1), x.unflatten(1, (seat.own, -1)).sum(-1)], 1)
 
-        return mind.solved.at(seat.rows(s), q.flatten(1), solve)
+        return mind.solved.at(seat.rows(s), game.flatten(1), solve)
 
-    def mixture(self, mind: StageGameState, s: Tensor) -> Tensor:
+    def mixture(self, mind: G, s: Tensor) -> Tensor:
         return self._solution(mind, s)[:, 1:]
 
-    def think(self, mind: StageGameState, s: Tensor, episode: int) -> Tensor:
+    def think(self, mind: G, s: Tensor, episode: int) -> Tensor:
         """Values max_f Σ_o y(o) Q(s, a, f, o) [R, A].
 
         Friends play their best, foes the mixture that minimises the agent's value.
         """
-        game = self.arrange_payoffs(mind.q.q(s), mind.seat)
+        game = self.stage_game(mind, s)
         y = maximin(-game.mT).strategy
         return (game @ y.unsqueeze(-1)).squeeze(-1).unflatten(1, (mind.seat.own, -1)).amax(-1)
 
-    def learn(self, mind: StageGameState, seen: Transition, episode: int) -> None:
+    def learn(self, mind: G, seen: Transition, episode: int) -> None:
         """Q(s, a, b) := (1 − α) Q(s, a, b) + α (r + γ V(s′))."""
         target = seen.r_a + self.ahead(seen, self._solution(mind, seen.s_next)[:, 0])
         mind.q.learn(seen.s, seen.a, seen.b, target, seen.rate(self.alpha))

@@ -93,7 +93,9 @@ def axis_references(i: int, name: str, first: bool) -> Chart:
     }
 
 
-def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Chart:
+def curve_chart(
+    table: pd.DataFrame, label: str, words: Mapping[str, str], logarithmic: bool = True
+) -> Chart:
     """``learning_curve``: columns model, n_train, mean, se, metric, of each point n and, for the
     table of some figures, floor."""
     metrics, models = (list(dict.fromkeys(table[c])) for c in ("metric", "model"))
@@ -139,7 +141,7 @@ def curve_chart(table: pd.DataFrame, label: str, words: Mapping[str, str]) -> Ch
                 )
     layout = make_layout([words[m] for m in metrics], label, len(models))
     sizes = sorted(set(table["n_train"]))
-    if sizes[0] > 0:
+    if logarithmic and sizes[0] > 0:
         for key in [key for key in layout if key.startswith("xaxis")]:
             layout[key] |= {
                 "type": "log",

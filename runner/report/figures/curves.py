@@ -33,34 +33,57 @@ def curves(study: StudyDefinition, tables: list[TableLayout]) -> dict[str, Pictu
             data = ", ".join(dict.fromkeys(d for laid in tables for d in laid.data))
             settings = f", settings {preset}" if preset else ""
             titles = {laid.spec.name: laid.spec.title.partition(" (")[0] for laid in tables}
-            along = f"{' and '.join(map(format_metric_name, spec.metrics))} against {spec.x.split('.')[-1]}"
-            shows = titles.get(spec.x, along)
+            drawn = " and ".join(map(format_metric_name, spec.metrics))
+            shows = titles.get(spec.x, f"{drawn} against {spec.x.split('.')[-1]}")
             table = pd.DataFrame(rows)
             if spec.floor is not None:
-                table = table.merge(_floors(spec.floor, tables, names), how="left")
+                floors = _means("floor", tables, names, name=spec.floor)
+                table = table.merge(floors, how="left")
                 shows = f"{shows}; dashed, shaded up to it: {titles[spec.floor]}"
+            if spec.against is not None:
+                table = _across(spec, table, tables, names)
+                shows = (
+                    f"{drawn} against {format_metric_name(spec.against)} by {spec.x.split('.')[-1]}"
+                )
             caption = f"{shows}, mean ± SE{settings}; data: {data}"
             words = {metric: format_metric_name(metric) for metric in spec.metrics}
-            figure = learning_curve(table, spec.label)
-            chart = curve_chart(table, spec.label, words)
+            logarithmic = spec.against is None
+            figure = learning_curve(table, spec.label, logarithmic)
+            chart = curve_chart(table, spec.label, words, logarithmic)
             pictures[spec.name] = Picture(figure, caption, chart)
     return pictures
 
 
-def _floors(floor: str, tables: list[TableLayout], names: dict[str, str]) -> pd.DataFrame:
-    """Means of the table below, by model and column: model, n_train, floor."""
+def _means(
+    column: str,
+    tables: list[TableLayout],
+    names: dict[str, str],
+    **asked: str | None,
+) -> pd.DataFrame:
+    """Means of the cells of a table, by model and column: model, n_train, ``column``.
+
+    ``asked``: keys of the table's specification and their values.
+    """
     import pandas as pd
 
     found = [
-        {"model": names[row.name], "n_train": float(cell.column), "floor": cell.summary.mean}
+        {"model": names[row.name], "n_train": float(cell.column), column: cell.summary.mean}
         for laid in tables
-        if laid.spec.name == floor
+        if all(getattr(laid.spec, key) == value for key, value in asked.items())
         for row, cells in laid.rows
         for cell in cells
         if row.name in names and cell.summary is not None
     ]
-    floors = pd.DataFrame(found, columns=["model", "n_train", "floor"])
-    return floors.astype({"n_train": float, "floor": float})
+    means = pd.DataFrame(found, columns=["model", "n_train", column])
+    return means.astype({"n_train": float, column: float})
+
+
+def _across(
+    spec: FigureSpec, table: pd.DataFrame, tables: list[TableLayout], names: dict[str, str]
+) -> pd.DataFrame:
+    """The points of a curve moved sideways to the mean of another score of the same cell."""
+    scores = _means("against", tables, names, columns=spec.x, metric=spec.against)
+    return table.merge(scores, how="inner").assign(n_train=lambda both: both["against"])
 
 
 def _points(spec: FigureSpec, laid: TableLayout, names: dict[str, str]) -> Iterator[dict[str, Any]]:

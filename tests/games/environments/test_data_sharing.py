@@ -4,6 +4,7 @@ and what welfare is made of."""
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -158,3 +159,66 @@ def test_welfare_is_made_of_cooperation_alone(incentive):
     both[:, 40:] = 0
     mean = (posterior.rewards + posterior.beside[0]) / 2
     torch.testing.assert_close(mean - posterior.beside[-1], incentive * both)
+
+
+def taxed(players, rate, **keys):
+    """Rewards of each player after tax by joint action, {actions: [r]}, from the environment."""
+    environment = market(players=players, **keys).environment
+    actions = list(product((C, D), repeat=players))
+    a = torch.tensor([first for first, *_ in actions])
+    b = torch.tensor([others for _, *others in actions])
+    outcome = environment.step(torch.zeros(len(a)).long(), a, b, torch.Generator())
+    rates = torch.full((len(a),), rate, dtype=torch.float64)
+    outcome = environment.after_tax(outcome, a, b, rates)
+    rewards = torch.cat([outcome.r_a.unsqueeze(1), outcome.r_b], 1).tolist()
+    return dict(zip(actions, rewards, strict=True))
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("payers", ["all", "defectors"])
+def test_k_players_meet_in_pairs_and_share_the_tax_by_one_kth(players, payers):
+    """r_i the mean of i's pairs, r̃_i = r_i − τ_i r_i + k⁻¹ Σ_j τ_j r_j, one number at a time."""
+    pair = {(C, C): 5.0, (C, D): 0.0, (D, C): 6.0, (D, D): 1.0}
+    for actions, net in taxed(players, 0.3, tax_on=payers).items():
+        rewards = [
+            sum(pair[own, other] for j, other in enumerate(actions) if j != i) / (players - 1)
+            for i, own in enumerate(actions)
+        ]
+        taxes = [
+            0.3 * r * (payers == "all" or own == D) for r, own in zip(rewards, actions, strict=True)
+        ]
+        shared = sum(taxes) / players
+        exact = [r - tax + shared for r, tax in zip(rewards, taxes, strict=True)]
+        assert net == pytest.approx(exact)
+        assert sum(net) == pytest.approx(sum(rewards))
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_cooperation_of_k_pays_from_a_tax_of_k_over_k_plus_four(players):
+    """Whatever the others do, by enumeration, with T 6, R 5, P 1, S 0: above a half from k = 5
+    on, the most that a Gaussian regulator takes."""
+    threshold = players / (players + 4)
+    for rate in (threshold - 0.01, threshold, threshold + 0.01):
+        net = taxed(players, rate)
+        slope = 1 + 4 / players
+        for others in product((C, D), repeat=players - 1):
+            gain = net[(C, *others)][0] - net[(D, *others)][0]
+            assert gain == pytest.approx(slope * (rate - threshold))
+            last = net[(*others, C)][-1] - net[(*others, D)][-1]
+            assert last == pytest.approx(gain)
+
+
+def test_three_players_learn_under_a_regulator():
+    """Incentives go to all where all cooperate, and welfare is the mean of the three."""
+    game = market(6, episodes=30, players=3, incentive=1.0, incentive_until=30)
+    learner = component("attacker", "learner", agent=component("inference", "policy_gradient"))
+    game.attacker = component(
+        "attacker", "regulator", policy="constant", rate=0.5, regulates=learner
+    )
+    _, posterior = play(game, component("inference", "policy_gradient"))
+    assert posterior.beside.shape == (3, 6, 30)
+    total = posterior.rewards + posterior.beside[:2].sum(0)
+    given = 3.0 * (posterior.firsts.sum(0) == 3)
+    torch.testing.assert_close(total - given, 3 * posterior.beside[-1])
+    pairs = posterior.firsts.sum(0)  # SU = 1 + 4 c/3 of c that cooperate
+    torch.testing.assert_close(posterior.beside[-1], 1 + 4 * pairs / 3)

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 from configured import component
-from small_games import seated
 
 from components.contracts.roles import Setting
 from runner.execution.checkpoint import pack, unpack
 from runner.execution.rng import Streams
 
-NAMES = ["minimax_q", "friend_or_foe_q", "nash_q", "wolf_phc"]
+NAMES = ["minimax_q", "friend_or_foe_q", "nash_q", "restricted_nash", "wolf_phc"]
 
 
 def walk(episodes):
@@ -24,13 +23,18 @@ def walk(episodes):
     )
 
 
+def decide(name):
+    nested = {"forecaster": component("inference", "level_k")} if name == "restricted_nash" else {}
+    return component("inference", name, **nested)
+
+
 @pytest.mark.parametrize("hers", NAMES)
 @pytest.mark.parametrize("his", NAMES)
 def test_a_pair_goes_on_as_if_nothing_had_happened(hers, his):
     def opened():
         problem, rng = walk(6), Streams(4)
-        problem.attacker = seated(his)
-        inference = component("inference", hers)
+        problem.attacker = component("attacker", "learner", agent=decide(his))
+        inference = decide(hers)
         model = component("model", "q_table").build(problem, rng)
         return inference, problem, rng, inference.init(model, problem, rng)
 

@@ -624,6 +624,29 @@ def test_a_floor_is_dashed_and_shaded_up_to_the_curve(study):
             StudyDefinition.model_validate(definition | {"figures": [figure | wrong]})
 
 
+def test_a_frontier_is_one_score_against_another(study):
+    """A point for each value of the grid, sideways where the other score is, on a linear axis."""
+    key = "dataset.n_train"
+    tables = [
+        {"name": name, "title": name, "better": "higher", "columns": key, "metric": name}
+        for name in ("reward", "loss")
+    ]
+    figure = {"name": "frontier", "x": key, "against": "loss", "metrics": ["reward"]}
+    definition = study.study.model_dump() | {"tables": tables, "figures": [figure]}
+    small = replace(study, study=StudyDefinition.model_validate(definition))
+    for n, reward, loss in ((100, 1.0, 0.5), (1000, 3.0, 0.7)):
+        record(small, "d", n, [0.0], result={"reward": [reward], "loss": [loss]})
+    drawn, caption, chart = curves(small.study, layout_table(small.study, small))["frontier"]
+    (ax,) = drawn.axes
+    assert ax.get_xscale() == "linear"
+    np.testing.assert_allclose(ax.containers[0][0].get_xydata(), [[0.5, 1], [0.7, 3]])
+    assert (chart["data"][0]["x"], chart["data"][0]["y"]) == ([0.5, 0.7], [1.0, 3.0])
+    assert caption.startswith("reward against LOSS by n_train, mean ± SE")
+    wrong = definition | {"figures": [figure | {"against": "losss"}]}
+    with pytest.raises(ValueError, match="against needs a table of losss by"):
+        StudyDefinition.model_validate(wrong)
+
+
 def test_seconds_of_training_leave_evaluations_out():
     lines = [
         {"replicate": r, "phase": phase, "time": (1 + r) * time}

@@ -1,0 +1,45 @@
+"""No certified accuracy of a kept card is above the accuracy under attack, replicate by replicate."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from scripts.prose.scores import FOLDER
+
+CARDS = sorted(FOLDER.glob("*_card_replicates.csv"))
+
+
+def find_broken(path: Path) -> list[str]:
+    """Cells whose certified accuracy exceeds the attacked one, or whose gap is not their
+    difference."""
+    scores: dict[str, dict[tuple[str, ...], float]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            key = tuple(line[k] for k in ("row", "column", "seed", "replicate"))
+            scores.setdefault(line["table"], {})[key] = float(line["score"])
+    broken = []
+    for table in [name for name in scores if name.startswith("certified")]:
+        attacked = scores[table.replace("certified", "attacked")]
+        gaps = scores[table.replace("certified", "gap")]
+        for key, certified in scores[table].items():
+            if certified > attacked[key] or abs(attacked[key] - certified - gaps[key]) > 1e-9:
+                broken.append(f"{table}: {key}")
+    return broken
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)
+def test_no_certified_number_is_above_an_adaptive_one(path):
+    assert find_broken(path) == []
+
+
+def test_a_certificate_above_its_attack_is_found(tmp_path):
+    path = tmp_path / "x_card_replicates.csv"
+    rows = [("attacked", 0.5), ("certified", 0.6), ("gap", -0.1)]
+    lines = [f"{table},none,0.1,digits,0,0,{score}" for table, score in rows]
+    header = "table,row,column,data,seed,replicate,score"
+    path.write_text("\n".join([header, *lines]), encoding="utf-8")
+    assert find_broken(path) == ["certified: ('none', '0.1', '0', '0')"]
+    assert CARDS

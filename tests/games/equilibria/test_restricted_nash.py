@@ -1,0 +1,138 @@
+"""Restricted Nash responses literally, at both ends of trust, and on the frontier by a linear
+programme."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from configured import component
+from scipy.optimize import linprog
+from small_games import draws, expectation, invert, matrix_game, play, programme, three_states
+
+from components.games.equilibria.bimatrix import mixtures
+from components.games.equilibria.matrix_games import maximin
+
+TRUSTS = (0.0, 0.3, 0.6, 0.8, 0.95, 1.0)
+
+
+def agent(trust, forecaster="fpq_learning", keys=None, **others):
+    forecasts = component("inference", forecaster, **(keys or {}))
+    return component("inference", "restricted_nash", trust=trust, forecaster=forecasts, **others)
+
+
+def restricted(table, forecast, p):
+    """G(a, b) = p Σ_b′ y(b′) Q(a, b′) + (1 − p) Q(a, b)."""
+    expected = expectation(table, forecast)
+    return [
+        [p * e + (1 - p) * value for value in row] for row, e in zip(table, expected, strict=True)
+    ]
+
+
+def test_update_is_the_restricted_game():
+    game = three_states(replicates=2, episodes=8)
+    state, posterior = play(game, agent(0.6))
+    uniforms, threats = draws(game)
+    for i in range(2):
+        q = [[[0.0] * 3 for _ in range(2)] for _ in range(3)]  # Q(s, a, b)
+        counts = [[1.0] * 3 for _ in range(3)]  # of the forecaster, in each state
+        s = 0
+
+        def solve(s, q=q, counts=counts):
+            forecast = [n / sum(counts[s]) for n in counts[s]]
+            payoffs = restricted(q[s], forecast, 0.6)
+            value, x = programme(payoffs)
+            worst = [min(row) for row in payoffs]
+            if max(worst) > value - 1e-9:
+                best = [w == max(worst) for w in worst]
+                return max(worst), [b / sum(best) for b in best]
+            return value, x.tolist()
+
+        forget = component("inference", "fpq_learning").forget
+        for t in range(8):
+            a = invert([0.9 * p + 0.1 / 2 for p in solve(s)[1]], uniforms[t][i])
+            b = threats[t][i]
+            r = float(game.environment.reward_a[s, a, b])
+            s_next = int(game.environment.transition[s, a, b])
+            assert float(posterior.rewards[i, t]) == r
+            counts[s] = [forget * n + (b == k) for k, n in enumerate(counts[s])]
+            q[s][a][b] = 0.9 * q[s][a][b] + 0.1 * (r + 0.8 * solve(s_next)[0])
+            s = s_next
+        torch.testing.assert_close(state.mind.q.values[i], torch.tensor(q, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("forecaster", ["fpq_learning", "level_k"])
+def test_full_trust_is_the_forecasters_own_response(forecaster):
+    mine, posterior = play(three_states(3, 40), agent(1.0, forecaster))
+    theirs, exact = play(three_states(3, 40), component("inference", forecaster))
+    q = theirs.mind.q[-1] if forecaster == "level_k" else theirs.mind.q
+    assert torch.equal(posterior.rewards, exact.rewards)
+    torch.testing.assert_close(mine.mind.q.values, q.values)
+    torch.testing.assert_close(posterior.values, exact.values)
+    torch.testing.assert_close(posterior.forecast, exact.forecast)
+
+
+def test_no_trust_is_minimax_q():
+    mine, posterior = play(three_states(3, 40), agent(0.0, "level_k"))
+    theirs, exact = play(three_states(3, 40), component("inference", "minimax_q"))
+    assert torch.equal(posterior.rewards, exact.rewards)
+    torch.testing.assert_close(mine.mind.q.values, theirs.mind.q.values)
+
+
+def best_within(r, y, least):
+    """max_x xᵀ r y over distributions x with min_b (xᵀ r)(b) ≥ least."""
+    found = linprog(
+        -(r @ y),
+        A_ub=-r.T,
+        b_ub=np.full(r.shape[1], -least + 1e-9),
+        A_eq=np.ones((1, len(r))),
+        b_eq=[1.0],
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_earns_the_most_that_its_exploitability_allows(seed):
+    """Along p by linear programmes and by enumeration of the vertices of {(x, v): xᵀ r ≥ v}."""
+    rng = np.random.default_rng(seed)
+    r = rng.normal(size=(4, 3))
+    y = rng.dirichlet(np.ones(3))
+    vertices = mixtures(torch.tensor(r)[None])[0].numpy()
+    vertices = vertices[~np.isnan(vertices).any(1)]
+    points = []
+    for p in TRUSTS:
+        solved = maximin(torch.tensor(restricted(r.tolist(), y.tolist(), p), dtype=torch.float64))
+        x = solved.strategy.numpy()
+        earned, least = x @ r @ y, (x @ r).min()
+        assert earned == pytest.approx(best_within(r, y, least), abs=1e-6)
+        each = p * (vertices @ r @ y) + (1 - p) * (vertices @ r).min(1)
+        assert float(solved.value) == pytest.approx(each.max(), abs=1e-9)
+        points.append((earned, programme(r)[0] - least))
+    earned, exploitable = np.array(points).T
+    assert (np.diff(earned) >= -1e-9).all()
+    assert (np.diff(exploitable) >= -1e-9).all()
+    assert exploitable[0] == pytest.approx(0, abs=1e-9)
+    assert earned[-1] == pytest.approx((r @ y).max())
+
+
+def test_it_reaches_the_frontier_of_a_game_that_it_learns():
+    """Rock, paper, scissors (an unfair one) against a fixed opponent whom it comes to forecast."""
+    r = [[0.0, -1.0, 2.0], [1.0, 0.0, -1.0], [-2.0, 1.0, 0.0]]
+    y = [0.5, 0.3, 0.2]
+    opponent = component("attacker", "fixed_policy", plays=y)
+    game = matrix_game(r, replicates=2, episodes=150, opponent=opponent)
+    method = agent(0.6, keys={"forget": 1.0}, alpha=1.0, gamma=0.0, epsilon=1.0)
+    state, posterior = play(game, method)
+    pi = method.mixture(state.mind, state.standing.s)
+    for i in range(2):
+        forecast = posterior.forecast[i].numpy()
+        assert forecast == pytest.approx(np.array(y), abs=0.15)
+        payoffs = np.array(r)
+        least = float((pi[i].numpy() @ payoffs).min())
+        earned = pi[i].numpy() @ payoffs @ forecast
+        assert earned == pytest.approx(best_within(payoffs, forecast, least), abs=1e-6)
+
+
+def test_one_that_forecasts_nothing_is_refused():
+    with pytest.raises(ValueError, match="q_learning forecasts no opponent; use one of level_k"):
+        agent(0.5, "q_learning")
