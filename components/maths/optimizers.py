@@ -1,4 +1,4 @@
-"""Adam and gradient descent with momentum, one fused pass over all parameters.
+"""Adam, AdaGrad, Adadelta, and gradient descent with momentum, over all parameters together.
 
 The steps are those in the functional forms of ``torch.optim``, and the state dicts of a
 checkpoint are the same.  The classes of ``torch.optim`` import the compiler, which
@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.adadelta import adadelta
+from torch.optim.adagrad import adagrad
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
@@ -122,3 +124,62 @@ class SGD(Optimizer):
         for (_, _, memory), velocity in zip(moving, velocities, strict=True):
             if momentum and velocity is not None:
                 memory["momentum_buffer"] = velocity
+
+
+class AdaGrad(Optimizer):
+    """s ← s + ∇f², θ ← θ − lr ∇f/(√s + 10⁻¹⁰).
+
+    Source: Duchi, Hazan and Singer (2011), Figure 1, with diagonal matrices."""
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        moving = self.moving()
+        for p, _, memory in moving:
+            if not memory:
+                memory["step"] = torch.zeros((), dtype=torch.float32)
+                memory["sum"] = torch.zeros_like(p)
+        adagrad(
+            [p for p, _, _ in moving],
+            [gradient for _, gradient, _ in moving],
+            [memory["sum"] for _, _, memory in moving],
+            [memory["step"] for _, _, memory in moving],
+            lr=self.settings["lr"],
+            weight_decay=0.0,
+            lr_decay=0.0,
+            eps=1e-10,
+            maximize=False,
+        )
+
+
+class Adadelta(Optimizer):
+    """s ← ρ s + (1 − ρ) ∇f², Δ = √(d + ε)/√(s + ε) ∇f, d ← ρ d + (1 − ρ) Δ², θ ← θ − lr Δ, ρ = 0.9,
+    ε = 10⁻⁶; the paper has lr = 1.
+
+    Source: Zeiler (2012), Algorithm 1."""
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        moving = self.moving()
+        for p, _, memory in moving:
+            if not memory:
+                memory["step"] = torch.zeros((), dtype=torch.float32)
+                memory["square_avg"] = torch.zeros_like(p)
+                memory["acc_delta"] = torch.zeros_like(p)
+        adadelta(
+            [p for p, _, _ in moving],
+            [gradient for _, gradient, _ in moving],
+            [memory["square_avg"] for _, _, memory in moving],
+            [memory["acc_delta"] for _, _, memory in moving],
+            [memory["step"] for _, _, memory in moving],
+            lr=self.settings["lr"],
+            rho=0.9,
+            eps=1e-6,
+            weight_decay=0.0,
+            maximize=False,
+        )

@@ -10,13 +10,15 @@ import pytest
 import torch
 from torch import nn
 
-from components.maths.optimizers import SGD, Adam
+from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam
 
 PAIRS = {
     "adam": (
         lambda p: Adam(p, 0.01, (0.8, 0.95)),
         lambda p: torch.optim.Adam(p, 0.01, (0.8, 0.95), fused=True),
     ),
+    "adagrad": (lambda p: AdaGrad(p, 0.1), lambda p: torch.optim.Adagrad(p, 0.1)),
+    "adadelta": (lambda p: Adadelta(p, 1.0), lambda p: torch.optim.Adadelta(p, 1.0)),
     "momentum": (lambda p: SGD(p, 0.01, 0.9), lambda p: torch.optim.SGD(p, 0.01, 0.9, fused=True)),
     "gradient descent": (
         lambda p: SGD(p, 0.01, 0.0),
@@ -73,9 +75,9 @@ def test_a_state_of_torchs_is_taken_over(name, dtype):
 
 def test_the_compiler_stays_unimported():
     text = (
-        "import sys, torch; from components.maths.optimizers import SGD, Adam\n"
+        "import sys, torch; from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam\n"
         "p = torch.nn.Parameter(torch.zeros(3))\n"
-        "for o in Adam([p], 0.1), SGD([p], 0.1, 0.9):\n"
+        "for o in Adam([p], 0.1), AdaGrad([p], 0.1), Adadelta([p], 1.0), SGD([p], 0.1, 0.9):\n"
         "    p.sum().backward(); o.step()\n"
         "assert 'torch._dynamo' not in sys.modules\n"
     )

@@ -18,9 +18,15 @@ from components.contracts.capabilities import Penalised
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
-from components.maths.optimizers import SGD, Adam, Optimizer
+from components.maths.optimizers import SGD, Adadelta, AdaGrad, Adam, Optimizer
 
-Descent = Literal["adam", "sgd"]
+Descent = Literal["adam", "sgd", "adagrad", "adadelta"]
+# optimizers that have nothing to set but their rate
+ADAPTIVE: dict[str, type[Adam | AdaGrad | Adadelta]] = {
+    "adam": Adam,
+    "adagrad": AdaGrad,
+    "adadelta": Adadelta,
+}
 T = TypeVar("T", bound=Trainable)
 
 
@@ -40,10 +46,10 @@ class DescentKeys(BaseModel):
     momentum: Annotated[float, Field(ge=0, lt=1)]
 
     def build_optimizer(self, parameters: Iterable[Tensor]) -> Optimizer:
-        """Adam or stochastic gradient descent with momentum."""
-        if self.optimizer == "adam":
-            return Adam(parameters, self.lr)
-        return SGD(parameters, self.lr, self.momentum)
+        """The optimizer with this name; only sgd has the momentum of the key."""
+        if self.optimizer == "sgd":
+            return SGD(parameters, self.lr, self.momentum)
+        return ADAPTIVE[self.optimizer](parameters, self.lr)
 
 
 def descend(

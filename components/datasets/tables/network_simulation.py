@@ -1,0 +1,72 @@
+"""Labels of a shallow network of one input with known units."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.problems import Batch, Kind, Target
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
+from components.figures.supervised.toy_fit import toy_fit
+from components.problems.supervised import Supervised
+from components.registry import register
+
+
+@register("dataset", "network_simulation")
+class NetworkSimulation(Dataset[Supervised]):
+    """Regression on one input, simulated from logistic units whose number is known.
+
+    y = x b + Σ_j β_j ψ(w_j (x − c_j)) + N(0, σ²), ψ(η) = 1/(1 + e^−η), x uniform on [−√3, √3],
+    so that it has variance 1.  Nothing is standardised; every replicate draws inputs and labels
+    anew.  Posterior means and standard deviations of named parameters are among the scores.
+    x [N, 1].
+
+    Raises ConfigMismatchError where beta, steepness and centres have different lengths.
+
+    Source: made for this project, after Gallego (2021), section 1.3.2."""
+
+    kind: ClassVar[Kind] = "supervised"
+    target: ClassVar[Target | None] = "real"
+    n_train: PositiveInt
+    n_test: PositiveInt
+    slope: float
+    beta: list[float]
+    steepness: list[float]
+    centres: list[float]
+    noise: PositiveFloat
+
+    def function(self, x: Tensor) -> Tensor:
+        """f [B] at x [B]."""
+        units = zip(self.beta, self.steepness, self.centres, strict=True)
+        return sum((b * (w * (x - c)).sigmoid() for b, w, c in units), self.slope * x)
+
+    def load(self, rng: Rng, setting: Setting) -> Supervised:
+        if not len(self.beta) == len(self.steepness) == len(self.centres):
+            raise ConfigMismatchError(
+                "dataset.beta, dataset.steepness, dataset.centres: have one number for each unit"
+            )
+
+        def rows(n: int) -> Batch:
+            x = 3**0.5 * (2 * torch.rand(n, generator=rng.data, dtype=torch.float64) - 1)
+            e = torch.randn(n, generator=rng.data, dtype=torch.float64)
+            y = self.function(x) + self.noise**0.5 * e
+            mask = torch.ones(n, 1, dtype=torch.bool, device=setting.device)
+            x, y = (v[:, None].to(setting.device, setting.dtype) for v in (x, y))
+            return Batch(x, y, mask, 1.0)
+
+        return Supervised(
+            self.name,
+            "real",
+            rows(self.n_train),
+            rows(self.n_test),
+            batch_size=None,
+            task_names=["y"],
+            figures=[partial(toy_fit, truth=lambda x: self.function(x)[:, None])],
+            moments=True,
+        )
