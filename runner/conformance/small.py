@@ -14,6 +14,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "airfoil": ["simulated=true", "n_test=1480"],
         "asymmetric_wiener": ["n_steps=12"],
         "cifar10": ["n_train=24", "n_test=6", "simulated=true"],
+        "counts": ["set=cox", "n_cells=30", "n_test=10"],
         "digits": ["n_train=24", "n_test=6"],
         "diabetes": ["n_test=420"],
         "bimodal_toy": ["n_train=20", "n_test=10"],

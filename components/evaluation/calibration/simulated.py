@@ -15,7 +15,7 @@ from components.contracts.capabilities import (
     StructuralSeries,
     ThetaPredictive,
 )
-from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -137,6 +137,8 @@ def sample_labels(law: Predictive, generator: torch.Generator) -> Tensor:
         mu = law.mu[0]
         z = torch.randn(mu.shape, generator=generator, dtype=mu.dtype, device=device)
         return mu + law.v[0].sqrt() * z.to(mu.device)
+    if isinstance(law, PoissonMixture):
+        return torch.poisson(law.log_rate[0].exp().to(device), generator=generator)
     p = law.logits[0].softmax(-1)  # [B, T, C]
     drawn = torch.multinomial(p.flatten(0, 1).to(device), 1, generator=generator)
     return drawn.view(p.shape[:2]).to(p.device)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.predictive import Predictive, join
 from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
@@ -36,12 +36,7 @@ class DGPNoise:
 
 def pool(parts: list[Predictive]) -> Predictive:
     """One mixture over the samples of several (dimension S)."""
-    gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
-    if gaussian:
-        return GaussianMixture(
-            torch.cat([p.mu for p in gaussian]), torch.cat([p.v for p in gaussian])
-        )
-    return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)]))
+    return join(parts, 0)
 
 
 class MultiTaskDGP(nn.Module):
