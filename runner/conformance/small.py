@@ -158,6 +158,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "ffbsi": ["filter={name: bootstrap_filter, particles: 8}", "trajectories=4"],
         "four_statisticians": ["draws=8", "simulations=4", "number=3"],
         "full_rank_vi": ["draws=3"],
+        "function_draws": ["points=9", "n_predict=3"],
         "alpha_divergence": ["points=101", "draws=3", "shown=[1.0]"],
         "gaussian_vi": ["draws=3"],
         "gradient_variance": ["at=[1]", "iterations=[1]", "draws=4", "batches=1"],

@@ -30,7 +30,7 @@ LENGTHSCALE = 0.15  # of the simulated log rate, in lengths of the domain
 
 
 @register("dataset", "counts")
-class Counts(HeldOutRows, Dataset):
+class CountsByCell(HeldOutRows, Dataset):
     """Counts y = 0, 1, 2 … in cells along one input, some of them held out.
 
     coal: disasters in British coal mines that killed ten or more, by year, 1851 to 1962 (N = 112).

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import (
     Conjugate,
+    GivenFunction,
     LogJoint,
     StructuralSeries,
     ThetaPredictive,
@@ -20,7 +21,6 @@ from components.contracts.problems import Batch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.models.networks.flat_network import FlatNetwork
-from components.models.shallow_gp.prior import LearnedGP
 from components.problems.supervised import Supervised
 from components.series.forecasting import Forecasting
 from components.series.structural.simulate import draw_theta, simulate_series
@@ -28,7 +28,7 @@ from components.series.structural.simulate import draw_theta, simulate_series
 SIMULATION = 2  # the stream of random numbers that θ* and the labels come from
 CAPABLE = (
     "a supervised model with a log joint (linear_regression, logistic_regression, mlp, bnn, …), a Gaussian process "
-    "(igp, cgp, gp_classifier), or model=structural on a series with a future"
+    "(igp, cgp, gp_classifier, idgp), or model=structural on a series with a future"
 )
 
 
@@ -76,7 +76,7 @@ def check_simulates(model: object, problem: object, name: str) -> None:
 
 def _simulates_labels(model: object) -> bool:
     by_theta = isinstance(model, LogJoint) and isinstance(model, ThetaPredictive)
-    return by_theta or isinstance(model, Conjugate | LearnedGP)
+    return by_theta or isinstance(model, Conjugate | GivenFunction)
 
 
 def simulate(model: Any, problem: Any, inputs: int, rng: Rng) -> Simulated:
@@ -105,7 +105,7 @@ def _simulate_labels(
     test = keep_rows(problem.test, inputs)
     x = torch.cat([problem.train.x, test.x])
     theta = None
-    if isinstance(model, LearnedGP):
+    if isinstance(model, GivenFunction):
         law = model.sample_function(x, generator)
     else:
         theta = model.sample_prior(1, generator)

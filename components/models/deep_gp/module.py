@@ -148,6 +148,23 @@ class MultiTaskDGP(nn.Module):
             ]
         )
 
+    @torch.no_grad()
+    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y | f) at one draw of every layer from its prior, jointly at x [B, D]: S = 1.
+
+        Source: Boustati (2021), section 2.1.2.3, eqs. (2.22) to (2.24)."""
+        layout = Layout.full(self.n_tasks, x.shape[0])
+        features: Features = (x.unsqueeze(0), None)
+        for level in self._levels():
+            features = level.propagate(features, layout, generator, GPLayer.sample_prior)
+        combined = join_features(features, layout)
+        if self.pass_inputs:
+            inputs = layout.gather(x.unsqueeze(0))
+            combined = torch.cat([combined, inputs], -1)
+        f = self.top.sample_prior(combined, generator)
+        zeros = torch.zeros_like(f)
+        return self.likelihood.predictive(f, zeros, zeros)
+
     def _sample_top_moments(
         self, x: Tensor, n: int, generator: torch.Generator
     ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor | None]]:
