@@ -104,6 +104,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "gp_classifier": ["n_inducing=4"],
         "gpar": ["iterations=2", "samples=2"],
         "gpytorch_gp": ["n_inducing=4"],
+        "gplvm": ["n_inducing=4", "latent_dim=2", "encoder_steps=3"],
         "idgp": ["n_inducing=4", "inner_dim=2"],
         "igp": ["n_inducing=4"],
         "irf": ["trees=2"],
