@@ -108,7 +108,7 @@ class LatentGP(nn.Module):
         length = self.log_lengthscale.exp()
         K = kernel(Z, Z, length, self.log_variance.exp(), "squared_exponential")
         L, jitter = jittered_cholesky(
-            K, self.settings.jitter * float(self.log_variance.exp()), "K_zz"
+            K, self.settings.jitter * float(self.log_variance.detach().exp()), "K_zz"
         )
         whiten = triangular_inverse(L)
         precision = (-self.log_noise).exp()
