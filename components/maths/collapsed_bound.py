@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from components.maths.cholesky import triangular_inverse
+from components.maths.cholesky import jittered_cholesky, triangular_inverse
 
 
 class LabelMoments(NamedTuple):
@@ -53,7 +53,11 @@ def collapse(moments: LabelMoments) -> OptimalInducing:
     inputs Titsias and Lawrence (2010), eq. (14)."""
     gram = moments.psi2
     eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    factor = torch.linalg.cholesky(eye + gram)
+    B = eye + 0.5 * (gram + gram.mT)
+    factor, info = torch.linalg.cholesky_ex(B)
+    if info.any():  # rounding of expected kernels
+        rounding = 1e-9 * float(B.detach().diagonal(dim1=-2, dim2=-1).mean())
+        factor, _ = jittered_cholesky(B, rounding, "I + Ψ₂ of the collapsed bound")
     outputs = moments.psi1.shape[1]
     c = torch.linalg.solve_triangular(factor, moments.psi1.mT, upper=False)  # [G, M, Q]
     log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -46,7 +46,7 @@ def test_no_slope_at_the_maximum():
 
     def slope() -> float:
         up = module.generative.network.layers[0]
-        C = up.weight @ up.weight.T + module.generative.log_noise.exp() * torch.eye(4)
+        C = up.weight @ up.weight.T + module.generative.log_noise.exp() * torch.eye(4).double()
         log_p = MultivariateNormal(up.bias, C).log_prob(problem.train.x).sum()
         gradients = torch.autograd.grad(log_p, parameters)
         return max(float(g.abs().max()) for g in gradients)
