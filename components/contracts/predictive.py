@@ -1,6 +1,6 @@
 """Predictive distributions: what the posterior of a supervised problem answers with.
 
-Both are mixtures over S Monte-Carlo samples (posterior draws, ensemble members, particles), so that
+Each is a mixture over S Monte-Carlo samples (posterior draws, ensemble members, particles), so that
 every metric, attack and figure reads any method in the same way.  Shapes: S samples, B inputs, T
 tasks, C classes."""
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -94,16 +95,90 @@ class Categorical:
         return terms.sum(-1)
 
 
-Predictive = GaussianMixture | Categorical
+@dataclass(frozen=True)
+class PoissonMixture:
+    """p(y* = k|x*) = Σ_s w_s Poisson(k | e^f_s), counts per input and task."""
+
+    log_rate: Tensor  # f [S, B, T]
+    log_weights: Tensor  # log w [S], up to a constant
+
+    @property
+    def _log_shares(self) -> Tensor:
+        return self.log_weights.log_softmax(0)[:, None, None]  # [S, 1, 1]
+
+    @property
+    def mean(self) -> Tensor:
+        return (self._log_shares + self.log_rate).logsumexp(0).exp()  # [B, T]
+
+    @property
+    def variance(self) -> Tensor:
+        """E[eᶠ] + Var[eᶠ]."""
+        second = (self._log_shares + 2 * self.log_rate).logsumexp(0).exp()
+        return self.mean + (second - self.mean.square()).clamp_min(0)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """log p(y) of counts y [B, T]."""
+        each = y * self.log_rate - self.log_rate.exp() - (y + 1).lgamma()
+        return (self._log_shares + each).logsumexp(0)  # [B, T]
+
+    def cdf(self, y: Tensor) -> Tensor:
+        """P(Y ≤ y), a step function of y; Q(⌊y⌋ + 1, eᶠ) of each component."""
+        count = torch.floor(y) + 1
+        rate = self.log_rate.exp()
+        each = torch.special.gammaincc(count.clamp_min(1).expand_as(rate), rate)
+        return torch.where(count > 0, (self._log_shares.exp() * each).sum(0), 0.0)
+
+    def quantile(self, level: float) -> Tensor:
+        """The smallest count whose cdf is at least ``level``, [B, T], by bisection."""
+        high = 1 + self.log_rate.amax(0).exp().mul(20).ceil()
+        low = torch.full_like(high, -1.0)
+        while bool((high - low > 1).any()):
+            middle = ((low + high) / 2).floor()
+            enough = self.cdf(middle) >= level
+            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+        return high
+
+
+Predictive = GaussianMixture | Categorical | PoissonMixture
 # ∂/∂f of its inputs, logits [S, B, T, C] -> ∂/∂x, shaped like x
 Reverse = Callable[[Tensor], Tensor]
 
 
+def components_of(predictive: Predictive) -> Tensor:
+    """Means [S, B, T] of the components of a mixture, logits [S, B, T, C] or log rates [S, B, T]."""
+    if isinstance(predictive, GaussianMixture):
+        return predictive.mu
+    return predictive.logits if isinstance(predictive, Categorical) else predictive.log_rate
+
+
+def part_of(
+    predictive: Predictive, components: Any = slice(None), rows: Any = slice(None)
+) -> Predictive:
+    """Some of the components, some of the inputs."""
+    if isinstance(predictive, GaussianMixture):
+        return GaussianMixture(
+            predictive.mu[components][:, rows], predictive.v[components][:, rows]
+        )
+    if isinstance(predictive, Categorical):
+        return Categorical(predictive.logits[components][:, rows])
+    log_rate = predictive.log_rate[components][:, rows]
+    return PoissonMixture(log_rate, predictive.log_weights[components])
+
+
+def join(parts: list[Predictive], dim: int) -> Predictive:
+    """Predictives side by side: samples of one mixture (dim 0), or consecutive inputs (dim 1)."""
+    first = parts[0]
+    if isinstance(first, GaussianMixture):
+        normal = [p for p in parts if isinstance(p, GaussianMixture)]
+        mu, v = torch.cat([p.mu for p in normal], dim), torch.cat([p.v for p in normal], dim)
+        return GaussianMixture(mu, v)
+    if isinstance(first, PoissonMixture):
+        counts = [p for p in parts if isinstance(p, PoissonMixture)]
+        weights = torch.cat([p.log_weights for p in counts]) if dim == 0 else first.log_weights
+        return PoissonMixture(torch.cat([p.log_rate for p in counts], dim), weights)
+    return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)], dim))
+
+
 def concatenate(parts: list[Predictive]) -> Predictive:
     """Joins predictives of consecutive chunks of inputs (dimension B)."""
-    gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
-    if gaussian:
-        return GaussianMixture(
-            torch.cat([p.mu for p in gaussian], 1), torch.cat([p.v for p in gaussian], 1)
-        )
-    return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)], 1))
+    return join(parts, 1)

@@ -34,7 +34,7 @@ from components.contracts.posteriors import (
     SeriesDraws,
     SmoothedStates,
 )
-from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.predictive import Predictive, components_of
 from components.contracts.problems import Rows
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
@@ -192,7 +192,7 @@ def _network_groups(problem: Supervised, posterior: Redraws, rng: Rng) -> DataTr
 
     with torch.no_grad():
         first = predictive(problem.train.x[:1])
-    n_draws = len(first.mu if isinstance(first, GaussianMixture) else first.logits)
+    n_draws = len(components_of(first))
     _count(n_draws, "take more networks")
     return _predictive_groups(problem, predictive, n_draws, rng)
 

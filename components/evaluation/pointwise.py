@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
 from components.contracts.problems import Rows
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -82,6 +82,10 @@ def _evaluate_predictive(
         )
         log_likelihood = _normal(y, said.mu, said.v)
         y_draws = said.mu + said.v.sqrt() * normal
+    elif isinstance(said, PoissonMixture):
+        f, (S, *_) = said.log_rate, said.log_rate.shape
+        log_likelihood = y * f - f.exp() - (y + 1).lgamma()
+        y_draws = torch.poisson(f.exp(), generator=generator)
     else:
         f, (S, *_) = said.logits, said.logits.shape
         log_probs = said.logits.log_softmax(-1)  # [S, B, T, K]

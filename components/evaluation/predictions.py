@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import GaussianMixture
+from components.contracts.predictive import Categorical
 from components.contracts.roles import Problem
 from components.contracts.streams import Rng
 from components.problems.supervised import Supervised
@@ -27,7 +27,7 @@ def predicted_table(problem: Problem, posterior: object, rng: Rng) -> pd.DataFra
     assert isinstance(posterior, Predicts), "so do the problem's scores"
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, problem.test.x, rng)
-    assert isinstance(predictive, GaussianMixture), (
+    assert not isinstance(predictive, Categorical), (
         "keep_predictions is refused where labels are not real"
     )
     test = problem.test

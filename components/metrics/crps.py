@@ -1,4 +1,5 @@
-"""The continuous ranked probability score of mixtures of Gaussians, in closed form."""
+"""The continuous ranked probability score of mixtures of Gaussians, in closed form, and of
+Poisson laws as a sum."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import GaussianMixture
+from components.contracts.predictive import GaussianMixture, PoissonMixture
 
 PAIRS = 3 * 10**7  # of components, over all rows and tasks: a second or so
 
@@ -21,7 +22,16 @@ def mean_magnitude(mu: Tensor, v: Tensor) -> Tensor:
     )
 
 
-def crps(predictive: GaussianMixture, y: Tensor, pairs: int = PAIRS) -> Tensor:
+def crps_of_counts(predictive: PoissonMixture, y: Tensor) -> Tensor:
+    """Σ_k (F(k) − 1{k ≥ y})² over k = 0, 1, … up to where F is 1, in counts [B, T]."""
+    last = int(torch.maximum(predictive.quantile(1 - 1e-9), y).max())
+    total = torch.zeros_like(y)
+    for k in range(last + 1):
+        total += (predictive.cdf(torch.full_like(y, k)) - (k >= y).to(y.dtype)).square()
+    return total
+
+
+def crps(predictive: GaussianMixture | PoissonMixture, y: Tensor, pairs: int = PAIRS) -> Tensor:
     """Continuous ranked probability score of a mixture of S, in the units of y [B, T].
 
         ∫ (F(t) − 1{t ≥ y})² dt = E|Y − y| − ½ E|Y − Y′|
@@ -35,6 +45,8 @@ def crps(predictive: GaussianMixture, y: Tensor, pairs: int = PAIRS) -> Tensor:
     Source: Grimit, Gneiting, Berrocal and Johnson (2006), eq. (5); Gneiting and Raftery
     (2007), eq. (20), (21).
     """
+    if isinstance(predictive, PoissonMixture):
+        return crps_of_counts(predictive, y)
     mu = predictive.mu
     v = predictive.v  # [S, B, T]
     n = len(mu)

@@ -103,6 +103,9 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
         "sd",
         "per_unit",
         "per_unit_sd",
+        "flat_share",
+        "log_slope_mean",
+        "log_slope_sd",
     }
     | _DRAWS
     | _DECISIONS
@@ -126,6 +129,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
         "weight_ess",
         "pareto_k",
         "perplexity",
+        "neighbour_error",
     }
     | {"perplexity_truth", "topic_distance", "coherence", "elbo", "elbo_spread"}
     | _DRAWS
@@ -278,6 +282,7 @@ LOWER_IS_BETTER = frozenset(
         "nelbo",
         "nll_bound",
         "nll_ais",
+        "neighbour_error",
         "rmse",
         "mae",
         "mape",

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.checks import check_shape
-from components.contracts.predictive import GaussianMixture
+from components.contracts.predictive import GaussianMixture, PoissonMixture, components_of
 from components.contracts.progress import report_each
 from components.metrics.crps import crps
 
@@ -23,27 +23,31 @@ def mean_over_rows(values: Tensor, mask: Tensor) -> Tensor:
     return (values * observed).sum(0) / observed.sum(0)
 
 
-def rmse_by_task(predictive: GaussianMixture, y: Tensor, mask: Tensor) -> Tensor:
+def rmse_by_task(predictive: GaussianMixture | PoissonMixture, y: Tensor, mask: Tensor) -> Tensor:
     """RMSE [T] of the predictive mean; y, mask [B, T]."""
     y = torch.where(mask, y, 0.0)
     return mean_over_rows((predictive.mean - y) ** 2, mask).sqrt()
 
 
-def coverage90_by_task(predictive: GaussianMixture, y: Tensor, mask: Tensor) -> Tensor:
+def coverage90_by_task(
+    predictive: GaussianMixture | PoissonMixture, y: Tensor, mask: Tensor
+) -> Tensor:
     """Share [T] of the labels in the central 90 % interval; y, mask [B, T]."""
-    cdf = predictive.cdf(torch.where(mask, y, 0.0))
-    return mean_over_rows(((cdf >= 0.05) & (cdf <= 0.95)).to(y.dtype), mask)
+    y = torch.where(mask, y, 0.0)
+    cdf = predictive.cdf(y)
+    below = predictive.cdf(y - 1) if isinstance(predictive, PoissonMixture) else cdf  # P(Y < y)
+    return mean_over_rows(((cdf >= 0.05) & (below <= 0.95)).to(y.dtype), mask)
 
 
 def scores(
-    predictive: GaussianMixture, y: Tensor, mask: Tensor, task_names: list[str]
+    predictive: GaussianMixture | PoissonMixture, y: Tensor, mask: Tensor, task_names: list[str]
 ) -> dict[str, float]:
     """NLPP = −mean log p(y|x), RMSE of the mean, coverage of the central 90 % interval, mean CRPS;
     y, mask [B, T].
 
     A task's score is over its own observed labels, NaN where it has none; the score without a
     task's name is the mean over the tasks that have some."""
-    check_shape("the predicted labels", predictive.mu, None, *y.shape)
+    check_shape("the predicted labels", components_of(predictive), None, *y.shape)
     y = torch.where(mask, y, 0.0)  # a missing label may be NaN, and 0 · NaN is no mask
 
     def nlpp() -> Tensor:

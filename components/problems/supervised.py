@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
-from components.contracts.predictive import GaussianMixture, Predictive, concatenate
+from components.contracts.predictive import Categorical, Predictive, components_of, concatenate
 from components.contracts.problems import Batch, BatchKind, Domain, Kind, Target
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
@@ -41,11 +41,9 @@ def _predict_by_chain(
 
     They are means or log odds against the first class.
     """
-    if isinstance(predictive, GaussianMixture):
-        f = predictive.mu  # [C·N, B, T]
-    else:
-        logits = predictive.logits
-        f = logits[..., 1:] - logits[..., :1]  # [C·N, B, T, classes − 1]
+    f = components_of(predictive)  # [C·N, B, T]
+    if isinstance(predictive, Categorical):
+        f = f[..., 1:] - f[..., :1]  # [C·N, B, T, classes − 1]
     f = f if rows is None else f[:, rows.to(f.device)]
     return f.flatten(1).unflatten(0, posterior.draws.shape[:2])
 
@@ -192,10 +190,10 @@ class Supervised:
         with torch.no_grad():
             predictive = self.predictive_at(posterior, self.test.x, rng)
         targets = self.test.y, self.test.mask, self.task_names
-        if isinstance(predictive, GaussianMixture):
-            out: dict[str, Tensor | float] = dict(regression.scores(predictive, *targets))
+        if isinstance(predictive, Categorical):
+            out: dict[str, Tensor | float] = dict(classification.scores(predictive, *targets))
         else:
-            out = dict(classification.scores(predictive, *targets))
+            out = dict(regression.scores(predictive, *targets))
         if self.decision is not None:
             out |= self.decision(predictive, *targets)
         if isinstance(posterior, HoldsDraws):

@@ -11,15 +11,22 @@ import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
+from components.contracts.capabilities import LatentVariable
 from components.contracts.checks import check_shape
-from components.contracts.posteriors import Analyses, BoundsLikelihood, HoldsDraws, PredictsRows
+from components.contracts.posteriors import (
+    Analyses,
+    BoundsLikelihood,
+    HoldsDraws,
+    HoldsModule,
+    PredictsRows,
+)
 from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
-from components.metrics.unlabelled import likelihood_bounds
+from components.metrics.unlabelled import likelihood_bounds, neighbours
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
 from components.problems.input_columns import InputColumns
 
@@ -156,7 +163,8 @@ class Unlabelled:
 
         A posterior that knows p(x) itself has the same bound twice.  ``evidence`` may have the
         importance weights of a proposal that training knows nothing of, and annealed importance
-        sampling.  One of parameters that are integrated out has ``nlpp``, −log p(x | training
+        sampling; real rows of known classes have the error of their nearest neighbours among
+        latent means.  One of parameters that are integrated out has ``nlpp``, −log p(x | training
         rows), instead, and the moments of its parameters."""
         if isinstance(posterior, PredictsRows):
             return self._of_parameters(posterior)
@@ -175,6 +183,15 @@ class Unlabelled:
             out |= likelihood_bounds.scores(log_weights)
         if evidence is not None:
             out |= evidence.scores(posterior, self._parts(), rng)
+        module = posterior.module if isinstance(posterior, HoldsModule) else None
+        if (
+            self.test_classes is not None
+            and self.values == "real"
+            and isinstance(module, LatentVariable)
+        ):
+            with torch.no_grad():
+                means = torch.cat([module.encode(part)[0] for part in self._parts()])
+            out["neighbour_error"] = neighbours.leave_one_out_error(means, self.test_classes)
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out

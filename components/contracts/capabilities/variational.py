@@ -70,11 +70,14 @@ class VariationalLayers(Protocol):
 @runtime_checkable
 class GivenFunction(Protocol):
     """A posterior over functions f, and p(y | f) of single labels: what leaving one of them out
-    asks for."""
+    asks for; and draws of f from its prior."""
 
     def given_function(
         self, x: Tensor, n: int, generator: torch.Generator
     ) -> Predictive: ...  # n draws of f(x_b), by row
+
+    # p(y | f) at one draw f of the prior, jointly at all rows and tasks: S = 1
+    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive: ...
 
 
 @runtime_checkable

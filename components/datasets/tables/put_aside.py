@@ -32,13 +32,13 @@ class HeldOutRows(BaseModel):
         x: Tensor,
         y: Tensor,
         *,
-        target: Literal["real", "binary"],
+        target: Literal["real", "count", "binary"],
         task: str,
         rng: Rng,
         setting: Setting,
     ) -> Supervised:
         """The problem of x [N, D] and y [N, 1]: inputs, and real labels, are standardised by the
-        training rows.
+        training rows; counts are real labels that are left as they are.
 
         Raises ConfigMismatchError where fewer than two rows would be left to learn from."""
         if len(x) - self.n_test < 2:
@@ -61,7 +61,7 @@ class HeldOutRows(BaseModel):
         def rows(chosen: Tensor) -> Batch:
             labels = (
                 y[chosen].to(setting.device, setting.dtype)
-                if target == "real"
+                if target != "binary"
                 else y[chosen].to(setting.device)
             )
             mask = torch.ones(len(chosen), 1, dtype=torch.bool, device=setting.device)
@@ -69,11 +69,11 @@ class HeldOutRows(BaseModel):
 
         return Supervised(
             name,
-            target,
+            "binary" if target == "binary" else "real",
             rows(train_rows),
             rows(test_rows),
             self.batch_size,
-            n_classes=1 if target == "real" else 2,
+            n_classes=2 if target == "binary" else 1,
             task_names=[task],
             y_mean=y_mean,
             y_std=y_std,

@@ -22,7 +22,14 @@ from components.contracts.posteriors import (
     Predicts,
     Redraws,
 )
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.predictive import (
+    Categorical,
+    GaussianMixture,
+    PoissonMixture,
+    Predictive,
+    components_of,
+    part_of,
+)
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
 from components.evaluation.calibration.simulated import PriorLabels, PriorSeries, Simulated
@@ -90,8 +97,10 @@ def _rank_labels(
     )
     if function is not None:
         predictive, is_joint = function
-        out = _rank_predictions(simulated, _rows(predictive, slice(n, None)), True, generator)
-        return out | _rank_log_likelihood(simulated, _rows(predictive, slice(n)), is_joint)
+        out = _rank_predictions(
+            simulated, part_of(predictive, rows=slice(n, None)), True, generator
+        )
+        return out | _rank_log_likelihood(simulated, part_of(predictive, rows=slice(n)), is_joint)
     if isinstance(posterior, Predicts):
         mixture = _resample(posterior.predict(problem.test.x, generator), n_draws, generator)
         return _rank_predictions(simulated, mixture, False, generator)
@@ -155,26 +164,18 @@ def _draw_function(
         return posterior.module.given_function(x, n_draws, generator), False
     if isinstance(posterior, Redraws):
         predictive = posterior.some(n_draws, generator).predict(x, generator)
-        return (predictive, True) if len(_components(predictive)) == n_draws else None
+        return (predictive, True) if len(components_of(predictive)) == n_draws else None
     return None
-
-
-def _components(predictive: Predictive) -> Tensor:
-    return predictive.mu if isinstance(predictive, GaussianMixture) else predictive.logits
-
-
-def _rows(predictive: Predictive, rows: slice) -> Predictive:
-    if isinstance(predictive, GaussianMixture):
-        return GaussianMixture(predictive.mu[:, rows], predictive.v[:, rows])
-    return Categorical(predictive.logits[:, rows])
 
 
 def _resample(predictive: Predictive, n: int, generator: torch.Generator) -> Predictive:
     """n components at random with replacement."""
-    rows = torch.randint(len(_components(predictive)), (n,), generator=generator)
-    if isinstance(predictive, GaussianMixture):
-        return GaussianMixture(predictive.mu[rows], predictive.v[rows])
-    return Categorical(predictive.logits[rows])
+    n_components = len(components_of(predictive))
+    if isinstance(predictive, PoissonMixture):  # of unequal weights
+        weights = predictive.log_weights.softmax(0)
+        chosen = torch.multinomial(weights, n, replacement=True, generator=generator)
+        return PoissonMixture(predictive.log_rate[chosen], torch.zeros_like(weights[chosen]))
+    return part_of(predictive, torch.randint(n_components, (n,), generator=generator))
 
 
 def _rank_predictions(
@@ -189,15 +190,16 @@ def _rank_predictions(
         of_functions: True if each component is one draw of f; False: only y is ranked.
     """
     n = simulated.problem.n
-    law = _rows(simulated.law, slice(n, None))
+    law = part_of(simulated.law, rows=slice(n, None))
     y = simulated.problem.test.y
     out: Quantities = {}
-    if isinstance(test, GaussianMixture) and isinstance(law, GaussianMixture):
+    if not isinstance(test, Categorical) and not isinstance(law, Categorical):
         labels = _draw_labels(test, generator)
+        truth, f = components_of(law), components_of(test)
         for i in range(len(y)):
             t = i % y.shape[1]
             if of_functions:
-                out[f"f(x{i + 1})"] = RankedQuantity(float(law.mu[0, i, t]), test.mu[:, i, t])
+                out[f"f(x{i + 1})"] = RankedQuantity(float(truth[0, i, t]), f[:, i, t])
             out[f"y(x{i + 1})"] = RankedQuantity(float(y[i, t]), labels[:, i, t])
     elif of_functions:
         assert isinstance(test, Categorical)
@@ -209,8 +211,12 @@ def _rank_predictions(
     return out
 
 
-def _draw_labels(predictive: GaussianMixture, generator: torch.Generator) -> Tensor:
+def _draw_labels(
+    predictive: GaussianMixture | PoissonMixture, generator: torch.Generator
+) -> Tensor:
     """One label of each component."""
+    if isinstance(predictive, PoissonMixture):
+        return torch.poisson(predictive.log_rate.exp(), generator=generator)
     z = torch.randn(predictive.mu.shape, generator=generator, dtype=predictive.mu.dtype)
     return predictive.mu + predictive.v.sqrt() * z.to(predictive.mu.device)
 
@@ -222,7 +228,7 @@ def _log_odds(logits: Tensor) -> Tensor:
 def _rank_log_likelihood(simulated: PriorLabels, train: Predictive, is_joint: bool) -> Quantities:
     """Σ_b log p(y_b | f) of all training labels, or of the first row where f is drawn row by row."""
     problem = simulated.problem
-    law = _rows(simulated.law, slice(problem.n))
+    law = part_of(simulated.law, rows=slice(problem.n))
     truth = _log_likelihood(law, problem.train)
     draws = _log_likelihood(train, problem.train)
     if not is_joint:
@@ -236,6 +242,10 @@ def _log_likelihood(predictive: Predictive, batch: Batch) -> Tensor:
     if isinstance(predictive, GaussianMixture):
         residual = torch.where(batch.mask, batch.y - predictive.mu, 0.0)
         each = -0.5 * (predictive.v.log() + residual.square() / predictive.v)
+    elif isinstance(predictive, PoissonMixture):
+        each = (
+            torch.where(batch.mask, batch.y, 0.0) * predictive.log_rate - predictive.log_rate.exp()
+        )
     else:
         label = batch.y.expand(predictive.logits.shape[:-1]).unsqueeze(-1)
         each = predictive.logits.log_softmax(-1).gather(-1, label).squeeze(-1)

@@ -11,16 +11,16 @@ from torch import Tensor
 
 from components.contracts.capabilities import (
     Conjugate,
+    GivenFunction,
     LogJoint,
     StructuralSeries,
     ThetaPredictive,
 )
-from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
 from components.contracts.problems import Batch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.models.networks.flat_network import FlatNetwork
-from components.models.shallow_gp.prior import LearnedGP
 from components.problems.supervised import Supervised
 from components.series.forecasting import Forecasting
 from components.series.structural.simulate import draw_theta, simulate_series
@@ -28,7 +28,7 @@ from components.series.structural.simulate import draw_theta, simulate_series
 SIMULATION = 2  # the stream of random numbers that θ* and the labels come from
 CAPABLE = (
     "a supervised model with a log joint (linear_regression, logistic_regression, mlp, bnn, …), a Gaussian process "
-    "(igp, cgp, gp_classifier), or model=structural on a series with a future"
+    "(igp, cgp, gp_classifier, idgp), or model=structural on a series with a future"
 )
 
 
@@ -76,7 +76,7 @@ def check_simulates(model: object, problem: object, name: str) -> None:
 
 def _simulates_labels(model: object) -> bool:
     by_theta = isinstance(model, LogJoint) and isinstance(model, ThetaPredictive)
-    return by_theta or isinstance(model, Conjugate | LearnedGP)
+    return by_theta or isinstance(model, Conjugate | GivenFunction)
 
 
 def simulate(model: Any, problem: Any, inputs: int, rng: Rng) -> Simulated:
@@ -105,7 +105,7 @@ def _simulate_labels(
     test = keep_rows(problem.test, inputs)
     x = torch.cat([problem.train.x, test.x])
     theta = None
-    if isinstance(model, LearnedGP):
+    if isinstance(model, GivenFunction):
         law = model.sample_function(x, generator)
     else:
         theta = model.sample_prior(1, generator)
@@ -137,6 +137,8 @@ def sample_labels(law: Predictive, generator: torch.Generator) -> Tensor:
         mu = law.mu[0]
         z = torch.randn(mu.shape, generator=generator, dtype=mu.dtype, device=device)
         return mu + law.v[0].sqrt() * z.to(mu.device)
+    if isinstance(law, PoissonMixture):
+        return torch.poisson(law.log_rate[0].exp().to(device), generator=generator)
     p = law.logits[0].softmax(-1)  # [B, T, C]
     drawn = torch.multinomial(p.flatten(0, 1).to(device), 1, generator=generator)
     return drawn.view(p.shape[:2]).to(p.device)

@@ -171,6 +171,6 @@ def calibration(
     if not bool(mask.any()):
         return {}
     title = f"{len(rows):,} of {n:,} test rows" if len(rows) < n else f"all {n:,} test rows"
-    if isinstance(predictive, GaussianMixture):
+    if not isinstance(predictive, Categorical):
         return {"calibration": _coverage(predictive, y, mask, names, title)}
     return {"calibration": _reliability(predictive, y.cpu(), mask, names, n_bins, title)}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import GaussianMixture
+from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, legend_below, new_figure
@@ -46,9 +46,10 @@ def toy_fit(
     scale = torch.ones_like(location) if problem.y_std is None else problem.y_std
     with torch.no_grad():
         predictive = problem.predictive_at(posterior, x[:, None], rng)
-    if not isinstance(predictive, GaussianMixture):
+    if isinstance(predictive, Categorical):
         return {}
-    predictive = predictive.rescale(location, scale)
+    if isinstance(predictive, GaussianMixture):
+        predictive = predictive.rescale(location, scale)
     mean = predictive.mean.cpu()  # [n_grid, T]
     lower = predictive.quantile(0.05).cpu()
     upper = predictive.quantile(0.95).cpu()

@@ -1,19 +1,21 @@
-"""A network as it is, without training."""
+"""A network or a model of rows as it is, without training."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from components.contracts.capabilities import Network
-from components.contracts.problems import Batch
+from components.contracts.capabilities import LogRatio, Network
+from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.inference.point.descent import frozen
+from components.posteriors.latent import LatentPosterior
 from components.posteriors.point_estimate import PointEstimate
 from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 
@@ -21,12 +23,13 @@ from components.registry import register
 class FixedState:
     """The network, which no step moves."""
 
-    network: Network = rebuilt()
+    network: Network | LogRatio[RowBatch] = rebuilt()
 
 
 @register("inference", "fixed")
-class Fixed(Inference[Network, Supervised, Batch, FixedState]):
-    """A network as it is, without training: what was trained elsewhere is evaluated and attacked.
+class Fixed(Inference[Network | LogRatio[RowBatch], Supervised | Unlabelled, RowBatch, FixedState]):
+    """A network, or a model of rows without labels, as it is, without training: what was trained
+    elsewhere is evaluated and attacked, what is known in closed form (model=ppca) is scored.
 
     p(y*|x*) = p(y*|x*, θ₀), θ₀ where the model begins: the weights of a file (model=state_dict,
     model=module), or random ones. A step does nothing, and one is made unless more are asked for.
@@ -34,16 +37,33 @@ class Fixed(Inference[Network, Supervised, Batch, FixedState]):
     Source: Madry et al. (2018), section 2 (the network that is attacked)."""
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"network"})
+        kinds=frozenset({"supervised", "unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset(),
+        capabilities_by_kind={
+            "supervised": frozenset({"network"}),
+            "unlabelled": frozenset({"log_ratio"}),
+        },
     )
     max_useful_steps: ClassVar[int | None] = 1
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
+    provides: ClassVar[frozenset[str]] = frozenset()
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"predicts"}),
+        "unlabelled": frozenset({"bounds_likelihood"}),
+    }
 
-    def init(self, model: Network, problem: Supervised, rng: Rng) -> FixedState:
+    def init(
+        self,
+        model: Network | LogRatio[RowBatch],
+        problem: Supervised | Unlabelled,
+        rng: Rng,
+    ) -> FixedState:
         return FixedState(network=model)
 
-    def step(self, state: FixedState, batch: Batch, rng: Rng) -> tuple[FixedState, Info]:
+    def step(self, state: FixedState, batch: RowBatch, rng: Rng) -> tuple[FixedState, Info]:
         return state, {}
 
-    def posterior(self, state: FixedState) -> PointEstimate:
-        return PointEstimate(frozen(state.network))
+    def posterior(self, state: FixedState) -> PointEstimate | LatentPosterior:
+        if isinstance(state.network, Network):
+            return PointEstimate(frozen(state.network))
+        return LatentPosterior(state.network)

@@ -9,15 +9,16 @@ import torch
 from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities import Elbo, Hyperparameters
-from components.contracts.problems import Batch
+from components.contracts.capabilities import Elbo, Hyperparameters, LogRatio
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.streams import Rng
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
 from components.maths.line_search.module_bound import assign, evaluate_bound, flatten
+from components.posteriors.latent import LatentPosterior
 from components.posteriors.variational import VariationalPosterior
 from components.problems.supervised import Supervised
+from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 
@@ -31,13 +32,13 @@ class LBFGSState:
 
 
 @register("inference", "lbfgs")
-class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
+class LBFGS(Inference[Elbo, Supervised | Unlabelled, Any, LBFGSState]):
     """Limited-memory BFGS with a strong-Wolfe line search on the full-data ELBO.
 
         θ ← θ − α H ∇f(θ),   f = −ELBO,   H from the last ``memory`` pairs (Δθ, Δ∇f)
 
-    It is for shallow Gaussian processes.  f is over the whole training set, for any batch
-    size of the data set.  If a likelihood needs Monte-Carlo noise, it is drawn once and
+    It is for shallow Gaussian processes and models of rows with a latent process.  f is over the
+    whole training set, for any batch size of the data set.  If a likelihood needs Monte-Carlo noise, it is drawn once and
     kept, so that f is a function.  One step of the runner is one iteration of every
     restart; converged restarts are left unchanged, and the best restart is the posterior.
     Info: the best restart's elbo and terms in nats, grad_norm (largest |∂f/∂θ|), step_size,
@@ -47,9 +48,16 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
     """
 
     requires = Requirements(
-        kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"elbo"})
+        kinds=frozenset({"supervised", "unlabelled"}),
+        batch_kind="whole",
+        capabilities=frozenset({"elbo"}),
+        capabilities_by_kind={"unlabelled": frozenset({"log_ratio"})},  # scores held-out rows
     )
-    provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "holds_module"})
+    provides: ClassVar[frozenset[str]] = frozenset({"holds_module"})
+    provides_by_kind: ClassVar[dict[str, frozenset[str]]] = {
+        "supervised": frozenset({"predicts", "redraws"}),
+        "unlabelled": frozenset({"bounds_likelihood"}),
+    }
 
     memory: PositiveInt
     tolerance: NonNegativeFloat
@@ -83,13 +91,14 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
             assign(parameters, first)
         return starts
 
-    def init(self, model: Elbo, problem: Supervised, rng: Rng) -> LBFGSState:
-        noise = model.draw_noise(problem.train, self.n_samples, rng.noise)
+    def init(self, model: Elbo, problem: Supervised | Unlabelled, rng: Rng) -> LBFGSState:
+        train: Any = problem.train
+        noise = model.draw_noise(train, self.n_samples, rng.noise)
         return LBFGSState(model, noise, [init_lbfgs(theta) for theta in self._starts(model, rng)])
 
     # ---- one iteration
     # -----------------------------------------------------------------------------------------------
-    def step(self, state: LBFGSState, batch: Batch, rng: Rng) -> tuple[LBFGSState, Info]:
+    def step(self, state: LBFGSState, batch: Any, rng: Rng) -> tuple[LBFGSState, Info]:
         module = state.module
         parameters = list(module.parameters())
 
@@ -112,5 +121,8 @@ class LBFGS(Inference[Elbo, Supervised, Batch, LBFGSState]):
         }
         return state, info
 
-    def posterior(self, state: LBFGSState) -> VariationalPosterior:
+    def posterior(self, state: LBFGSState) -> VariationalPosterior | LatentPosterior:
+        module: object = state.module
+        if isinstance(module, LogRatio):
+            return LatentPosterior(module)
         return VariationalPosterior(state.module, self.n_predict)

@@ -188,6 +188,14 @@ class CollapsedMDGP(nn.Module):
             )
         return pool(parts)
 
+    @torch.no_grad()
+    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y | f) at one draw of the inner functions and of f from their priors, jointly at x
+        [B, D]: S = 1."""
+        v = self.draw_noise(None, 1, generator)[0]
+        g, _ = self.inner(x, v)
+        return self.top.sample_function(torch.cat([g, x], -1) if self.pass_inputs else g, generator)
+
     def noise_parameters(self) -> list[nn.Parameter]:
         """Parameters of the observation noise, which ``noise_warmup`` holds."""
         return self.top.noise_parameters()

@@ -111,6 +111,11 @@ class TwoLayers(nn.Module):
             predictive.mu + (predictive.v - noise).clamp_min(0).sqrt() * eps, noise
         )
 
+    def sample_function(self, x: Tensor, generator: torch.Generator) -> GaussianMixture:
+        """p(y | f_2) at one draw of both layers from their priors, jointly at x [B, D]: S = 1."""
+        f = self.top.sample_prior(self.inner.sample_prior(x, generator), generator)[None]
+        return GaussianMixture(f, torch.full_like(f, self.noise_variance))
+
 
 @register("model", "dgp")
 class DGP(Model[Supervised, TwoLayers]):

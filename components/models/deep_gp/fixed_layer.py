@@ -99,6 +99,19 @@ class FixedLayer(nn.Module):
             mean = mean + x @ self.mean_weight
         return mean, self.variance * variance.clamp_min(UNIT_VARIANCE_FLOOR)
 
+    @torch.no_grad()
+    def sample_prior(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw of every process from its prior, jointly at x [N, D]: [N, Q]."""
+        length, variance = x.new_tensor([(0.5 / self.rate) ** 0.5]), x.new_tensor(self.variance)
+        K = kernel(x, x, length, variance, "squared_exponential")
+        L, _ = jittered_cholesky(K, 1e-8 * self.variance, "the prior of a layer")
+        size = (len(x), len(self.q_mean))
+        z = torch.randn(size, generator=generator, dtype=x.dtype, device=generator.device)
+        f = L @ z.to(x.device)
+        if self.identity:
+            return f + x
+        return f if self.mean_weight is None else f + x @ self.mean_weight
+
     def kl(self) -> Tensor:
         """Σ over the processes of KL[q(u) ‖ p(u)], in nats."""
         return kl_whitened(self.q_mean, self.q_tril)

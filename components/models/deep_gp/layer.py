@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from components.maths.kernels import Shape
+from components.maths.cholesky import jittered_cholesky
+from components.maths.kernels import Shape, kernel
 from components.maths.sparse_gp import LayerTerms, sparse_conditional
 
 
@@ -112,6 +113,20 @@ class GPLayer(nn.Module):
             variance.clamp_min(self.variance_floor) * torch.exp(self.log_variance)[:, None, None]
         )
         return mean, variance, terms
+
+    @torch.no_grad()
+    def sample_prior(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw of every process from its prior, jointly at x [N, D] or [G, N, D]: [G, Q, N]."""
+        lengthscale = self.log_lengthscale.exp()
+        x = x.expand(len(lengthscale), *x.shape[-2:])
+        K = kernel(x, x, lengthscale, self.log_variance.exp(), self.shape)
+        scale = self.log_variance.exp()[:, None, None]
+        L, _ = jittered_cholesky(K / scale, self.jitter, f"the prior of {self.name}")
+        size = (len(lengthscale), K.shape[-1], self.n_outputs)
+        z = torch.randn(size, generator=generator, dtype=K.dtype, device=generator.device)
+        f = (scale.sqrt() * (L @ z.to(K.device))).mT
+        prior_mean = self.prior_mean(x)
+        return f if prior_mean is None else f + prior_mean
 
     @torch.no_grad()
     def propagate(self, x: Tensor, generator: torch.Generator) -> Tensor:

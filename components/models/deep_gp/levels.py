@@ -6,6 +6,8 @@ T, n, J] of each task's own processes, on that task's rows.  S = 1 while nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +16,8 @@ from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
 
 Features = tuple[Tensor | None, Tensor | None]
+# functions of a layer at x [N, D] or [G, N, D]: [G, Q, N]
+Draw = Callable[[GPLayer, Tensor, torch.Generator], Tensor]
 
 
 def join_features(features: Features, layout: Layout) -> Tensor:
@@ -98,22 +102,28 @@ class SharedSpecificProcesses(nn.Module):
             terms.append(of_specific)
         return (g, h), terms
 
-    def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
-        """Representative features (``GPLayer.propagate``): where the next level's inducing inputs
-        start."""
+    def propagate(
+        self,
+        features: Features,
+        layout: Layout,
+        generator: torch.Generator,
+        draw: Draw = GPLayer.propagate,
+    ) -> Features:
+        """Representative features (``GPLayer.propagate``), where the next level's inducing inputs
+        start, or draws of the prior (``GPLayer.sample_prior``)."""
         g = None
         h = None
         if self.shared is not None:
             assert features[0] is not None
             S, B, D = features[0].shape
             g = (
-                self.shared.propagate(features[0].reshape(S * B, D), generator)
+                draw(self.shared, features[0].reshape(S * B, D), generator)
                 .reshape(-1, S, B)
                 .permute(1, 2, 0)
             )
         if self.specific is not None:
             x = self._specific_inputs(features, layout)
-            h = self._unfold(self.specific.propagate(x, generator), x.shape[1] // layout.n_rows)
+            h = self._unfold(draw(self.specific, x, generator), x.shape[1] // layout.n_rows)
         return g, h
 
 
@@ -165,12 +175,19 @@ class CoregionalisedLevel(nn.Module):
         u = sample(mean, variance, noise[0])
         return (None, self.mix(u.reshape(-1, T, n, u.shape[-1]))), [terms]
 
-    def propagate(self, features: Features, layout: Layout, generator: torch.Generator) -> Features:
+    def propagate(
+        self,
+        features: Features,
+        layout: Layout,
+        generator: torch.Generator,
+        draw: Draw = GPLayer.propagate,
+    ) -> Features:
+        """As ``SharedSpecificProcesses.propagate``."""
         g, h = features
         x = g if h is None else h.flatten(1, 2)
         assert x is not None
         S, B, D = x.shape
-        u = self.base.propagate(x.reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
+        u = draw(self.base, x.reshape(S * B, D), generator).reshape(-1, S, B).permute(1, 2, 0)
         return None, self.mix(layout.gather(u) if h is None else u.reshape(*h.shape[:3], -1))
 
 

@@ -13,11 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.predictive import (
+    Categorical,
+    GaussianMixture,
+    PoissonMixture,
+    Predictive,
+)
+from components.errors import ConfigMismatchError
 
 if TYPE_CHECKING:
     from components.problems.supervised import Supervised
 
+Link = Literal["probit", "logit", "log"]
 NOISE_FLOOR = 1e-6  # below it a label has more digits than float32 holds
 
 
@@ -65,7 +72,7 @@ class BernoulliLabels(nn.Module):
     nodes: Tensor
     weights: Tensor
 
-    def __init__(self, link: Literal["probit", "logit"], n_nodes: int, like: Tensor):
+    def __init__(self, link: Link, n_nodes: int, like: Tensor):
         super().__init__()
         self.link = link
         nodes, weights = np.polynomial.hermite.hermgauss(n_nodes)
@@ -118,7 +125,45 @@ class SoftmaxLabels(nn.Module):
         return Categorical((mean + variance.sqrt() * noise).transpose(1, 2))  # [S, B, T, C]
 
 
-Likelihood = GaussianLabels | BernoulliLabels | SoftmaxLabels
+class PoissonLabels(nn.Module):
+    """y ∈ {0, 1, 2 …}, y ~ Poisson(eᶠ), a log-Gaussian Cox process where rows are cells of its
+    domain: closed form E_q[log p(y|f)] = y μ − e^(μ + v/2) − log y!.
+
+    Predictions are mixtures of Poisson laws at the Gauss–Hermite nodes of q(f).
+
+    Source: Boustati (2021), sections 2.1.2.2 and 2.4.2; Møller, Syversveen and Waagepetersen
+    (1998)."""
+
+    outputs = 1
+    samples_f = False
+    nodes: Tensor
+    log_weights: Tensor
+
+    def __init__(self, n_nodes: int, like: Tensor):
+        super().__init__()
+        nodes, weights = np.polynomial.hermite.hermgauss(n_nodes)
+        self.register_buffer("nodes", torch.as_tensor(nodes * math.sqrt(2)).to(like))
+        log_weights = np.log(weights) - 0.5 * math.log(math.pi)
+        self.register_buffer("log_weights", torch.as_tensor(log_weights).to(like))
+
+    def noise_parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def expected_log_prob(
+        self, y: Tensor, mean: Tensor, variance: Tensor, noise: Tensor | None
+    ) -> Tensor:
+        """[S, T, n]."""
+        mu = mean.squeeze(-1)
+        return y * mu - (mu + 0.5 * variance.squeeze(-1)).exp() - (y + 1).lgamma()
+
+    def predictive(self, mean: Tensor, variance: Tensor, noise: Tensor | None) -> Predictive:
+        if not bool(variance.any()):  # f is known
+            return PoissonMixture(mean.squeeze(-1).mT, mean.new_zeros(len(mean)))
+        f = (mean + variance.sqrt() * self.nodes).permute(0, 3, 2, 1)  # [S, nodes, B, T]
+        return PoissonMixture(f.flatten(0, 1), self.log_weights.repeat(len(mean)))
+
+
+Likelihood = GaussianLabels | BernoulliLabels | SoftmaxLabels | PoissonLabels
 
 
 def predictive_at_draws(
@@ -137,11 +182,25 @@ def predictive_at_draws(
 def make_likelihood(
     problem: Supervised,
     noise_variance: float,
-    link: Literal["probit", "logit"],
+    link: Link,
     quadrature_nodes: int,
 ) -> Likelihood:
-    """Gaussian for real labels, Bernoulli for binary ones, softmax for classes."""
+    """Gaussian for real labels, Poisson for counts under the log link, Bernoulli for binary labels,
+    softmax for classes.
+
+    Raises:
+        ConfigMismatchError: labels under the log link are no counts.
+    """
     x = problem.train.x
+    if link == "log":
+        y = problem.train.y[problem.train.mask]
+        if problem.target != "real" or bool(((y < 0) | (y != y.round())).any()):
+            raise ConfigMismatchError(
+                f"model.link=log: needs counts 0, 1, 2 …, which labels of dataset={problem.name} "
+                "are not; use model.link=probit, or counts that are not standardised "
+                "(dataset=counts)"
+            )
+        return PoissonLabels(quadrature_nodes, x)
     if problem.target == "real":
         return GaussianLabels(problem.n_tasks, noise_variance, x)
     if problem.target == "binary":

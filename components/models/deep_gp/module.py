@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.predictive import Predictive, join
 from components.maths.sparse_gp import LayerTerms
 from components.models.deep_gp.layer import GPLayer
 from components.models.deep_gp.layout import Layout
@@ -36,12 +36,7 @@ class DGPNoise:
 
 def pool(parts: list[Predictive]) -> Predictive:
     """One mixture over the samples of several (dimension S)."""
-    gaussian = [p for p in parts if isinstance(p, GaussianMixture)]
-    if gaussian:
-        return GaussianMixture(
-            torch.cat([p.mu for p in gaussian]), torch.cat([p.v for p in gaussian])
-        )
-    return Categorical(torch.cat([p.logits for p in parts if isinstance(p, Categorical)]))
+    return join(parts, 0)
 
 
 class MultiTaskDGP(nn.Module):
@@ -152,6 +147,23 @@ class MultiTaskDGP(nn.Module):
                 for moments, _ in tops
             ]
         )
+
+    @torch.no_grad()
+    def sample_function(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y | f) at one draw of every layer from its prior, jointly at x [B, D]: S = 1.
+
+        Source: Boustati (2021), section 2.1.2.3, eqs. (2.22) to (2.24)."""
+        layout = Layout.full(self.n_tasks, x.shape[0])
+        features: Features = (x.unsqueeze(0), None)
+        for level in self._levels():
+            features = level.propagate(features, layout, generator, GPLayer.sample_prior)
+        combined = join_features(features, layout)
+        if self.pass_inputs:
+            inputs = layout.gather(x.unsqueeze(0))
+            combined = torch.cat([combined, inputs], -1)
+        f = self.top.sample_prior(combined, generator)
+        zeros = torch.zeros_like(f)
+        return self.likelihood.predictive(f, zeros, zeros)
 
     def _sample_top_moments(
         self, x: Tensor, n: int, generator: torch.Generator

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from components.maths.kernels import Shape
+from components.models.deep_gp.likelihoods import Link
 
 
 class DeepGPSettings(BaseModel):
@@ -55,6 +56,7 @@ class DeepGPSettings(BaseModel):
     inducing_by_task: bool | Literal["dealt"]
     # real labels: initial noise variance, > 0, in units of the standardised labels (A.1.2: 1e-6)
     noise_variance: PositiveFloat
-    link: Literal["probit", "logit"]  # binary labels: probit | logit
+    # binary labels: probit | logit; log: counts, Poisson with rate exp(f) (2.1.2.2)
+    link: Link
     quadrature_nodes: PositiveInt  # binary labels: Gauss-Hermite nodes, >= 1
     jitter: PositiveFloat  # added to the diagonal of K_zz, in units of the signal variance, > 0

@@ -31,6 +31,10 @@ class IndependentTop(nn.Module):
 
         return unfold(mean), unfold(variance), terms
 
+    def sample_prior(self, features: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw of f from the prior, jointly at Λ [1, T, n, D]: [1, T, n, C]."""
+        return self.layer.sample_prior(features[0], generator).mT[None]
+
 
 class CoregionalisedTop(nn.Module):
     """One coregionalised GP: f^t_c(λ) = Σ_r a^t_cr u_r(λ), u_r ~ GP(0, k), so cov(f^t, f^s) = (A
@@ -54,6 +58,12 @@ class CoregionalisedTop(nn.Module):
             torch.matmul(variance, self.mixing.square().mT),
             terms,
         )
+
+    def sample_prior(self, features: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw of f from the prior, jointly at Λ [1, T, n, D]: [1, T, n, C]."""
+        _, T, n, D = features.shape
+        u = self.layer.sample_prior(features.reshape(T * n, D), generator)[0]  # [R, T · n]
+        return torch.matmul(u.T.reshape(1, T, n, -1), self.mixing.mT)
 
 
 Top = IndependentTop | CoregionalisedTop

@@ -76,7 +76,7 @@ class LMC(ShallowGPModel, StationarySettings):
         if self.prediction == "exact":
             return build_shallow_gp(self, problem, covariance, rng)
         parts = make_parts(self, problem, covariance)
-        raise_unless_real(parts, problem)
+        raise_unless_real(parts)
         labels = group_by_task(problem.train).together()
         # of the same length for any setting: a larger set contains a smaller one
         order = torch.randperm(labels.total, generator=rng.init).to(labels.x.device)

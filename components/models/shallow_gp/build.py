@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, PositiveFloat, PositiveInt
@@ -14,12 +14,12 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.errors import ConfigMismatchError
 from components.maths.kernels import Shape
-from components.models.deep_gp.likelihoods import GaussianLabels, make_likelihood
+from components.models.deep_gp.likelihoods import GaussianLabels, Link, make_likelihood
 from components.models.shallow_gp.exact import ExactGP
 from components.models.shallow_gp.exact_cost import raise_if_too_large, warn_if_costly
 from components.models.shallow_gp.labels import Labels, group_by_task
 from components.models.shallow_gp.prior import Covariance, GPParts, Mean, MeanFunction
-from components.models.shallow_gp.sparse import Inducing, SparseGP
+from components.models.shallow_gp.sparse import CollapsedSparseGP, Inducing, SparseGP
 from components.problems.supervised import Supervised
 
 
@@ -43,6 +43,9 @@ class ShallowGPSettings(BaseModel):
     # initial noise variance, in squared units of the labels; > 0; Boustati (2021), A.1.2: 1e-6
     noise_variance: PositiveFloat
     mean: Mean  # prior mean function: zero | constant | linear (coefficients are point estimates)
+    # sparse: variational (q(u) is learnt, minibatches) | collapsed (q(u) in closed form, real labels,
+    # all rows at each step; Titsias 2009, Boustati 2.4.2)
+    bound: Literal["variational", "collapsed"]
     # s.d. τ > 0 of the normal prior of each log hyper-parameter around its initial value
     # (coefficients of the mean:
     # around 0); null: none, maximum likelihood, Boustati (2021), A.1.2
@@ -50,9 +53,11 @@ class ShallowGPSettings(BaseModel):
     n_inducing: PositiveInt
     # sparse: initial inducing inputs: rows (random training rows, the task's own first) | kmeans
     inducing: Literal["rows", "kmeans"]
-    # binary labels: P(y = 1) is Φ(f) (probit) or 1/(1 + e⁻ᶠ) (logit)
-    link: Literal["probit", "logit"]
-    quadrature_nodes: PositiveInt  # binary labels: Gauss–Hermite nodes; integer ≥ 1
+    # binary labels: P(y = 1) is Φ(f) (probit) or 1/(1 + e⁻ᶠ) (logit); log: counts,
+    # y ~ Poisson(eᶠ), sparse only; Boustati (2021), 2.1.2.2 (log-Gaussian Cox process)
+    link: Link
+    # binary labels, and predictions of counts: Gauss–Hermite nodes; integer ≥ 1
+    quadrature_nodes: PositiveInt
     # added to the diagonal of K (exact; in addition to the noise) or of K_zz (sparse) before a
     # Cholesky, in squared units of the labels; > 0
     jitter: PositiveFloat
@@ -67,18 +72,22 @@ class ShallowGPModel(Model[Supervised, ExactGP | SparseGP], ShallowGPSettings):
     offers: ClassVar[frozenset[str]] = frozenset(
         {"elbo", "given_function", "noise_parameters", "hyperparameters"}
     )
-    offers_where: ClassVar[dict[str, str]] = {"variational_layers": "posterior=sparse"}
+    offers_where: ClassVar[dict[str, str]] = {
+        "variational_layers": "posterior=sparse model.bound=variational"
+    }
+    legacy_defaults: ClassVar[dict[str, Any]] = {"bound": "variational"}
 
     def labels_misfit(self, target: Target) -> tuple[str, str] | None:
-        """An exact posterior needs real labels."""
-        return (
-            ("posterior=exact", "posterior=sparse")
-            if self.posterior == "exact" and target != "real"
-            else None
-        )
+        """An exact posterior and a collapsed bound need real labels."""
+        if target == "real":
+            return None
+        if self.posterior == "exact":
+            return "posterior=exact", "posterior=sparse"
+        return ("bound=collapsed", "bound=variational") if self.bound == "collapsed" else None
 
     def capabilities(self) -> frozenset[str]:
-        return self.offers | (self.offers_where.keys() if self.posterior == "sparse" else set())
+        learnt = self.posterior == "sparse" and self.bound == "variational"
+        return self.offers | (self.offers_where.keys() if learnt else set())
 
 
 def _inputs(own: Tensor, others: Tensor, n: int, method: str, generator: torch.Generator) -> Tensor:
@@ -142,15 +151,16 @@ def make_parts(settings: ShallowGPSettings, problem: Supervised, covariance: Cov
     )
 
 
-def raise_unless_real(parts: GPParts, problem: Supervised) -> None:
-    """Refuses an exact posterior of labels that have none.
+def raise_unless_real(parts: GPParts, key: str = "model.posterior=exact") -> None:
+    """Refuses an exact posterior, or a collapsed bound, of labels that have none.
 
     Raises:
-        ConfigMismatchError: the labels are binary or classes.
+        ConfigMismatchError: the labels are binary, classes or counts.
     """
     if not isinstance(parts.likelihood, GaussianLabels):
         raise ConfigMismatchError(
-            f"model.posterior=exact: {problem.target} labels have none; use model.posterior=sparse"
+            f"{key}: only real labels with Gaussian noise have one; use model.posterior=sparse "
+            "model.bound=variational"
         )
 
 
@@ -170,8 +180,11 @@ def build_shallow_gp(
     independent = covariance.independent
     if settings.posterior == "sparse":
         inducing = _init_inducing(settings, problem, labels, independent, rng.init)
-        return SparseGP(parts, inducing)
-    raise_unless_real(parts, problem)
+        if settings.bound == "variational":
+            return SparseGP(parts, inducing)
+        raise_unless_real(parts, "model.bound=collapsed")
+        return CollapsedSparseGP(parts, inducing, labels if independent else labels.together())
+    raise_unless_real(parts)
     labels = labels if independent else labels.together()
     key = "model.posterior=exact"
     instead = "model.posterior=sparse"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from components.contracts.predictive import Predictive
+from components.contracts.predictive import GaussianMixture, Predictive
 from components.maths.cholesky import jittered_cholesky
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
@@ -150,6 +150,33 @@ class ExactGP(LearnedGP):
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y*|x*, y) of every task at x [B, D], in closed form: S = 1; differentiable in x."""
         return self.predict_given(self.condition(), self.evidence, x)
+
+    @torch.no_grad()
+    def sample_conditional(self, x: Tensor, generator: torch.Generator) -> Predictive:
+        """p(y* | f) at one draw f | y, jointly at x [B, D] and all tasks: S = 1.
+
+            f* = g* + K_*x (K + Σ)⁻¹ (y − g − ε),   (g, g*) a draw of the prior, ε ~ N(0, Σ)
+
+        Source: Boustati (2021), eqs. (2.15) to (2.17); Matheron's rule, Wilson et al. (2020)."""
+        labels = self.evidence
+        known = self.condition()
+        rows, inverse = labels.x.reshape(-1, x.shape[1]).unique(dim=0, return_inverse=True)
+        prior = self.sample_function(torch.cat([rows, x]), generator)
+        assert isinstance(prior, GaussianMixture)
+        g = prior.mu[0]  # [n + B, T]
+        noise = (
+            torch.randn(
+                labels.y.shape, generator=generator, dtype=x.dtype, device=generator.device
+            ).to(x.device)
+            * self.likelihood.noise_variance[labels.task].sqrt()
+        )
+        at_labels = g[inverse.view(labels.y.shape), labels.task]
+        residual = (labels.y - at_labels - noise) * labels.mask  # [G, n]
+        weights = torch.cholesky_solve(residual[..., None], known.L)  # [G, n, 1]
+        points, tasks = pair_with_tasks(x, self.covariance.n_tasks)
+        K = self.covariance.matrix(labels.x, labels.task, points, tasks) * labels.mask[..., None]
+        f = g[len(rows) :].T + (K * weights).sum(-2)  # [T, B]
+        return GaussianMixture(f.T[None], prior.v[:, : len(x)])
 
     def predict_given(self, known: ExactGPCache, labels: Labels, x: Tensor) -> Predictive:
         """The same from labels that ``known`` was computed from."""

@@ -67,7 +67,9 @@ class GPClassifier(Model[Supervised, SparseGP]):
         options = self.model_dump(exclude={"name", "ard", "kernel", "lengthscale", "variance"})
         lengthscale = self.lengthscale or find_median_distance(x)
         # class labels have no observation noise: its value here is never read
-        settings = ShallowGPSettings(posterior="sparse", mean="zero", noise_variance=1.0, **options)
+        settings = ShallowGPSettings(
+            posterior="sparse", bound="variational", mean="zero", noise_variance=1.0, **options
+        )
         ard: Literal["own", "none"] = "own" if self.ard else "none"
         covariance = IndependentCovariance(
             self.kernel, ard, lengthscale, self.variance, problem.n_tasks, x

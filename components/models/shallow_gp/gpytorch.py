@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from gpytorch.likelihoods import GaussianLikelihood
@@ -14,7 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object
 from components.errors import ConfigMismatchError
-from components.models.deep_gp.likelihoods import make_likelihood
+from components.models.deep_gp.likelihoods import Link, make_likelihood
 from components.models.shallow_gp.user_gp import UserExactGP, UserSparseGP, exactly
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -53,7 +53,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
     arguments: dict[str, Any] | None
     noise_variance: PositiveFloat
     n_inducing: PositiveInt
-    link: Literal["probit", "logit"]
+    link: Link
     quadrature_nodes: PositiveInt
 
     def build(self, problem: Supervised, rng: Rng) -> UserExactGP | UserSparseGP:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.collapsed_bound import LabelMoments, OptimalInducing, collapse
 from components.maths.divergences.gaussian_kl import kl_whitened
-from components.models.deep_gp.likelihoods import predictive_at_draws
+from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, group_by_task, pair_with_tasks
 from components.models.shallow_gp.prior import GPParts, LearnedGP
 
@@ -117,6 +118,71 @@ class SparseGP(LearnedGP):
     def layers(self) -> dict[str, SparseGP]:
         """The only layer with a q(v) that natural gradients can follow: this one."""
         return {"top": self}
+
+
+class CollapsedSparseGP(SparseGP):
+    """A sparse GP behind Gaussian noise whose q(v) is always the optimal one, in closed form.
+
+    The bound is over all training labels; only Z and the hyper-parameters are left to optimise.
+    B = I + A Σ⁻¹ Aᵀ,  S = B⁻¹,  m = B⁻¹ A Σ⁻¹ (y − m(x)), A = L⁻¹ K_zx.
+
+    Source: Titsias (2009), eqs. (9) and (10); Boustati (2021), section 2.4.2."""
+
+    def __init__(self, parts: GPParts, inducing: Inducing, labels: Labels):
+        super().__init__(parts, inducing)
+        self.labels = labels
+        q = (self.q_mean.detach(), self.q_tril.detach())
+        del self.q_mean, self.q_tril  # no parameters: they follow from the others
+        self.register_buffer("q_mean", q[0])
+        self.register_buffer("q_tril", q[1])
+
+    def _optimum(self) -> tuple[OptimalInducing, float]:
+        labels = self.labels
+        z = self.inducing
+        z_task = self.inducing_task
+        L, jitter = jittered_cholesky(
+            self.covariance.matrix(z, z_task, z, z_task), self.jitter, "K_zz"
+        )
+        K = self.covariance.matrix(z, z_task, labels.x, labels.task)
+        A = triangular_inverse(L) @ K  # [G, M, n]
+        assert isinstance(self.likelihood, GaussianLabels)
+        noise = self.likelihood.noise_variance[labels.task]  # [G, n]
+        weight = labels.mask / noise
+        residual = labels.y - self.mean(labels.x, labels.task)
+        prior = self.covariance.variance(labels.x, labels.task)
+        weighted = A * weight[:, None]
+        moments = LabelMoments(
+            psi0=(weight * prior).sum(-1),
+            psi1=(weighted @ residual[..., None]).mT,
+            psi2=weighted @ A.mT,
+            square=(weight * residual.square()).sum(-1),
+            log_noise=torch.where(labels.mask, noise.log(), 0.0).sum(-1),
+            count=labels.count,
+        )
+        return collapse(moments), jitter
+
+    def elbo(self, batch: Batch, noise: Tensor | None) -> dict[str, Tensor]:
+        """The bound for all training labels at the optimal q(v), its terms and the jitter K_zz
+        needed; in nats.  The batch has no effect on it."""
+        optimum, jitter = self._optimum()
+        with torch.no_grad():
+            self.q_mean.copy_(optimum.mean)
+            self.q_tril.copy_(optimum.scale[:, None])
+            kl = kl_whitened(self.q_mean, self.q_tril)
+        bound = optimum.bound
+        terms = {"elbo": bound, "log_likelihood": bound.detach() + kl, "kl": kl}
+        if self.hyperprior is not None:
+            terms["log_hyperprior"] = self.log_hyperprior(self.hyperprior)
+            terms["elbo"] = bound + terms["log_hyperprior"]
+        return terms | {"jitter": torch.tensor(jitter)}
+
+    def marginals(self, x: Tensor, task: Tensor) -> tuple[Tensor, Tensor, float]:
+        """``SparseGP.marginals`` of the q(v) that is optimal at the parameters of now."""
+        with torch.no_grad():
+            optimum, _ = self._optimum()
+            self.q_mean.copy_(optimum.mean)
+            self.q_tril.copy_(optimum.scale[:, None])
+        return super().marginals(x, task)
 
 
 def _column(mean: Tensor | float) -> Tensor | float:

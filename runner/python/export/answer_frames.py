@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.predictive import Categorical, Predictive, components_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,11 +22,7 @@ def frame_of_predictive(
     tasks each column is named ``task: column``."""
     import pandas as pd
 
-    n_tasks = (
-        predictive.mu.shape[2]
-        if isinstance(predictive, GaussianMixture)
-        else predictive.logits.shape[2]
-    )
+    n_tasks = components_of(predictive).shape[2]
     names = [str(name) for name in tasks] or [f"y{t + 1}" for t in range(n_tasks)]
     columns: dict[str, object] = {}
     for name, value in _columns(predictive, classes).items():

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
-from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.predictive import GaussianMixture, Predictive, components_of
 from components.contracts.problems import Rows
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.replicates.variants import Variants
@@ -203,4 +203,4 @@ def _tensors(answer: Predictive | Tensor | tuple[Tensor | None, ...]) -> list[Te
         return [answer]
     if isinstance(answer, GaussianMixture):
         return [answer.mu, answer.v]
-    return list(answer) if isinstance(answer, tuple) else [answer.logits]
+    return list(answer) if isinstance(answer, tuple) else [components_of(answer)]

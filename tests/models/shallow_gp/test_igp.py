@@ -225,7 +225,7 @@ def test_prediction_is_differentiable_in_x():
 
 
 def test_exact_refuses_other_labels():
-    with pytest.raises(ValueError, match=r"model.posterior=exact: binary labels have none"):
+    with pytest.raises(ValueError, match=r"model.posterior=exact: only real labels"):
         exact(problem("binary"))
 
 

@@ -1,0 +1,47 @@
+"""Held-out rows in the plane of the two latent dimensions that spread them most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from components.contracts.capabilities import LatentVariable
+from components.contracts.posteriors import HoldsModule
+from components.contracts.problems import Rows, UnlabelledProblem
+from components.contracts.streams import Rng
+from components.figures.style import PALETTE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
+    """Means of q(z|x) of the held-out rows in the two latent dimensions of largest variance, a
+    colour for each class where classes are known.
+
+    Nothing is drawn unless the posterior's module is an encoder of two dimensions or more.
+
+    Source: Titsias and Lawrence (2010), Fig 1; Lawrence (2005), Fig 2."""
+    module = posterior.module if isinstance(posterior, HoldsModule) else None
+    test = problem.test
+    if not isinstance(module, LatentVariable) or not isinstance(test, Rows):
+        return {}
+    if module.latent_dim < 2:
+        return {}
+    with torch.no_grad():
+        means = module.encode(test)[0].cpu()  # [B, D]
+    first, second = means.var(0, correction=0).argsort(descending=True)[:2].tolist()
+    figure, (ax,) = new_figure(width=4.4, height=4.0)
+    classes = problem.test_classes
+    labels = torch.zeros(len(means), dtype=torch.long) if classes is None else classes.cpu()
+    for k, c in enumerate(labels.unique().tolist()):
+        some = means[labels == c]
+        name = None if classes is None else f"class {c}"
+        ax.scatter(
+            some[:, first], some[:, second], s=9, color=PALETTE[k % len(PALETTE)], label=name
+        )
+    ax.set(xlabel=f"$z_{{{first + 1}}}$", ylabel=f"$z_{{{second + 1}}}$")
+    if classes is not None:
+        ax.legend(fontsize=8)
+    return {"latent_map": figure}

@@ -1,0 +1,69 @@
+"""Titsias' bound: a sparse Gaussian process behind Gaussian noise with its q(u) optimised out."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from components.maths.cholesky import jittered_cholesky, triangular_inverse
+
+
+class LabelMoments(NamedTuple):
+    """Sums over the N labels of each of G groups that the bound depends on; D = diag(σ_n²), A =
+    L⁻¹ K_zx, L Lᵀ = K_zz.
+
+    Inputs that are uncertain have expectations over q(x) in place of the kernels.
+    """
+
+    psi0: Tensor  # Σ_n k(x_n, x_n)/σ_n² [G]
+    psi1: Tensor  # A D⁻¹ (y − m) [G, Q, M], Q outputs that share inputs and kernel
+    psi2: Tensor  # A D⁻¹ Aᵀ [G, M, M]
+    square: Tensor  # (y − m)ᵀ D⁻¹ (y − m), summed over outputs [G]
+    log_noise: Tensor  # ln|D| [G]
+    count: Tensor  # N [G]
+
+
+class OptimalInducing(NamedTuple):
+    """q(v) = N(m, S), v = L⁻¹ u, at its optimum, and the bound there."""
+
+    bound: Tensor  # Σ over groups and outputs, in nats []
+    mean: Tensor  # m [G, Q, M]
+    factor: Tensor  # lower triangular R with R Rᵀ = S⁻¹ = B [G, M, M]
+
+    @property
+    def scale(self) -> Tensor:
+        """Lower triangular C with C Cᵀ = S = B⁻¹ [G, M, M]."""
+        inverse = triangular_inverse(self.factor)
+        return torch.linalg.cholesky(inverse.mT @ inverse)
+
+
+def collapse(moments: LabelMoments) -> OptimalInducing:
+    """The bound maximised over q(v), v = L⁻¹ u.
+
+        B = I + Ψ₂,   S = B⁻¹,   m_q = B⁻¹ ψ₁q
+        ℒ = −½ Σ_q [N ln 2π + ln|D| + ln|B| + r_qᵀ D⁻¹ r_q − ψ₁qᵀ B⁻¹ ψ₁q + ψ₀ − tr Ψ₂]
+
+    It equals ln N(y | m, Q_xx + D) − ½ tr(D⁻¹ (K_xx − Q_xx)), Q = K_xz K_zz⁻¹ K_zx, for
+    certain inputs.
+
+    Source: Titsias (2009), eqs. (9) and (10); Boustati (2021), section 2.4.2; for uncertain
+    inputs Titsias and Lawrence (2010), eq. (14)."""
+    gram = moments.psi2
+    eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    B = eye + 0.5 * (gram + gram.mT)
+    factor, info = torch.linalg.cholesky_ex(B)
+    if info.any():  # rounding of expected kernels
+        rounding = 1e-9 * float(B.detach().diagonal(dim1=-2, dim2=-1).mean())
+        factor, _ = jittered_cholesky(B, rounding, "I + Ψ₂ of the collapsed bound")
+    outputs = moments.psi1.shape[1]
+    c = torch.linalg.solve_triangular(factor, moments.psi1.mT, upper=False)  # [G, M, Q]
+    log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    shared = moments.count * math.log(2 * math.pi) + moments.log_noise + log_det
+    trace = moments.psi0 - gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+    fit = moments.square - c.square().sum((-2, -1))
+    bound = -0.5 * (outputs * (shared + trace) + fit).sum()
+    mean = torch.linalg.solve_triangular(factor.mT, c, upper=True).mT
+    return OptimalInducing(bound, mean, factor)

@@ -1,0 +1,273 @@
+"""The Bayesian Gaussian process latent variable model."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Rows
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.maths.cholesky import jittered_cholesky, triangular_inverse
+from components.maths.collapsed_bound import LabelMoments, OptimalInducing, collapse
+from components.maths.gaussian_kl import kl_diagonal
+from components.maths.kernels import kernel
+from components.models.latent.generative import log_normal
+from components.models.latent.principal_axes import principal_axes
+from components.problems.unlabelled import Unlabelled
+from components.registry import register
+
+ENCODER_DRAWS = 5  # of z behind the guide of a held-out row, always the same
+CHUNK = 50_000_000  # entries of the largest tensor of Ψ₂
+
+
+class LatentGP(nn.Module):
+    """x_n = f(z_n) + N(0, σ² I) + mean, f_i ~ GP(0, σ_f² exp(−½ Σ_q (z_q − z'_q)²/ℓ_q²)), z_n ~
+    N(0, I), q(z_n) = N(m_n, diag s_n²) of the N training rows; q(u) of the I processes, which share
+    kernel and inducing inputs, in closed form (``collapsed_bound``).
+
+    ψ₀ = N σ_f²,
+    (Ψ₁)_nm = σ_f² Π_q exp(−½ (m_nq − Z_mq)²/(s_nq² + ℓ_q²)) (s_nq²/ℓ_q² + 1)^−½,
+    (Ψ₂)_mm' = σ_f⁴ Σ_n Π_q exp(−(Z_mq − Z_m'q)²/4ℓ_q² − (m_nq − Z̄_q)²/(2 s_nq² + ℓ_q²))
+               (2 s_nq²/ℓ_q² + 1)^−½,  Z̄ = (Z_m + Z_m')/2.
+
+    Source: Titsias and Lawrence (2010), eqs. (14) and (19) to (25)."""
+
+    center: Tensor
+    rows: Tensor
+
+    def __init__(
+        self,
+        x: Tensor,  # [N, I]
+        row_shape: tuple[int, ...],
+        start: Tensor,  # m [N, Q]
+        inducing: Tensor,  # [M, Q]
+        settings: GPLVM,
+    ):
+        super().__init__()
+        self.row_shape = row_shape
+        self.settings = settings
+        self.latent_dim = start.shape[1]
+        self.register_buffer("center", x.mean(0))
+        self.register_buffer("rows", x - x.mean(0))
+        variance = float(self.rows.square().mean().clamp_min(1e-6))
+        self.q_mean = nn.Parameter(start.clone())
+        self.log_q_scale = (
+            nn.Parameter(torch.full_like(start, math.log(settings.q_scale)))
+            if settings.latents == "variational"
+            else None
+        )
+        self.inducing = nn.Parameter(inducing.clone())
+        self.log_lengthscale = nn.Parameter(
+            start.new_full(start.shape[1:], settings.lengthscale).log()
+        )
+        self.log_variance = nn.Parameter(start.new_tensor(math.log(variance)))
+        self.log_noise = nn.Parameter(start.new_tensor(math.log(0.1 * variance)))
+        self._fit: tuple[Tensor, OptimalInducing, Tensor] | None = None
+        self._encoded: tuple[Tensor, Tensor, Tensor] | None = None
+
+    # ---- the bound
+    # ---------------------------------------------------------------------------------------------
+    def psi_statistics(self, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Ψ₁ [N, M] and Ψ₂ [M, M] of q(z_n) = N(m_n, diag v_n), m and v [N, Q]."""
+        Z = self.inducing
+        l2 = (2 * self.log_lengthscale).exp()
+        M = len(Z)
+        rate = 1 / (v + l2)
+        square = (m.square() * rate).sum(1, keepdim=True) - 2 * (m * rate) @ Z.T
+        one = self.log_variance - 0.5 * (square + rate @ Z.square().T)
+        one = one - 0.5 * torch.log1p(v / l2).sum(1, keepdim=True)
+        middle = (0.5 * (Z[:, None] + Z[None])).flatten(0, 1)  # Z̄ [M², Q]
+        apart = ((Z[:, None] - Z[None]).square() / l2).sum(-1).flatten() / 4  # [M²]
+        total = Z.new_zeros(M * M)
+        size = max(1, CHUNK // (M * M))
+        for mean, variance in zip(m.split(size), v.split(size), strict=True):
+            rate = 1 / (2 * variance + l2)
+            square = (mean.square() * rate).sum(1, keepdim=True) - 2 * (mean * rate) @ middle.T
+            square = square + rate @ middle.square().T + apart
+            determinant = 0.5 * torch.log1p(2 * variance / l2).sum(1, keepdim=True)
+            total = total + (2 * self.log_variance - square - determinant).exp().sum(0)
+        return one.exp(), total.view(M, M)
+
+    def _latents(self) -> tuple[Tensor, Tensor]:
+        """m and variances of q(z) of the training rows, [N, Q] each."""
+        if self.log_q_scale is None:
+            return self.q_mean, torch.zeros_like(self.q_mean)
+        return self.q_mean, (2 * self.log_q_scale).exp()
+
+    def _optimum(self) -> tuple[OptimalInducing, Tensor, float]:
+        """q(u) at its optimum, L⁻¹ and the jitter of K_zz."""
+        Z = self.inducing
+        one, two = self.psi_statistics(*self._latents())
+        length = self.log_lengthscale.exp()
+        K = kernel(Z, Z, length, self.log_variance.exp(), "squared_exponential")
+        L, jitter = jittered_cholesky(
+            K, self.settings.jitter * float(self.log_variance.detach().exp()), "K_zz"
+        )
+        whiten = triangular_inverse(L)
+        precision = (-self.log_noise).exp()
+        N = one.new_tensor([float(len(one))])
+        moments = LabelMoments(
+            psi0=N * self.log_variance.exp() * precision,
+            psi1=(precision * (whiten @ (one.T @ self.rows))).mT[None],
+            psi2=(precision * (whiten @ two @ whiten.mT))[None],
+            square=(precision * self.rows.square().sum())[None],
+            log_noise=N * self.log_noise,
+            count=N,
+        )
+        return collapse(moments), whiten, jitter
+
+    def draw_noise(self, batch: Rows, n_samples: int, generator: torch.Generator) -> None:
+        """None: nothing is sampled."""
+
+    def elbo(self, batch: Rows, noise: None) -> dict[str, Tensor]:
+        """The bound on ln p of all training rows, in nats, its terms and the jitter of K_zz.
+
+        The batch has no effect on it.  Of ``latents: points`` the second term is −ln p(z).
+        """
+        optimum, _, jitter = self._optimum()
+        m, v = self._latents()
+        kl = (
+            kl_diagonal(m, v, 0.0, 1.0)
+            if self.log_q_scale is not None
+            else -log_normal(m, 0.0, torch.ones_like(m[0])).sum()
+        )
+        bound = optimum.bound
+        return {
+            "elbo": bound - kl,
+            "log_likelihood": bound,
+            "kl": kl,
+            "jitter": torch.tensor(jitter),
+        }
+
+    # ---- rows and latent variables
+    # ---------------------------------------------------------------------------------------------
+    def _moments_of(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean [..., I] and variance [...] of every value of x given z [..., Q]; computed from the
+        parameters of now."""
+        now = torch.cat([p.detach().reshape(-1) for p in self.parameters()])
+        if self._fit is None or not torch.equal(self._fit[0], now):
+            with torch.no_grad():
+                optimum, whiten, _ = self._optimum()
+            self._fit = now, optimum, whiten
+            self._encoded = None
+        _, optimum, whiten = self._fit
+        flat = z.reshape(-1, z.shape[-1])
+        variance = self.log_variance.exp()
+        length = self.log_lengthscale.exp()
+        A = kernel(flat, self.inducing, length, variance, "squared_exponential") @ whiten.T
+        mean = A @ optimum.mean[0].T + self.center
+        reduced = torch.linalg.solve_triangular(optimum.factor[0], A.T, upper=False)
+        total = variance - A.square().sum(1) + reduced.square().sum(0) + self.log_noise.exp()
+        shape = z.shape[:-1]
+        return mean.reshape(*shape, -1), total.clamp_min(1e-12).reshape(shape)
+
+    def rows_at(self, batch: Rows, z: Tensor) -> Tensor:
+        """log p(x_b | z_sb, training rows) [S, B] for z [S, B, Q]."""
+        mean, variance = self._moments_of(z)
+        x = batch.x.flatten(1)
+        square = (x - mean).square().sum(-1) / variance
+        return -0.5 * (square + x.shape[1] * (variance.log() + math.log(2 * math.pi)))
+
+    def encode(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        """m and s [B, Q] of q(z_b) that maximises a row's bound E_q[log p(x_b | z)] − KL(q ‖ p),
+        by ``encoder_steps`` of Adam from the nearest training row."""
+        x = batch.x.flatten(1) - self.center
+        self._moments_of(self.q_mean[:1].detach())  # forgets codes of other parameters
+        if self._encoded is not None and self._encoded[0] is batch.x:
+            return self._encoded[1:]
+        nearest = torch.cdist(x, self.rows).argmin(1)
+        m = self.q_mean.detach()[nearest].clone().requires_grad_()
+        start = torch.full_like(m, math.log(0.3))
+        if self.log_q_scale is not None:
+            start = self.log_q_scale.detach()[nearest]
+        log_s = start.clone().requires_grad_()
+        generator = torch.Generator(device=m.device).manual_seed(0)
+        shape = (ENCODER_DRAWS, *m.shape)
+        eps = torch.randn(shape, generator=generator, dtype=m.dtype, device=m.device)
+        optimizer = torch.optim.Adam([m, log_s], lr=0.05)
+        with torch.enable_grad():
+            for _ in range(self.settings.encoder_steps):
+                fit = self.rows_at(batch, m + log_s.exp() * eps).mean(0).sum()
+                loss = kl_diagonal(m, (2 * log_s).exp(), 0.0, 1.0) - fit
+                m.grad, log_s.grad = torch.autograd.grad(loss, [m, log_s])
+                optimizer.step()
+        self._encoded = batch.x, m.detach(), log_s.detach().exp()
+        return self._encoded[1:]
+
+    def sample(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Tensor:
+        """z ~ q(z_b) [S, B, Q]."""
+        m, s = self.encode(batch)
+        shape = (n_samples, *m.shape)
+        eps = torch.randn(shape, generator=generator, dtype=m.dtype, device=generator.device)
+        return m + s * eps.to(m.device)
+
+    def log_q(self, batch: Rows, z: Tensor) -> Tensor:
+        return log_normal(z, *self.encode(batch))  # [S, B]
+
+    def log_joint(self, batch: Rows, z: Tensor) -> Tensor:
+        return self.rows_at(batch, z) + log_normal(z, 0.0, torch.ones_like(z[0, 0]))  # [S, B]
+
+    def decode(self, z: Tensor) -> Tensor:
+        return self._moments_of(z)[0].unflatten(-1, self.row_shape)
+
+    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
+        like = self.inducing
+        return torch.randn(
+            n, self.latent_dim, generator=generator, dtype=like.dtype, device=like.device
+        )
+
+    def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
+        """Law of the values of a row at latent variables x [B, Q]: [1, B, I]."""
+        mean, variance = self._moments_of(x)
+        return GaussianMixture(mean[None], variance[None, :, None].expand_as(mean[None]))
+
+
+@register("model", "gplvm")
+class GPLVM(Model[Unlabelled, LatentGP]):
+    """Gaussian process latent variable model (GPLVM) of real rows, with a variational posterior of
+    the latent variables, or point estimates of them.
+
+        x_ni = f_i(z_n) + N(0, σ²),   f_i ~ GP(0, k),   z_n ~ N(0, I)
+        ℒ = Σ_i ln-bound of x_i (q(u) in closed form) − Σ_n KL[q(z_n) ‖ N(0, I)]
+
+    k is squared exponential with a lengthscale for each latent dimension, so that dimensions that
+    are not needed switch off.  The latent variables start at the principal components of the rows.
+    The bound is over all rows at each step, O(N M² Q + M³), for inference=lbfgs.  Held-out rows are
+    scored given the learnt q(u): a guide of each is fitted to it.  x [N, …].
+
+    Source: Lawrence (2005) (points); Titsias and Lawrence (2010), eqs. (14), (19) to (25);
+    Boustati (2021), section 2.1.2.2."""
+
+    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"elbo", "log_ratio", "latent_variable", "decoder"}
+    )
+
+    latent_dim: PositiveInt
+    latents: Literal["variational", "points"]
+    n_inducing: PositiveInt
+    lengthscale: PositiveFloat
+    q_scale: PositiveFloat
+    encoder_steps: PositiveInt
+    jitter: PositiveFloat
+
+    def build(self, problem: Unlabelled, rng: Rng) -> LatentGP:
+        """The module on the training rows, from their principal components.
+
+        Raises:
+            ConfigMismatchError: there are as many latent dimensions as values, or more.
+        """
+        assert isinstance(problem.train, Rows)
+        x = problem.train.x
+        flat = x.flatten(1)
+        axes = principal_axes(flat, self.latent_dim, self.name)
+        start = (flat - axes.center) @ axes.directions / axes.variances[: self.latent_dim].sqrt()
+        chosen = torch.randperm(len(flat), generator=rng.init)[: self.n_inducing].to(x.device)
+        return LatentGP(flat, tuple(x.shape[1:]), start, start[chosen], self)

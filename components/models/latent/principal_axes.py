@@ -1,0 +1,35 @@
+"""Principal axes of rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from components.errors import ConfigMismatchError
+
+
+class PrincipalAxes(NamedTuple):
+    """Mean, first axes and all variances along axes of rows."""
+
+    center: Tensor  # [I]
+    directions: Tensor  # orthonormal columns [I, Q]
+    variances: Tensor  # eigenvalues of the covariance (1/N), descending [I]
+
+
+def principal_axes(x: Tensor, n_axes: int, model: str) -> PrincipalAxes:
+    """The first axes of rows x [N, I].
+
+    Raises:
+        ConfigMismatchError: there are as many of them as values, or more.
+    """
+    if n_axes >= x.shape[1]:
+        raise ConfigMismatchError(
+            f"model.latent_dim={n_axes}: model={model} needs fewer than the {x.shape[1]} values of "
+            "a row; lower it"
+        )
+    center = x.mean(0)
+    variances, axes = torch.linalg.eigh((x - center).T @ (x - center) / len(x))
+    variances = variances.flip(0).clamp_min(torch.finfo(x.dtype).tiny)
+    return PrincipalAxes(center, axes.flip(1)[:, :n_axes], variances)

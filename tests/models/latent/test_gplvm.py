@@ -1,0 +1,98 @@
+"""The Bayesian GPLVM: ψ statistics by Monte Carlo, limits that must coincide, and its scores."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from unlabelled_problems import real_rows
+
+from components.contracts.problems import Rows
+from components.maths.kernels import kernel
+from components.models.latent.gplvm import LatentGP
+from runner.execution.rng import Streams
+
+KEYS = {"latent_dim": 2, "n_inducing": 6, "encoder_steps": 30}
+
+
+def module(**keys) -> tuple[LatentGP, Rows]:
+    problem = real_rows(n=15)
+    built = component("model", "gplvm", **KEYS | keys).build(problem, Streams(0))
+    g = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for p in built.parameters():
+            p += 0.2 * torch.randn(p.shape, generator=g, dtype=p.dtype)
+    return built, problem.train
+
+
+def se(built: LatentGP, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    length, variance = built.log_lengthscale.exp(), built.log_variance.exp()
+    return kernel(a, b, length, variance, "squared_exponential")
+
+
+def test_psi_statistics_are_expectations():
+    built, _ = module()
+    with torch.no_grad():
+        m, v = built._latents()
+        one, two = built.psi_statistics(m, v)
+        g = torch.Generator().manual_seed(0)
+        z = m + v.sqrt() * torch.randn(4000, *m.shape, generator=g, dtype=m.dtype)
+        K = se(built, z, built.inducing.expand(len(z), -1, -1))  # [S, N, M]
+        each = torch.einsum("snm,snk->smk", K, K)
+    for ours, draws in ((one, K), (two, each)):
+        error = draws.std(0) / math.sqrt(len(draws))
+        assert float(((ours - draws.mean(0)) / error).abs().max()) < 4.5
+    wrong = built.psi_statistics(m, 1.3 * v)[1].detach()  # another variance
+    assert float(((wrong - each.mean(0)) / (each.std(0) / math.sqrt(len(each)))).abs().max()) > 4.5
+
+
+def test_points_have_the_kernels_themselves():
+    built, _ = module(latents="points")
+    m, v = built._latents()
+    one, two = built.psi_statistics(m, v)
+    K = se(built, m, built.inducing)
+    torch.testing.assert_close(one, K)
+    torch.testing.assert_close(two, K.T @ K)
+
+
+def test_bound_of_points_literally():
+    """Σ_i ln N(x_i | 0, Q + σ² I) − tr(K − Q)/2σ² + ln N(z | 0, I) with Q = K_nm K_mm⁻¹ K_mn."""
+    built, train = module(latents="points")
+    terms = built.elbo(train, None)
+    with torch.no_grad():
+        z, Z = built.q_mean, built.inducing
+        noise, variance = built.log_noise.exp(), built.log_variance.exp()
+        cross = se(built, z, Z)
+        jitter = built.settings.jitter * variance * torch.eye(len(Z), dtype=z.dtype)
+        Q = cross @ torch.linalg.solve(se(built, Z, Z) + jitter, cross.T)
+        C = Q + noise * torch.eye(len(z), dtype=z.dtype)
+        rows = train.x - train.x.mean(0)
+        literal = -0.5 * (rows * torch.linalg.solve(C, rows)).sum()
+        literal = literal - 2 * (torch.logdet(C) + len(z) * math.log(2 * math.pi))  # 4 values
+        literal = literal - 2 * (len(z) * variance - Q.trace()) / noise
+        prior = -0.5 * (z.square() + math.log(2 * math.pi)).sum()
+    assert float(terms["log_likelihood"].detach()) == pytest.approx(float(literal), rel=1e-8)
+    assert float(terms["elbo"].detach()) == pytest.approx(float(literal + prior), rel=1e-8)
+
+
+def test_bound_rises_and_rows_are_scored():
+    problem = real_rows(n=25)
+    model = component("model", "gplvm", **KEYS)
+    inference = component("inference", "lbfgs")
+    state = inference.init(model.build(problem, Streams(0)), problem, Streams(0))
+    bounds = []
+    for _ in range(6):
+        state, info = inference.step(state, problem.train, Streams(0))
+        bounds.append(float(info["elbo"]))
+    assert bounds == sorted(bounds)
+    assert bounds[-1] > bounds[0] + 1
+    scores = problem.score(inference.posterior(state), Streams(0))
+    assert scores["nll_bound"] <= scores["nelbo"]
+    few = problem.test.part(slice(0, 3), 1.0)
+    fitted = state.module
+    m, s = fitted.encode(few)
+    assert m.shape == s.shape == (3, 2)
+    assert fitted.decode(m).shape == (3, 4)
+    assert bool((fitted.rows_at(few, m[None]) > fitted.rows_at(few, m[None] + 3)).all())

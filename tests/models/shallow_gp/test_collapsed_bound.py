@@ -1,0 +1,113 @@
+"""Titsias' collapsed bound: literally, against the variational bound at the optimal q, and against
+the exact evidence."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from shallow_gp_problems import (
+    F64,
+    gradient_error,
+    problem,
+    scatter_parameters,
+    set_optimal_q,
+    streams,
+)
+
+from components.contracts.problems import Batch
+from components.errors import ConfigMismatchError
+from components.models.shallow_gp.labels import group_by_task
+from components.problems.supervised import Supervised
+
+SPARSE = {"posterior": "sparse", "n_inducing": 6, "hyperprior": None, "lengthscale": 2.0}
+
+
+def modules(name: str, mean: str = "linear", **keys):
+    """The collapsed and the variational module with the same parameters, and their problem."""
+    data = problem()
+    settings = SPARSE | {"mean": mean} | keys
+    collapsed = component("model", name, bound="collapsed", **settings).build(data, streams())
+    variational = component("model", name, **settings).build(data, streams())
+    scatter_parameters(collapsed)
+    variational.load_state_dict(collapsed.state_dict())
+    return data, collapsed, variational
+
+
+@pytest.mark.parametrize("name", ["igp", "cgp"])
+def test_is_the_variational_bound_at_the_optimal_q(name: str):
+    data, collapsed, variational = modules(name)
+    terms = collapsed.elbo(data.train, None)
+    at_start = float(variational.elbo(data.train, None)["elbo"].detach())
+    set_optimal_q(variational, data.train)
+    best = variational.elbo(data.train, None)
+    assert float(terms["elbo"]) == pytest.approx(float(best["elbo"]), rel=1e-8)
+    assert float(terms["kl"]) == pytest.approx(float(best["kl"]), rel=1e-8)
+    assert at_start < float(terms["elbo"]) - 1.0  # another q has a lower one
+    x = data.test.x[:3]
+    ours, theirs = (m.sample_predictive(x, 1, streams().noise) for m in (collapsed, variational))
+    assert torch.allclose(ours.mu, theirs.mu, atol=1e-8)
+    assert torch.allclose(ours.v, theirs.v, atol=1e-8)
+
+
+def test_bound_literally():
+    """ln N(y | m, Q + D) − ½ tr D⁻¹(K − Q), task by task: Titsias (2009), eq. (9)."""
+    data, collapsed, _ = modules("igp")
+    labels, total, evidence = group_by_task(data.train), 0.0, 0.0
+    with torch.no_grad():
+        Z, z_task = collapsed.inducing, collapsed.inducing_task
+        Kzz = collapsed.covariance.matrix(Z, z_task, Z, z_task)
+        Kzx = collapsed.covariance.matrix(Z, z_task, labels.x, labels.task)
+        Kxx = collapsed.covariance.matrix(labels.x, labels.task, labels.x, labels.task)
+        residual = labels.y - collapsed.mean(labels.x, labels.task)
+        for t in range(3):
+            seen = labels.mask[t]
+            n = int(seen.sum())
+            eye = torch.eye(len(Z[t]), dtype=F64)
+            cross = Kzx[t][:, seen]
+            Q = cross.T @ torch.linalg.solve(Kzz[t] + collapsed.jitter * eye, cross)
+            K = Kxx[t][seen][:, seen]
+            noise = collapsed.likelihood.noise_variance[t]
+            r = residual[t, seen]
+
+            def log_normal(covariance: torch.Tensor, r=r, n=n, noise=noise) -> float:
+                C = covariance + noise * torch.eye(n, dtype=F64)
+                return float(
+                    -0.5 * (r @ torch.linalg.solve(C, r) + torch.logdet(C))
+                    - 0.5 * n * math.log(2 * math.pi)
+                )
+
+            total += log_normal(Q) - 0.5 * float((K - Q).trace() / noise)
+            evidence += log_normal(K)
+    ours = float(collapsed.elbo(data.train, None)["elbo"])
+    assert ours == pytest.approx(total, rel=1e-8)
+    assert ours < evidence - 0.1
+
+
+def test_all_inputs_as_inducing_ones_give_the_evidence():
+    data = problem(T=1, keep=1.0)
+    keys = SPARSE | {"n_inducing": 100, "jitter": 1e-10, "mean": "zero"}
+    collapsed = component("model", "igp", bound="collapsed", **keys).build(data, streams())
+    exact = component("model", "igp", **keys | {"posterior": "exact"}).build(data, streams())
+    ours, theirs = (float(m.elbo(data.train, None)["elbo"]) for m in (collapsed, exact))
+    assert ours == pytest.approx(theirs, abs=1e-4)
+    assert ours <= theirs + 1e-6
+
+
+def test_gradient():
+    data, collapsed, _ = modules("cgp")
+    assert gradient_error(collapsed, lambda: collapsed.elbo(data.train, None)["elbo"]) < 1e-6
+
+
+def test_needs_gaussian_noise():
+    counts = problem(T=1, keep=1.0)
+    y = counts.train.y.abs().round()
+    batch = Batch(counts.train.x, y, counts.train.mask, 1.0)
+    data = Supervised("counts", "real", batch, batch, None, task_names=["y"])
+    model = component("model", "igp", bound="collapsed", link="log", **SPARSE)
+    with pytest.raises(ConfigMismatchError, match=r"model.bound=collapsed: only real labels"):
+        model.build(data, streams())
+    assert model.labels_misfit("binary") == ("bound=collapsed", "bound=variational")
+    assert "variational_layers" not in model.capabilities()
