@@ -128,8 +128,10 @@ def traces(names_and_estimators, steps=80, learn=80):
     out = {}
     for name, one in names_and_estimators.items():
         rng, state, found = Streams(5), one.init(module, Streams(0)), []
+        order = torch.arange(6)
         for t in range(learn + steps):
-            order = torch.randperm(6, generator=rng.batches) if t % 2 == 0 else order
+            if t % 2 == 0:
+                order = torch.randperm(6, generator=rng.batches)
             rows = order[:3] if t % 2 == 0 else order[3:]
             gradients, _, state = one.estimate(module, data.part(rows, 2.0), rng, state)
             if t >= learn:
