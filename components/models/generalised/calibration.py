@@ -75,6 +75,14 @@ def information_rate(J: Tensor, V: Tensor) -> float:
     return float((J @ torch.linalg.solve(V, J)).trace() / J.trace())
 
 
+def magnitude_rate(J: Tensor, V: Tensor) -> float:
+    """w = P / tr(J⁻¹ V): the quadratic form w N (θ − θ̂)ᵀ J (θ − θ̂) has the mean P that it has
+    under the posterior.
+
+    Source: Ribatet, Cooley and Davison (2012), section 2.2."""
+    return len(J) / float(torch.linalg.solve(J, V).trace())
+
+
 def curvature_adjustment(J: Tensor, V: Tensor) -> Tensor:
     """C [P, P] with Cᵀ J C = J V⁻¹ J: exp(−Σ ℓ(θ̂ + C(θ − θ̂))) has the covariance of θ̂.
 

@@ -21,6 +21,7 @@ from components.models.generalised.calibration import (
     curvature_adjustment,
     information,
     information_rate,
+    magnitude_rate,
     minimise,
     spread,
 )
@@ -28,7 +29,7 @@ from components.models.generalised.losses import LossName, SupervisedLoss
 from components.problems.supervised import Supervised
 from components.registry import register
 
-Rate = Literal["information", "curvature"] | PositiveFloat
+Rate = Literal["magnitude", "information", "curvature"] | PositiveFloat
 
 
 class GeneralisedModule(nn.Module):
@@ -94,7 +95,8 @@ class GeneralisedModule(nn.Module):
         if rate == "curvature":
             self.adjustment = theta, curvature_adjustment(J, V)
         else:
-            self.rate = information_rate(J, V)
+            rule = magnitude_rate if rate == "magnitude" else information_rate
+            self.rate = rule(J, V)
 
     def _row_losses(self, train: Batch, width: float, theta: Tensor) -> Tensor:
         return -self.potential(theta[None], train, self.loss, width)[0]
@@ -114,9 +116,11 @@ class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
     joint moves in its θ [K, P].  ``loss``: likelihood (−log g, Bayes at w = 1), beta and gamma
     (divergences, whose β, γ → 0 is the likelihood), huber and absolute (of the residual in units
     of σ), and for classes hinge and absolute (Σ_c |1[y = c] − p_c|).  The loss has no scale of its
-    own: ``rate`` is w, or ``information``, which gives the posterior the precision that θ̂ has in
-    repeated samples, in trace; or ``curvature``, which gives it the whole covariance of θ̂ by an
-    affine map of θ around θ̂ inside the loss.  Both find θ̂ when the model is built.
+    own: ``rate`` is w, or ``information`` (Lyddon et al.), which gives the posterior the
+    precision that θ̂ has in repeated samples, in trace; ``magnitude`` matches the mean of its
+    quadratic form, which inverts no covariance of few outliers; ``curvature`` gives it the whole
+    covariance of θ̂ by an affine map of θ around θ̂ inside the loss.  All find θ̂ when the model is
+    built.
 
     Raises:
         ConfigMismatchError: the loss is not one of such labels, or the rows do not determine the

@@ -16,6 +16,7 @@ from components.models.generalised.calibration import (
     curvature_adjustment,
     information,
     information_rate,
+    magnitude_rate,
     minimise,
 )
 from components.models.generalised.losses import SupervisedLoss
@@ -131,6 +132,8 @@ def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance
     J, V = information(lambda t: loss(1.0, t), theta)
     J3, V3 = information(lambda t: loss(3.0, t), theta)
     assert information_rate(J3, V3) == pytest.approx(information_rate(J, V) / 3)
+    assert magnitude_rate(J3, V3) == pytest.approx(magnitude_rate(J, V) / 3)
+    assert magnitude_rate(J, 4 * J) == pytest.approx(0.25)
     C = curvature_adjustment(J, V)
     torch.testing.assert_close(
         torch.linalg.inv(C.T @ J @ C), torch.linalg.inv(J) @ V @ torch.linalg.inv(J)
@@ -139,7 +142,8 @@ def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance
 
 
 @pytest.mark.parametrize(
-    ("rate", "least", "most"), [(1.0, 0.0, 0.6), ("information", 0.8, 1.0), ("curvature", 0.8, 1.0)]
+    ("rate", "least", "most"),
+    [(1.0, 0.0, 0.6), ("information", 0.8, 1.0), ("magnitude", 0.8, 1.0), ("curvature", 0.8, 1.0)],
 )
 def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
     """Exact Gaussian posteriors of 25 data sets: 90 % intervals of a wrong σ, before and after."""
