@@ -55,10 +55,10 @@ def prior(name: str, points: int) -> tuple[Tensor, Tensor, float]:
     )
 
 
-def exact(problem: Sequence, points: int = 100) -> tuple[Tensor, Tensor, float]:
+def exact(problem: Sequence, points: int = 100, rate: float = 1.0) -> tuple[Tensor, Tensor, float]:
     """Means and standard deviations of the two scales given the first series, and log p(y):
-    Kalman's evidence times the priors of the scales themselves, on a grid of the scales
-    themselves."""
+    Kalman's evidence, to the power ``rate``, times the priors of the scales themselves, on a grid
+    of the scales themselves."""
     first, second = (prior(name, points) for name in PRIORS)
     x = torch.cartesian_prod(first[0], second[0])  # [K, 2]
     log_prior = (first[1].unsqueeze(1) + second[1]).flatten()
@@ -66,7 +66,7 @@ def exact(problem: Sequence, points: int = 100) -> tuple[Tensor, Tensor, float]:
     log_p = run(
         component("inference", "kalman"), model(problem).at(x.log()), many, Streams(0)
     ).log_normaliser
-    log_p = log_p + log_prior + math.log(first[2] * second[2])
+    log_p = rate * log_p + log_prior + math.log(first[2] * second[2])
     w = log_p.softmax(0)
     mean = w @ x
     return mean, (w @ (x - mean).square()).sqrt(), float(log_p.logsumexp(0))

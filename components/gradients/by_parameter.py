@@ -3,7 +3,8 @@ that is given others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic
 
 import torch
@@ -38,6 +39,19 @@ def split(vector: Tensor, parameters: list[nn.Parameter]) -> list[Tensor]:
         part.view_as(p)
         for part, p in zip(vector.split([p.numel() for p in parameters]), parameters, strict=True)
     ]
+
+
+@contextmanager
+def at_parameters(parameters: Sequence[Tensor], values: Sequence[Tensor]) -> Iterator[None]:
+    """Puts values in the place of a module's parameters, which return afterwards."""
+    own = [p.data for p in parameters]
+    try:
+        for p, value in zip(parameters, values, strict=True):
+            p.data = value
+        yield
+    finally:
+        for p, value in zip(parameters, own, strict=True):
+            p.data = value
 
 
 class Called(nn.Module):

@@ -78,7 +78,7 @@ _SALES = {
     "plan_width90",
 }
 _DECISION_LOSSES = {"decision_loss", "decision_expected_loss", "decision_loss_plain"}
-_REAL_SCORES = {"rmse", "crps", "coverage90"}
+_REAL_SCORES = {"rmse", "crps", "coverage90", "error", "width90"}
 _CLASS_SCORES = {"accuracy", "ece", "auc"}  # of supervised problems
 _STOPPING = {"type_1_error", "tosses", "p_value", "posterior_null"}
 _SLOPES = {
@@ -92,7 +92,9 @@ _SLOPES = {
 _CONTRACTION = {"radius", "hellinger", *_SLOPES}
 _PAC = {"pac_bound", "gibbs_risk", "gibbs_risk_train", "pac_kl"}
 _SCORES_BY_KIND: dict[Kind, set[str]] = {
-    "supervised": {"accuracy", "nlpp", "log_likelihood", "ece", "auc", "rmse", "coverage90", "crps"}
+    "supervised": {"nlpp", "log_likelihood"}
+    | _CLASS_SCORES
+    | _REAL_SCORES
     | {
         "nelbo",
         "objective",
@@ -352,6 +354,7 @@ LOWER_IS_BETTER = frozenset(
 )
 UNDIRECTED_SCORES = frozenset(
     {
+        "width90",
         "objective",  # objective of a method that has no bound: methods do not share it
         "coverage",
         "coverage90",

@@ -199,6 +199,7 @@ class Supervised:
         if isinstance(posterior, HoldsDraws):
             out |= self._convergence(posterior) | self._agreement(posterior, predictive)
             out |= parameter_moments.scores(posterior) if self.moments else {}
+            out |= parameter_moments.against_truth(posterior, self.truth)
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 import torch
-from configured import component
+from configured import component, defaults
 from line_model import line_gaussian, line_gradient, line_rows
 from scipy.stats import t
 from small_bernoulli import (
@@ -34,9 +34,17 @@ OFFERED = DVAE.offers | GaussianVI.makes | {"factored_guide"}
 UNBIASED = [name for name in ALL if registry.get("gradient", name).unbiased]
 
 
+def estimator_of(name: str, n_samples: int):
+    """The gradient with the defaults of its YAML; its members, if it has some, draw as many."""
+    changes = {"n_samples": n_samples}
+    if members := defaults("gradient", name).get("members"):
+        changes["members"] = [component("gradient", m, n_samples=n_samples) for m in members]
+    return component("gradient", name, **changes)
+
+
 def of_bernoulli(name: str, draws: int, groups: int) -> torch.Tensor:
     """z-scores [P]; rows are repeated, so that a group's estimate is a mean of many."""
-    estimator, x = component("gradient", name, n_samples=SAMPLES), binary_rows(n=2).train.x
+    estimator, x = estimator_of(name, SAMPLES), binary_rows(n=2).train.x
     module, batch = small_dvae(binary_rows(n=2)), Rows(x, 3.0)
     if estimator.bound == "elbo":
         exact = enumerated_gradient(module, batch)
@@ -55,7 +63,7 @@ def of_gaussian(
 ) -> torch.Tensor:
     """z-scores [P] of q(θ) = N(m, L Lᵀ), every estimate of a minibatch and of draws/groups draws
     for each row."""
-    estimator = component("gradient", name, n_samples=draws // groups)
+    estimator = estimator_of(name, draws // groups)
     module, data, rng = line_gaussian(full, noise), line_rows(), Streams(7)
     state, found = estimator.init(module, rng), []
     for _ in range(groups):

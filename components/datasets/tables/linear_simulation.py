@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -20,8 +21,10 @@ class LinearSimulation(Dataset):
     """Linear regression on correlated inputs with known coefficients and noise variance.
 
     x ~ N(0, C), C_jk = ρ^|j−k|; y = xᵀβ + N(0, σ²).  ρ near 1 makes XᵀX ill-conditioned.
-    Nothing is standardised and there is no intercept.  Each replicate draws new inputs and
-    labels; ``truth`` of the problem holds β and σ².  x [N, D].
+    Nothing is standardised and there is no intercept.  Each training label is, with
+    probability ``outliers``, moved by N(0, (s σ)²).  Each replicate draws new inputs and labels;
+    ``truth`` of the problem holds β and σ², and draws of x1 … xD and sigma2 are scored against it.
+    x [N, D].
 
     Source: Tibshirani (1996), section 7.2, example 1.
     """
@@ -33,6 +36,9 @@ class LinearSimulation(Dataset):
     beta: Annotated[list[float], Field(min_length=1)]
     correlation: Annotated[float, Field(ge=0, lt=1)]
     noise: PositiveFloat
+    outliers: Annotated[float, Field(ge=0, le=1)]
+    outlier_scale: PositiveFloat
+    legacy_defaults: ClassVar[dict[str, Any]] = {"outliers": 0.0, "outlier_scale": 10.0}
 
     def load(self, rng: Rng, setting: Setting) -> Supervised:
         beta = torch.tensor(self.beta, dtype=setting.dtype)
@@ -53,6 +59,12 @@ class LinearSimulation(Dataset):
         }
         train = rows(self.n_train)
         test = rows(self.n_test)
+        if self.outliers:
+            n = (self.n_train, 1)
+            hit = torch.rand(n, generator=rng.data, dtype=setting.dtype) < self.outliers
+            moved = torch.randn(n, generator=rng.data, dtype=setting.dtype) * self.noise**0.5
+            shifts = hit * self.outlier_scale * moved
+            train = replace(train, y=train.y + shifts.to(setting.device))
         return Supervised(
             self.name, "real", train, test, batch_size=None, task_names=["y"], truth=truth
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 
 MOST = 40  # parameters that are reported
+FEWEST_OF_AN_INTERVAL = 20  # draws of a 90 % interval
 
 
 def scores(posterior: HoldsDraws) -> dict[str, Tensor | float]:
@@ -23,3 +26,34 @@ def scores(posterior: HoldsDraws) -> dict[str, Tensor | float]:
         for moment, v in (("mean", mean), ("sd", sd))
         for name, j in named
     }
+
+
+def against_truth(posterior: HoldsDraws, truth: Mapping[str, Tensor]) -> dict[str, Tensor | float]:
+    """Errors and 90 % intervals of named coefficients x1 … xD and of sigma2, which are known.
+
+    ``error/…`` is the root of the mean square of posterior mean − truth, ``coverage90/…`` the share
+    of parameters inside, ``width90/…`` the mean length; of the coefficients and of sigma2.  Nothing
+    for fewer than 20 draws, and without a truth.
+    """
+    n = posterior.n_chains * posterior.n_draws
+    if not truth or posterior.replicates > 1 or n < FEWEST_OF_AN_INTERVAL:
+        return {}
+    known = {f"x{j + 1}": float(b) for j, b in enumerate(truth["beta"])}
+    out: dict[str, Tensor | float] = {}
+    for group, values in (("beta", known), ("sigma2", {"sigma2": float(truth["noise"])})):
+        places = [j for j, name in enumerate(posterior.names) if name in values]
+        if not places:
+            continue
+        draws = posterior.values[..., places].flatten(0, 1)  # [C N, P]
+        true = draws.new_tensor([values[posterior.names[j]] for j in places])
+        sorted_draws, order = draws.sort(0)
+        below = posterior.weights[order].cumsum(0)  # [C N, P]
+        low, high = (
+            sorted_draws.gather(0, (below < level).sum(0, keepdim=True).clamp(max=n - 1))[0]
+            for level in (0.05, 0.95)
+        )
+        mean = posterior.weights @ draws
+        out[f"error/{group}"] = float((mean - true).square().mean().sqrt())
+        out[f"coverage90/{group}"] = float(((low < true) & (true < high)).double().mean())
+        out[f"width90/{group}"] = float((high - low).mean())
+    return out

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise, PowerIntegral, StateSpace
 from components.contracts.sequences import Observation
+from components.maths.losses.robust import beta_potential, gamma_potential, huber
 
 
 def log_likelihood(model: StateSpace, batch: Observation, x: Tensor) -> Tensor:
@@ -36,7 +37,7 @@ def log_beta_likelihood(model: PowerIntegral, batch: Observation, x: Tensor, bet
     if beta == 0:
         return log_g
     integral = model.log_power_integral(x, batch.t, 1 + beta)  # [R, N] or []
-    return torch.expm1(beta * log_g) / beta - torch.expm1(integral) / (1 + beta)
+    return beta_potential(log_g, integral, beta)
 
 
 def log_beta_bound(log_bound: float, integral: Tensor, beta: float) -> Tensor:
@@ -63,7 +64,7 @@ def log_gamma_likelihood(
     if gamma == 0:
         return log_g
     integral = model.log_power_integral(x, batch.t, 1 + gamma)  # [R, N] or []
-    return torch.expm1(gamma * log_g - gamma / (1 + gamma) * integral) / gamma
+    return gamma_potential(log_g, integral, gamma)
 
 
 def log_huber_likelihood(
@@ -74,8 +75,7 @@ def log_huber_likelihood(
 
     k, the threshold, → ∞ gives log g.  Source: Huber (1964), eq. (2.4)."""
     r, log_scale = whitened_residuals(model, batch, x)
-    size = r.abs()
-    rho = torch.where(size <= threshold, 0.5 * r.square(), threshold * size - 0.5 * threshold**2)
+    rho = huber(r, threshold)
     return -rho.sum(-1) - log_scale - 0.5 * r.shape[-1] * math.log(2 * math.pi)
 
 

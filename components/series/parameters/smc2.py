@@ -65,8 +65,9 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     parameters integrated out.  If fewer than ``least_acceptance`` of the proposals are
     accepted, every filter is replaced by one with 2N particles, up to ``most_particles``, W
     ← W Ẑ^{2N}/Ẑ^N.  A step costs one filter step, a move costs t of them.  With a β-filter
-    everything refers to the generalised posterior.  State summaries are of the mixture over
-    θ.
+    everything refers to the generalised posterior of a loss, which has no scale of its own:
+    ``rate`` w replaces every Ẑ of θ by Ẑ^w, so that θ has the posterior p(θ) E[Ẑ(θ)^w].  State
+    summaries are of the mixture over θ.
 
     Raises:
         NumericalError: the filter fails at a parameter set other than a proposal.
@@ -90,6 +91,8 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
     regularisation: PositiveFloat
     least_acceptance: Probability
     most_particles: PositiveInt
+    rate: PositiveFloat
+    legacy_defaults: ClassVar[dict[str, object]] = {"rate": 1.0}
 
     @torch.no_grad()
     def init(self, model: Parameterised, problem: Sequence, rng: Rng) -> SMC2State:
@@ -122,7 +125,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             y=y, missing=None if missing is None else missing.repeat_interleave(m)
         )
         now, _ = self._resize_filter(state.particles).step(_build_filters(state), tiled_batch, rng)
-        increment = now.filtered.log_normaliser
+        increment = self.rate * now.filtered.log_normaliser
         row = now.filtered
         predicted = _average_over_sets(state.log_w, row.predicted.rows[-1])
         log_w = state.log_w + increment.view_as(state.log_w)
@@ -205,7 +208,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
             except NumericalError:  # rejected by all: the replicate concerned is not known
                 shares.append(log_z.new_zeros(()))
                 continue
-            new_z = new.filtered.log_normaliser
+            new_z = self.rate * new.filtered.log_normaliser
             before = state.model.log_prior(theta) + log_z
             after = state.model.log_prior(proposed) + new_z
             accept, alpha = metropolis_hastings(before, after, 0.0, t, rng.noise)
@@ -233,7 +236,7 @@ class SMC2(FilterBasedMethod, Inference[Parameterised, Sequence, Observation, SM
         state = replace(state, particles=2 * state.particles)
         everyone = torch.arange(len(state.log_w), device=state.theta.device)
         new = self._run_new_filters(state, state.theta, everyone, t, rng)
-        log_z = new.filtered.log_normaliser
+        log_z = self.rate * new.filtered.log_normaliser
         log_w = state.log_w + (log_z - state.log_z).view_as(state.log_w)
         total = torch.logsumexp(log_w, 1)
         state.filtered.log_normaliser += total

@@ -60,11 +60,12 @@ class StaleFilters(SMC2):
         return moved, share
 
 
-def against_exact(kind, **keys) -> torch.Tensor:
+def against_exact(kind, repeats: int = 60, rate: float = 1.0, **keys) -> torch.Tensor:
     """z of the evidence, the means and the second moments over replicates of one series."""
     problem = series(1, n_steps=14)
-    mean, sd, log_evidence = exact(problem)
-    found = run(method(kind, **keys), model(problem), repeated(problem, 60), Streams(3))
+    mean, sd, log_evidence = exact(problem, rate=rate)
+    inference = method(kind, rate=rate, **keys)
+    found = run(inference, model(problem), repeated(problem, repeats), Streams(3))
     first, second = moments(found, mean)
     ratio = (found.log_normaliser - log_evidence).exp()
     return torch.cat(
@@ -74,6 +75,14 @@ def against_exact(kind, **keys) -> torch.Tensor:
 
 def test_evidence_and_posterior_are_those_of_the_kalman_filter():
     assert against_exact(SMC2, sets=200, rejuvenate_below=0.7).max() < 4
+
+
+def test_a_rate_takes_a_power_of_the_evidence():
+    """Enough particles for Ẑ^w to be nearly unbiased for Z^w."""
+    assert against_exact(SMC2, 30, rate=0.3, sets=100, particles=60).max() < 4
+    problem = series(1, n_steps=14)
+    wrong = (exact(problem, rate=0.3)[1] - exact(problem)[1]).abs()
+    assert wrong.max() > 0.05
 
 
 @pytest.mark.parametrize("kind", [WithoutThePrior, StaleFilters])

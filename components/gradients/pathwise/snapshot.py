@@ -1,0 +1,66 @@
+"""The gradient of the whole data set at parameters that stay for a pass, gathered batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from components.contracts.capabilities import Pathwise
+from components.contracts.problems import RowBatch
+from components.gradients.by_parameter import Gradients, at_parameters, flat, split
+from components.gradients.pathwise.bound import whole_gradient
+
+
+@dataclass
+class Snapshot:
+    """Parameters φ̃ and the gradient μ̃ there, and those that the current pass gathers."""
+
+    phi: Tensor  # φ̃ [P]
+    mean: Tensor  # μ̃ [P]
+    known: bool  # False in the first pass
+    next_phi: Tensor  # φ' [P], φ when the pass began
+    total: Tensor  # Σ_k B_k ĝ_k(φ') of the pass [P]
+    seen: int  # its rows, Σ_k B_k
+
+
+def flat_parameters(module: Pathwise[RowBatch]) -> Tensor:
+    """φ [P], a copy."""
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+def init_snapshot(module: Pathwise[RowBatch]) -> Snapshot:
+    phi = flat_parameters(module)
+    zero = torch.zeros_like(phi)
+    return Snapshot(phi, zero, False, phi.clone(), zero.clone(), 0)
+
+
+def gradient_at(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor, phi: Tensor) -> Tensor:
+    """ĝ_B(φ, ε) [P] at other parameters than the module's own."""
+    parameters: list[nn.Parameter] = list(module.parameters())
+    with at_parameters(parameters, split(phi, parameters)):
+        return flat(whole_gradient(module, batch, noise)[0], parameters)
+
+
+def gather(
+    state: Snapshot,
+    module: Pathwise[RowBatch],
+    batch: RowBatch,
+    n_samples: int,
+    generator: torch.Generator,
+) -> Snapshot:
+    """Adds a batch to the pass; a finished pass becomes the snapshot, and the next begins at φ."""
+    noise = module.draw_noise(batch, n_samples, generator)
+    total = state.total + batch.n_rows * gradient_at(module, batch, noise, state.next_phi)
+    seen = state.seen + batch.n_rows
+    if seen + batch.n_rows <= round(batch.scale * batch.n_rows):
+        return Snapshot(state.phi, state.mean, state.known, state.next_phi, total, seen)
+    phi = flat_parameters(module)
+    return Snapshot(state.next_phi, total / seen, True, phi, torch.zeros_like(total), 0)
+
+
+def as_gradients(vector: Tensor, raw: Gradients, module: Pathwise[RowBatch]) -> Gradients:
+    """A vector [P] by parameter; None where the bound does not depend on one."""
+    pieces = split(vector, list(module.parameters()))
+    return [None if g is None else piece for g, piece in zip(raw, pieces, strict=True)]

@@ -1,0 +1,87 @@
+"""Variance reduction by a snapshot of the parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from components.contracts.capabilities import Pathwise
+from components.contracts.problems import RowBatch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Gradient
+from components.contracts.streams import Rng
+from components.gradients.by_parameter import Gradients, flat
+from components.gradients.pathwise.bound import Terms, whole_gradient
+from components.gradients.pathwise.snapshot import (
+    Snapshot,
+    as_gradients,
+    gather,
+    gradient_at,
+    init_snapshot,
+)
+from components.registry import register
+
+
+@dataclass
+class SvrgState:
+    """The snapshot, and moving averages of ĝ·v and v·v, v = ĝ(φ̃) − μ̃."""
+
+    snapshot: Snapshot
+    cross: Tensor  # []
+    square: Tensor  # []
+
+
+@register("gradient", "svrg")
+class SVRG(Gradient[Pathwise[RowBatch], RowBatch, SvrgState]):
+    """Stochastic variance reduced gradient of a bound, for the noise of draws and of minibatches.
+
+        g̃ = ĝ_B(φ, ε) − a (ĝ_B(φ̃, ε) − μ̃),   μ̃ = Σ_k B_k/N ĝ_{B_k}(φ̃, ε_k)
+
+    φ̃ are the parameters of a pass ago; minibatch B and noise ε are the same in both
+    gradients, so that both noises fall together while φ is near φ̃.  μ̃ is gathered while the
+    pass goes on, from S̃ = ``snapshot_samples`` draws for each row, and no data are kept.  a = 1 is
+    Johnson and Zhang's; ``coefficient: learnt`` takes the ratio of moving averages of ĝ·v and
+    v·v, v = ĝ_B(φ̃, ε) − μ̃, from the steps before.  In the first pass g̃ = ĝ.  Unbiased over the
+    draws behind μ̃; given them it is off by a (μ̃ − ∇L(φ̃)), of the size of one estimate's noise
+    over S̃ N/B.  A step costs two gradients of S draws and one of S̃.
+
+    Source: Johnson and Zhang (2013), section 2; Boustati (2021), section 4.8.
+    """
+
+    requires = Requirements(capabilities=frozenset({"pathwise"}))
+    unbiased: ClassVar[bool] = True
+
+    n_samples: PositiveInt
+    snapshot_samples: PositiveInt
+    coefficient: Literal["learnt", "one"]
+    decay: Annotated[float, Field(ge=0, lt=1)]
+
+    def init(self, module: Pathwise[RowBatch], rng: Rng) -> SvrgState:
+        snapshot = init_snapshot(module)
+        zero = snapshot.mean.new_zeros(())
+        return SvrgState(snapshot, zero, zero.clone())
+
+    def estimate(
+        self, module: Pathwise[RowBatch], batch: RowBatch, rng: Rng, state: SvrgState
+    ) -> tuple[Gradients, Terms, SvrgState]:
+        noise = module.draw_noise(batch, self.n_samples, rng.noise)
+        raw, terms = whole_gradient(module, batch, noise)
+        snapshot = state.snapshot
+        cross, square = state.cross, state.square
+        gradients = raw
+        if snapshot.known:
+            gradient = flat(raw, module.parameters())
+            v = gradient_at(module, batch, noise, snapshot.phi) - snapshot.mean
+            a = torch.ones_like(square)
+            if self.coefficient == "learnt":
+                a = torch.where(square > 0, cross / square, 0.0).nan_to_num()
+            gradients = as_gradients(gradient - a * v, raw, module)
+            # Only after a was used: a must be independent of the noise that it corrects.
+            cross = torch.lerp(gradient @ v, cross, self.decay)
+            square = torch.lerp(v @ v, square, self.decay)
+        snapshot = gather(snapshot, module, batch, self.snapshot_samples, rng.noise)
+        return gradients, terms, SvrgState(snapshot, cross, square)

@@ -1,0 +1,1 @@
+"""Generalised Bayesian updates of other models."""

@@ -1,0 +1,166 @@
+"""Generalised Bayes: any log joint of a supervised problem with another loss for its likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import NonNegativeFloat, PositiveFloat, model_validator
+from torch import Tensor, nn
+
+from components.contracts.capabilities import GaussianPrior, TrainingStart, WarmStart
+from components.contracts.capabilities.densities import PredictiveLogJoint
+from components.contracts.problems import Batch
+from components.contracts.requirements import Requirements
+from components.contracts.roles import Model
+from components.contracts.streams import Rng
+from components.models.generalised.calibration import (
+    MOST_PARAMETERS,
+    curvature_adjustment,
+    information,
+    information_rate,
+    magnitude_rate,
+    minimise,
+    spread,
+)
+from components.models.generalised.losses import LossName, SupervisedLoss
+from components.problems.supervised import Supervised
+from components.registry import register
+
+Rate = Literal["magnitude", "information", "curvature"] | PositiveFloat
+
+
+class GeneralisedModule(nn.Module):
+    """log p(θ) and −w ℓ(θ + A(θ − θ̂), y) of a base model, A = 0 unless curvature is adjusted."""
+
+    gaussian_prior: Callable[[], Tensor | None]
+    initial: Callable[[int, torch.Generator], Tensor]
+
+    def __init__(self, base: PredictiveLogJoint, loss: SupervisedLoss, rate: float):
+        super().__init__()
+        self.base, self.loss, self.rate = base, loss, rate
+        self.adjustment: tuple[Tensor, Tensor] | None = None  # θ̂ [P], C [P, P]
+        self.start: tuple[Tensor, Tensor] | None = None  # θ̂ [P], a root of its covariance [P, P]
+        self.dim, self.names = base.dim, base.names
+        self.constrain, self.sample_prior = base.constrain, base.sample_prior
+        self.log_prior, self.predictive = base.log_prior, base.predictive
+        if isinstance(base, GaussianPrior):
+            self.gaussian_prior = base.gaussian_prior
+        if isinstance(base, TrainingStart):
+            self.initial = base.initial
+
+    def potential(
+        self, theta: Tensor, batch: Batch, loss: SupervisedLoss, width: float = 0.0
+    ) -> Tensor:
+        """−ℓ_b(θ) [K, B], summed over the tasks of a row."""
+        y = torch.where(batch.mask, batch.y, 0)
+        value = loss.potential(self.base.predictive(theta, batch.x), y, width)  # [K, B, T]
+        return torch.where(batch.mask, value, 0.0).sum(-1)
+
+    def log_likelihood(self, theta: Tensor, batch: Batch) -> Tensor:
+        if self.adjustment is not None:
+            centre, C = self.adjustment
+            theta = centre + (theta - centre) @ C.mT
+        return self.rate * self.potential(theta, batch, self.loss)
+
+    def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
+        """Starts of chains [n, P]: θ̂ and twice its spread, because a bounded loss is flat far from
+        the data; the base model's starts before a fit."""
+        if self.start is None:
+            draw = self.base.sample_start if isinstance(self.base, WarmStart) else self.sample_prior
+            return draw(n, generator)
+        centre, root = self.start
+        z = torch.randn(n, self.dim, generator=generator, dtype=root.dtype, device=generator.device)
+        return centre + 2 * z.to(root.device) @ root.mT
+
+    def fit(self, train: Batch, rate: Rate, generator: torch.Generator) -> None:
+        """Finds θ̂, and from it where chains start and the rate w or the adjusted curvature.
+
+        θ̂ minimises Σ ℓ − log p(θ), from the minimum for the likelihood; J and V leave the prior
+        out, and J has kinks of the loss replaced by parabolas of the half-width N^−1/5.
+        """
+        width = len(train.x) ** -0.2
+        begin = self.initial if isinstance(self, TrainingStart) else self.sample_start
+        fixed = isinstance(self.base, WarmStart | TrainingStart)
+        theta = begin(1, generator)[0] if fixed else train.x.new_zeros(self.dim)
+        for loss in (SupervisedLoss("likelihood", 0.0), self.loss):
+            theta = minimise(partial(self._objective, loss, train, width), theta)
+        rows = partial(self._row_losses, train, width)
+        self.start = theta, spread(rows, theta)
+        if not isinstance(rate, str):
+            return
+        J, V = information(rows, theta)
+        if rate == "curvature":
+            self.adjustment = theta, curvature_adjustment(J, V)
+        else:
+            rule = magnitude_rate if rate == "magnitude" else information_rate
+            self.rate = rule(J, V)
+
+    def _row_losses(self, train: Batch, width: float, theta: Tensor) -> Tensor:
+        return -self.potential(theta[None], train, self.loss, width)[0]
+
+    def _objective(self, loss: SupervisedLoss, train: Batch, width: float, theta: Tensor) -> Tensor:
+        fit = self.potential(theta[None], train, loss, width).sum()
+        return -fit - self.log_prior(theta[None])[0]
+
+
+@register("model", "generalised_bayes")
+class GeneralisedBayes(Model[Supervised, GeneralisedModule]):
+    """Generalised (Gibbs) posterior of another model: a loss takes the place of −log p(y | θ).
+
+        p_g(θ | y) ∝ p(θ) exp(−w Σ_b ℓ(θ, y_b))
+
+    ``base`` gives prior, parameters and predictive; every sampler and variational method of a log
+    joint moves in its θ [K, P].  ``loss``: likelihood (−log g, Bayes at w = 1), beta and gamma
+    (divergences, whose β, γ → 0 is the likelihood), huber and absolute (of the residual in units
+    of σ), and for classes hinge and absolute (Σ_c |1[y = c] − p_c|).  The loss has no scale of its
+    own: ``rate`` is w, or ``information`` (Lyddon et al.), which gives the posterior the
+    precision that θ̂ has in repeated samples, in trace; ``magnitude`` matches the mean of its
+    quadratic form, which inverts no covariance of few outliers; ``curvature`` gives it the whole
+    covariance of θ̂ by an affine map of θ around θ̂ inside the loss.  All find θ̂ when the model is
+    built.
+
+    Raises:
+        ConfigMismatchError: the loss is not one of such labels, or the rows do not determine the
+            rate.
+
+    Source: Bissiri, Holmes and Walker (2016); Boustati (2021), section 2.6, eqs. (2.89)-(2.96);
+    Lyddon, Holmes and Walker (2019); Ribatet, Cooley and Davison (2012).
+    """
+
+    requires = Requirements(kinds=frozenset({"supervised"}))
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "theta_predictive", "warm_start"})
+    offers_where: ClassVar[dict[str, str]] = {
+        "gaussian_prior": "base=logistic_regression",
+        "training_start": "base=logistic_regression",
+    }
+
+    base: Model
+    loss: LossName
+    beta: NonNegativeFloat
+    gamma: NonNegativeFloat
+    threshold: PositiveFloat
+    rate: Rate
+
+    @model_validator(mode="after")
+    def _check_base(self) -> GeneralisedBayes:
+        if not {"log_joint", "theta_predictive"} <= self.base.capabilities():
+            raise ValueError(
+                f"base: {self.base.name} has no log joint with a predictive; use "
+                "linear_regression, logistic_regression, probit_regression, bnn or mlp"
+            )
+        return self
+
+    def capabilities(self) -> frozenset[str]:
+        return self.offers | (self.base.capabilities() & self.offers_where.keys())
+
+    def build(self, problem: Supervised, rng: Rng) -> GeneralisedModule:
+        constants = {"beta": self.beta, "gamma": self.gamma, "huber": self.threshold}
+        loss = SupervisedLoss(self.loss, constants.get(self.loss, 0.0))
+        rate = 1.0 if isinstance(self.rate, str) else self.rate
+        module = GeneralisedModule(self.base.build(problem, rng), loss, rate)
+        if isinstance(self.rate, str) or module.dim <= MOST_PARAMETERS:
+            module.fit(problem.train, self.rate, rng.init)
+        return module

@@ -1,0 +1,76 @@
+"""Boustati (2021), theorem B.1.1 and (B.6): the rate that an efficient control variate gives, by
+exact moments, and by the estimators of the product on a line."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component
+from line_model import line_gaussian, line_rows
+
+from runner.execution.rng import Streams
+
+F64 = torch.float64
+A = torch.diag(torch.tensor([0.5, 1.0, 2.0], dtype=F64))  # f(ε, θ) = ½ (θ + ε)ᵀ A (θ + ε), θ* = 0
+H, L, D = 0.5, 2.0, 3
+START = torch.tensor([1.0, -2.0, 0.5], dtype=F64)
+
+
+def squares(eta, s, steps, control):
+    """E‖θ_t‖² of (B.4) for t = 0 … steps, by its second moments: ∇f − c = Aθ − s‖θ‖ε, or Aθ + Aε
+    without a control variate."""
+    S, keep = torch.outer(START, START), torch.eye(D, dtype=F64) - eta * A
+    out = [S.trace()]
+    for _ in range(steps):
+        noise = s**2 * S.trace() * torch.eye(D, dtype=F64) if control else A @ A
+        S = keep @ S @ keep + eta**2 * noise
+        out.append(S.trace())
+    return torch.stack(out)
+
+
+@pytest.mark.parametrize("s", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_theorem_b_1_1(s, share):
+    """Assumption 4 holds with M = 2 s² D/H: E‖∇f(ε, θ*) − c‖² = s² D ‖θ‖² ≤ M E[f(θ) − f(θ*)]."""
+    M = 2 * s**2 * D / H
+    eta = share / (2 * L + M)
+    c = 1 - eta * H * (1 - eta * (2 * L + M))
+    t = torch.arange(401, dtype=F64)
+    found = squares(eta, s, 400, control=True)
+    assert (found <= c**t * found[0] * (1 + 1e-12)).all()
+    if share < 1:
+        assert found[-1] < 1e-6
+        floor = squares(eta, s, 400, control=False)  # assumption 4 fails: M would be infinite
+        assert floor[-1] > c**400 * found[0]
+        assert floor[-1] > 0.01
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_equation_b_6(share):
+    """Without assumption 4, M̄ = E‖∇f(ε, θ*)‖² = tr A² for no control variate."""
+    eta = share / (2 * L)
+    c = 1 - eta * H * (1 - 2 * eta * L)
+    t = torch.arange(401, dtype=F64)
+    bound = c**t * START.square().sum() + 2 * eta**2 * (A @ A).trace() * (1 - c**t) / (1 - c)
+    assert (squares(eta, 0.0, 400, control=False) <= bound * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(("name", "linear"), [("taylor_cv", True), ("reparam", False)])
+def test_rate_of_estimators(name, linear):
+    """The mean of q under (B.4): the Taylor control variate is exact for a line, so that M = 0."""
+    data = line_rows()
+    X = torch.cat([torch.ones_like(data.x), data.x], 1)
+    curvature = X.T @ X + torch.eye(2, dtype=F64)
+    best = torch.linalg.solve(curvature, X.T @ data.y[:, 0])
+    eigenvalues = torch.linalg.eigvalsh(curvature)
+    eta = 0.25 / float(eigenvalues[-1])
+    c = 1 - eta * float(eigenvalues[0]) * (1 - 2 * eta * float(eigenvalues[-1]))
+    module, estimator, rng = line_gaussian(False, "shared"), component("gradient", name), Streams(0)
+    first = float((module.mean.detach() - best).square().sum())
+    state, within = estimator.init(module, rng), []
+    for t in range(1, 61):
+        gradients, _, state = estimator.estimate(module, data, rng, state)
+        with torch.no_grad():
+            module.mean.add_(eta * gradients[0])
+        within.append(float((module.mean.detach() - best).square().sum()) <= c**t * first)
+    assert all(within) == linear

@@ -1,0 +1,186 @@
+"""SVRG, SARAH and combined control variates: each equation literally, and the variance that they
+leave."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from configured import component
+from line_model import line_gaussian, line_gradient, line_rows
+from small_bernoulli import flat
+
+from components.gradients.by_parameter import flat as flat_gradients
+from components.gradients.pathwise.bound import whole_gradient
+from components.gradients.pathwise.snapshot import Snapshot, gather, init_snapshot
+from components.gradients.pathwise.svrg import SVRG
+from runner.execution.rng import Streams
+
+F64 = torch.float64
+
+
+def estimator(name, cls=None, **keys):
+    made = component("gradient", name, **keys)
+    return made if cls is None else cls(**dict(made))
+
+
+def by_hand(module, batch, seed, phi=None):
+    """ĝ_B(φ, ε) with the noise that ``Streams(seed)`` draws first."""
+    other = copy.deepcopy(module)
+    if phi is not None:
+        torch.nn.utils.vector_to_parameters(phi, other.parameters())
+    noise = other.draw_noise(batch, 1, Streams(seed).noise)
+    return flat(whole_gradient(other, batch, noise)[0])
+
+
+def snapshot_of(module):
+    phi = torch.nn.utils.parameters_to_vector(module.parameters()).detach() + 0.1
+    mean = torch.arange(len(phi), dtype=F64)
+    return Snapshot(phi, mean, True, phi.clone(), torch.zeros_like(phi), 0)
+
+
+def test_svrg_literally():
+    module, data = line_gaussian(True, "rows"), line_rows()
+    batch = data.part(torch.tensor([0, 2, 5]), 2.0)
+    svrg = estimator("svrg", coefficient="one")
+    state = svrg.init(module, Streams(0))
+    state.snapshot = snapshot_of(module)
+    found, _, later = svrg.estimate(module, batch, Streams(3), state)
+    expected = (
+        by_hand(module, batch, 3)
+        - by_hand(module, batch, 3, state.snapshot.phi)
+        + state.snapshot.mean
+    )
+    torch.testing.assert_close(flat(found), expected)
+    v = by_hand(module, batch, 3, state.snapshot.phi) - state.snapshot.mean
+    torch.testing.assert_close(later.square, 0.05 * v @ v)
+    learnt = estimator("svrg")
+    state.cross, state.square = torch.tensor(0.6, dtype=F64), torch.tensor(2.0, dtype=F64)
+    found, _, _ = learnt.estimate(module, batch, Streams(3), state)
+    torch.testing.assert_close(flat(found), by_hand(module, batch, 3) - 0.3 * v)
+
+
+def test_a_pass_gathers_the_gradient_of_all_rows_where_it_began():
+    module, data = line_gaussian(True, "rows"), line_rows()
+    state, rng = init_snapshot(module), Streams(0)
+    exact = line_gradient(module, data)
+    parts = [data.part(torch.tensor(rows), 2.0) for rows in ([0, 3, 4], [1, 2, 5])]
+    state = gather(state, module, parts[0], 20_000, rng.noise)
+    assert not state.known
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(0.5)
+    state = gather(state, module, parts[1], 20_000, rng.noise)
+    assert state.known
+    torch.testing.assert_close(state.mean, exact, atol=0.1, rtol=0)
+    torch.testing.assert_close(state.phi + 0.5, state.next_phi)
+    assert (line_gradient(module, data) - exact).abs().max() > 1
+
+
+def test_sarah_literally_and_svrg_where_it_restarts():
+    module, data = line_gaussian(False, "rows"), line_rows()
+    batch = data.part(torch.tensor([0, 2, 5]), 2.0)
+    sarah = estimator("sarah", restart=5)
+    state = sarah.init(module, Streams(0))
+    state.snapshot, state.steps = snapshot_of(module), 2
+    state.phi, state.gradient = state.snapshot.phi + 0.2, state.snapshot.mean + 1
+    found, _, later = sarah.estimate(module, batch, Streams(3), state)
+    expected = by_hand(module, batch, 3) - by_hand(module, batch, 3, state.phi) + state.gradient
+    torch.testing.assert_close(flat(found), expected)
+    torch.testing.assert_close(later.gradient, expected)
+    assert later.steps == 3
+    state.steps = 0
+    svrg = estimator("svrg", coefficient="one")
+    other = svrg.init(module, Streams(0))
+    other.snapshot = state.snapshot
+    torch.testing.assert_close(
+        flat(sarah.estimate(module, batch, Streams(3), state)[0]),
+        flat(svrg.estimate(module, batch, Streams(3), other)[0]),
+    )
+
+
+def members(*names, **keys):
+    return [component("gradient", name, **keys) for name in names]
+
+
+def test_combination_literally():
+    module, data = line_gaussian(True, "rows"), line_rows()
+    batch = data.part(torch.tensor([0, 2, 5]), 2.0)
+    parts = members("sticking_the_landing", "taylor_cv")
+    combined = estimator("combined_cv", members=parts, ridge=0.1, decay=0.9)
+    state = combined.init(module, Streams(0))
+    assert torch.equal(combined.weights(state), torch.zeros(2, dtype=F64))
+    A, b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=F64), torch.tensor([0.3, -0.7], dtype=F64)
+    state.products, state.cross = A, b
+    a = -torch.linalg.inv(A + 0.1 * 1.5 * torch.eye(2, dtype=F64)) @ b
+    found, _, later = combined.estimate(module, batch, Streams(3), state)
+    g = by_hand(module, batch, 3)
+    c = torch.stack([flat(m.estimate(module, batch, Streams(3), None)[0]) - g for m in parts])
+    torch.testing.assert_close(flat(found), g + a @ c)
+    torch.testing.assert_close(later.products, 0.9 * A + 0.1 * c @ c.T)
+    torch.testing.assert_close(later.cross, 0.9 * b + 0.1 * c @ g)
+
+
+def traces(names_and_estimators, steps=80, learn=80):
+    """Trace of the covariance of each estimator over minibatches and draws, after it has learnt."""
+    module, data = line_gaussian(True, "shared"), line_rows()
+    out = {}
+    for name, one in names_and_estimators.items():
+        rng, state, found = Streams(5), one.init(module, Streams(0)), []
+        order = torch.arange(6)
+        for t in range(learn + steps):
+            if t % 2 == 0:
+                order = torch.randperm(6, generator=rng.batches)
+            rows = order[:3] if t % 2 == 0 else order[3:]
+            gradients, _, state = one.estimate(module, data.part(rows, 2.0), rng, state)
+            if t >= learn:
+                found.append(flat(gradients).detach())
+        out[name] = float(torch.stack(found).var(0).sum())
+    return out
+
+
+def test_variance_that_is_left():
+    """A combination is no worse than its best member, and better than ĝ; SVRG at parameters that
+    stand still leaves the noise of μ̃."""
+    local = members("taylor_cv", scale="local")[0]
+    sticking = members("sticking_the_landing")[0]
+    found = traces(
+        {
+            "reparam": estimator("reparam"),
+            "local": local,
+            "sticking": sticking,
+            "combined": estimator("combined_cv", members=[local, sticking]),
+            "svrg": estimator("svrg", snapshot_samples=16),
+        }
+    )
+    assert found["combined"] < 1.2 * min(found["local"], found["sticking"])
+    assert found["combined"] < 0.9 * found["reparam"]
+    assert found["svrg"] < 0.4 * found["reparam"]
+
+
+class WithoutMean(SVRG):
+    """Broken: takes the gradient at the snapshot away and puts nothing in its place."""
+
+    def estimate(self, module, batch, rng, state):
+        state.snapshot.mean = torch.zeros_like(state.snapshot.mean)
+        return super().estimate(module, batch, rng, state)
+
+
+def test_a_snapshot_without_its_mean_is_found():
+    module, data = line_gaussian(False, "rows"), line_rows()
+    exact = line_gradient(module, data)
+    for cls, wrong in ((SVRG, False), (WithoutMean, True)):
+        one = estimator("svrg", cls, coefficient="one", n_samples=30)
+        state, rng, found = one.init(module, Streams(0)), Streams(1), []
+        for _ in range(60):
+            batch = data.part(torch.randperm(6, generator=rng.batches)[:3], 2.0)
+            gradients, _, state = one.estimate(module, batch, rng, state)
+            found.append(flat_gradients(gradients, module.parameters()))
+        z = (torch.stack(found).mean(0) - exact) / (torch.stack(found).std(0) / 60**0.5)
+        assert (z.abs().max() > 6) == wrong
+
+
+def test_biased_members_are_refused():
+    with pytest.raises(ValueError, match="sarah is no unbiased"):
+        estimator("combined_cv", members=members("sarah"))

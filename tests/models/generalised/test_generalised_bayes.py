@@ -1,0 +1,217 @@
+"""Generalised Bayes: losses against quadrature and sums, (2.91) against (2.92) on a grid, the rate
+against moments by hand and by coverage."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy import integrate, stats
+from small_problems import classes, component, real
+
+from components.contracts.predictive import Categorical, GaussianMixture
+from components.errors import ConfigMismatchError
+from components.models.generalised.calibration import (
+    curvature_adjustment,
+    information,
+    information_rate,
+    magnitude_rate,
+    minimise,
+)
+from components.models.generalised.losses import SupervisedLoss
+from runner.execution.rng import Streams
+
+F64 = torch.float64
+
+
+def built(data, base="linear_regression", base_keys=None, **keys):
+    part = component("model", base, **(base_keys or {}))
+    return component("model", "generalised_bayes", base=part, **keys).build(data, Streams(0))
+
+
+def thetas(model, n=3):
+    return model.sample_prior(n, torch.Generator().manual_seed(1))
+
+
+def literal_gaussian(loss, y, mu, sd):
+    g = stats.norm(mu, sd).pdf
+    r = abs(y - mu) / sd
+    if loss == "huber":
+        rho = r**2 / 2 if r <= 0.8 else 0.8 * r - 0.8**2 / 2
+        return -rho - math.log(sd * math.sqrt(2 * math.pi))
+    if loss == "absolute":
+        return stats.laplace.logpdf(y, mu, sd)
+    total = integrate.quad(lambda v: g(v) ** 1.3, mu - 12 * sd, mu + 12 * sd)[0]
+    if loss == "beta":
+        return g(y) ** 0.3 / 0.3 - total / 1.3 - 1 / 0.3 + 1 / 1.3
+    return (g(y) ** 0.3 / total ** (0.3 / 1.3) - 1) / 0.3
+
+
+@pytest.mark.parametrize("loss", ["beta", "gamma", "huber", "absolute"])
+def test_losses_of_real_labels_literally(loss):
+    rule = SupervisedLoss(loss, 0.8 if loss == "huber" else 0.3)
+    for y, mu, v in [(0.3, 0.0, 0.5), (4.0, 1.0, 2.0), (-1.0, 0.0, 1.0)]:
+        law = GaussianMixture(torch.full((1, 1, 1), mu, dtype=F64), torch.tensor([[[v]]]).to(F64))
+        value = rule.potential(law, torch.tensor([[y]], dtype=F64))
+        assert float(value) == pytest.approx(literal_gaussian(loss, y, mu, v**0.5), abs=1e-8)
+
+
+def test_losses_of_classes_literally():
+    f = torch.tensor([0.2, -1.0, 1.5], dtype=F64)
+    law = Categorical(f.view(1, 1, 1, 3))
+    p = f.softmax(0).tolist()
+    for c in range(3):
+        y = torch.tensor([[c]])
+        others = max(float(f[k]) for k in range(3) if k != c)
+        total = sum(q**1.3 for q in p)
+        expected = {
+            "hinge": -max(0.0, 1 - float(f[c]) + others),
+            "absolute": -sum(abs((k == c) - p[k]) for k in range(3)),
+            "beta": p[c] ** 0.3 / 0.3 - total / 1.3 - 1 / 0.3 + 1 / 1.3,
+            "gamma": (p[c] ** 0.3 / total ** (0.3 / 1.3) - 1) / 0.3,
+        }
+        for loss, value in expected.items():
+            assert float(SupervisedLoss(loss, 0.3).potential(law, y)) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("base", ["linear_regression", "logistic_regression", "bnn"])
+@pytest.mark.parametrize(
+    "keys", [{"loss": "likelihood"}, {"beta": 1e-7}, {"loss": "gamma", "gamma": 0.0}]
+)
+def test_beta_to_zero_is_bayes(base, keys):
+    data = classes(n=8) if base == "logistic_regression" else real(n=8, n_tasks=1, missing=0.3)
+    model = built(data, base, **{"rate": 1.0, **keys})
+    theta = thetas(model)
+    expected = component("model", base).build(data, Streams(0)).log_likelihood(theta, data.train)
+    torch.testing.assert_close(
+        model.log_likelihood(theta, data.train), expected, atol=1e-4, rtol=1e-4
+    )
+
+
+def test_equations_2_91_and_2_92_on_a_grid():
+    """p ∝ prior exp(−ℓ) minimises ∫ ℓ dν + KL(ν ‖ prior), which is −log Z there."""
+    data = real(n=6, n_inputs=1, n_tasks=1, missing=0.0)
+    model = built(data, base_keys={"intercept_scale": None, "noise": 0.5}, rate=0.7)
+    grid = torch.linspace(-9, 9, 4001, dtype=F64)[:, None]
+    prior = model.log_prior(grid).softmax(0)
+    loss = -model.log_likelihood(grid, data.train).sum(1)
+    posterior = (prior.log() - loss).softmax(0)
+
+    def L(nu):
+        return float((nu * loss).sum() + (nu * (nu / prior).log()).sum())
+
+    Z = float((prior * (-loss).exp()).sum())
+    assert L(posterior) == pytest.approx(-math.log(Z), abs=1e-10)
+    for shift in (-0.3, 0.3):
+        moved = (posterior.log() + shift * grid[:, 0]).softmax(0)
+        assert L(moved) > L(posterior) + 1e-4
+
+
+def test_information_of_a_linear_model_by_hand():
+    data = real(n=40, n_inputs=2, n_tasks=1, missing=0.0)
+    model = built(data, base_keys={"intercept_scale": None, "noise": 0.5}, loss="likelihood")
+    X, y = data.train.x.double(), data.train.y[:, 0].double()
+    beta = model.start[0]
+    G = -(y - X @ beta)[:, None] * X / 0.5
+    J = X.T @ X / 0.5 / len(X)
+    V = G.T @ G / len(X)
+    expected = float((J @ torch.linalg.inv(V) @ J).trace() / J.trace())
+    assert model.rate == pytest.approx(expected, rel=1e-6)
+
+
+def test_rate_takes_the_unit_of_the_loss_away_and_curvature_gives_the_covariance():
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(50, 3, generator=g, dtype=F64)
+    y = torch.randn(50, generator=g, dtype=F64)
+
+    def loss(unit, theta):
+        return unit * torch.log1p((y - x @ theta).square())
+
+    theta = minimise(lambda t: loss(1.0, t).sum(), torch.zeros(3, dtype=F64))
+    J, V = information(lambda t: loss(1.0, t), theta)
+    J3, V3 = information(lambda t: loss(3.0, t), theta)
+    assert information_rate(J3, V3) == pytest.approx(information_rate(J, V) / 3)
+    assert magnitude_rate(J3, V3) == pytest.approx(magnitude_rate(J, V) / 3)
+    assert magnitude_rate(J, 4 * J) == pytest.approx(0.25)
+    C = curvature_adjustment(J, V)
+    torch.testing.assert_close(
+        torch.linalg.inv(C.T @ J @ C), torch.linalg.inv(J) @ V @ torch.linalg.inv(J)
+    )
+    torch.testing.assert_close(curvature_adjustment(J, J), torch.eye(3, dtype=F64))
+
+
+@pytest.mark.parametrize(
+    ("rate", "least", "most"),
+    [(1.0, 0.0, 0.6), ("information", 0.8, 1.0), ("magnitude", 0.8, 1.0), ("curvature", 0.8, 1.0)],
+)
+def test_coverage_of_a_model_with_a_third_of_the_noise(rate, least, most):
+    """Exact Gaussian posteriors of 25 data sets: 90 % intervals of a wrong σ, before and after."""
+    inside = []
+    for seed in range(25):
+        data = real(n=60, n_inputs=2, n_tasks=1, missing=0.0, seed=seed)
+        x = data.train.x
+        noise = torch.randn(60, generator=torch.Generator().manual_seed(seed), dtype=x.dtype)
+        data.train.y[:, 0] = x.sum(1) + 3 * noise
+        model = built(
+            data,
+            base_keys={"intercept_scale": None, "noise": 1.0, "prior_scale": 100.0},
+            loss="likelihood",
+            rate=rate,
+        )
+        centre, precision = model.start[0], model.rate * (x.T @ x)
+        if model.adjustment is not None:
+            C = model.adjustment[1]
+            precision = C.T @ precision @ C
+        sd = torch.linalg.inv(precision).diagonal().sqrt()
+        inside.append(((centre - 1).abs() < 1.645 * sd).double())
+    assert least <= float(torch.cat(inside).mean()) <= most
+
+
+def test_curvature_moves_the_loss_and_not_the_parameters():
+    data = real(n=30, n_inputs=2, n_tasks=1, missing=0.0)
+    model = built(data, rate="curvature")
+    centre, C = model.adjustment
+    theta = centre + torch.tensor([[0.1, -0.2, 0.3, 0.1]], dtype=centre.dtype)
+    plain = built(data, rate=1.0)
+    expected = plain.log_likelihood(centre + (theta - centre) @ C.T, data.train)
+    torch.testing.assert_close(model.log_likelihood(theta, data.train), expected)
+    torch.testing.assert_close(model.log_prior(theta), plain.log_prior(theta))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "hinge"])
+def test_smoothed_kinks_tend_to_the_loss(loss):
+    law = (
+        GaussianMixture(torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
+        if loss == "absolute"
+        else Categorical(torch.tensor([0.9, 0.0]).view(1, 1, 1, 2))
+    )
+    rule, y = SupervisedLoss(loss, 0.0), torch.zeros(1, 1, dtype=torch.long)
+    errors = [float(rule.potential(law, y, w) - rule.potential(law, y)) for w in (0.4, 0.2, 0.05)]
+    assert abs(errors[0]) > abs(errors[1]) > abs(errors[2])
+    assert abs(errors[2]) < 0.03
+
+
+def test_chains_start_around_the_minimum():
+    data = real(n=40, n_inputs=2, n_tasks=1, missing=0.0)
+    model = built(data)
+    starts = model.sample_start(400, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(starts.mean(0), model.start[0], atol=0.2, rtol=0)
+    assert model.log_likelihood(starts, data.train).sum(1).min() > -1e4
+
+
+@pytest.mark.parametrize(
+    ("loss", "data", "base"),
+    [
+        ("hinge", real(n=9, n_tasks=1), "linear_regression"),
+        ("huber", classes(n=9), "logistic_regression"),
+    ],
+)
+def test_losses_of_other_labels_are_refused(loss, data, base):
+    with pytest.raises(ConfigMismatchError, match=f"model.loss={loss}"):
+        built(data, base, loss=loss)
+
+
+def test_base_without_a_log_joint_is_refused():
+    with pytest.raises(ValueError, match="no log joint"):
+        component("model", "generalised_bayes", base=component("model", "igp"))
