@@ -224,7 +224,7 @@ def test_a_single_chain_has_no_rhat_and_no_draws_have_nothing():
 
 def test_weighted_draws_have_their_own_diagnostics():
     worst, _ = convergence(sample(100, log_weights=torch.randn(4, 100, dtype=torch.float64)))
-    assert list(worst) == ["weight_ess", "pareto_k"]
+    assert list(worst) == ["weight_ess", "log_relative_variance", "pareto_k"]
     with pytest.warns(
         IncompleteResultWarning, match=f"pareto_k: 8 weights are too few, {FEWEST_WEIGHTS} needed"
     ):
