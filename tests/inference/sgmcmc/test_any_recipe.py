@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -84,7 +85,7 @@ def matrices(dynamics: str, metric: str):
     return D, Q
 
 
-def started(theta=MODEL, problem=None, **keys) -> tuple[Recipe, object, Streams]:
+def started(theta: Any = MODEL, problem: Any = None, **keys: Any) -> tuple[Recipe, Any, Streams]:
     rng = Streams(0)
     settings = {"chains": K, "friction": A, "step_size": EPS, "burn_in": 0, "thinning": 1}
     method = component("inference", "recipe", **settings | keys)
@@ -188,12 +189,12 @@ def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not()
         assert abs(fokker_planck(z, MODEL.U, D, drift(-1.0))) > 1e-3  # as printed
 
 
-def worst(dynamics: str, target, eps: float, cls: type | None = None, **keys) -> float:
+def worst(dynamics: str, target: Any, eps: float, **keys: Any) -> float:
     """Largest |z| of two moments of draws of many chains."""
     values = defaults("inference", "recipe") | {
         "dynamics": dynamics, "chains": 300, "step_size": eps, "burn_in": int(4 / eps), "thinning": int(0.4 / eps),
     }  # fmt: skip
-    method, rng = (cls or Recipe).model_validate(values | keys), Streams(0)
+    method, rng = Recipe.model_validate(values | keys), Streams(0)
     state = method.init(target, None, rng)
     for _ in range(int(12 / eps)):
         state, _ = method.step(state, None, rng)
@@ -205,7 +206,7 @@ LONG = {
     "metric_scale": 1.0,
     "metric_offset": -1.7,
 }  # U + c is 0.08 at the mode
-CASES = {
+CASES: dict[str, Any] = {
     "langevin": ("langevin", 0.02, LONG, "metric.g * gradient + metric.slope", "metric.g * gradient"),
     "hamiltonian": ("hamiltonian", 0.1, LONG | {"chains": 2000}, "+ metric.slope / (2 * root)", ""),
     "thermostat": ("thermostat", 0.1, {}, "keepdim=True) - 1", "keepdim=True)"),
