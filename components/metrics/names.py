@@ -149,7 +149,8 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
         "error_second_moment",
         "error_mean_of_a_chain",
     }
-    | {"z_max", "ksd", "kl", "nelbo", "objective"},
+    | {"z_max", "ksd", "kl", "nelbo", "objective"}
+    | {"divergence", "mass", "q_mean", "q_sd"},
     "sequence": {
         "nmse",
         "nmse_median",
@@ -319,6 +320,7 @@ LOWER_IS_BETTER = frozenset(
         "ksd",
         "kl",
         "kl_by_q",
+        "divergence",
         "distance",
         "distance_mean",
         "distance_sd",
@@ -369,6 +371,9 @@ UNDIRECTED_SCORES = frozenset(
         "mean",
         "sd",
         "second_moment",
+        "mass",
+        "q_mean",
+        "q_sd",
         "penalty",
         "dominates",
         "pac_kl",

@@ -330,6 +330,8 @@ def refuse_untrusted(role: str, values: dict[str, Any], plugins: list[str]) -> N
         ConfigError: it is of another."""
     for where, inner, part in [(role, role, values), *nested_parts(role, values, role)]:
         for key in sorted(known_keys(inner, part, where).imports):
+            if part.get(key) is None:
+                continue
             module, colon, name = str(part.get(key)).partition(":")
             if module.endswith(".py"):
                 named = f"{Path(module).stem}:{name}" if colon else Path(module).stem

@@ -236,6 +236,26 @@ def difference_rows(runs: list[ComparedRecord]) -> list[Row]:
     return rows
 
 
+def evidence_rows(runs: list[ComparedRecord]) -> list[Row]:
+    """p(M | y) ∝ p(y | M) of the models of paired runs that have a log evidence, of equal
+    probability before the data: mean ± SE over replicates, each of data of its own; nothing where
+    fewer than two have one."""
+    own = {
+        run.label: run.result["log_evidence"]
+        for run in runs
+        if run.result.get("log_evidence") and are_paired(runs[0], run)
+    }
+    if len(own) < 2 or len({len(values) for values in own.values()}) > 1:
+        return []
+    by_replicate = []
+    for logs in zip(*own.values(), strict=True):
+        largest = max(logs)
+        shares = [math.exp(value - largest) for value in logs]
+        by_replicate.append([share / sum(shares) for share in shares])
+    cells = dict(zip(own, (_cell(list(p)) for p in zip(*by_replicate, strict=True)), strict=True))
+    return [["p(model | y)", *(cells.get(run.label, ABSENT) for run in runs)]]
+
+
 def warnings(runs: list[ComparedRecord]) -> list[str]:
     """Warnings that the results are not directly comparable."""
     messages = []
@@ -267,7 +287,8 @@ def main(argv: list[str]) -> int:
         "lower), and the difference of each from the first, with p of "
         "the two-sided signed-rank test where replicates are paired (the same seed and data) and five or more, "
         "corrected for their number (Holm) where several runs are compared. Of runs of one replicate under attack, p of "
-        "McNemar's exact test over the test labels that one alone predicts rightly.",
+        "McNemar's exact test over the test labels that one alone predicts rightly. Where two or more paired runs have the "
+        "score log_evidence, the posterior probabilities of their models at equal prior odds.",
         epilog="Reads the records on disk, needs no MLflow. Not on a terminal, rows are tab-separated: "
         "section, name, one column for each run. Exit code 0, or 2 for a run that cannot be found.",
     )
@@ -330,6 +351,8 @@ def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
     else:
         _section("result", "none has a result yet", labels, results)
         _section(f"less {labels[0]}", "none has a result yet", labels[1:], apart)
+    if evidence := evidence_rows(runs):
+        _section("evidence", "", labels, evidence)
     for line in warnings(runs):
         print(f"note: {line}", file=sys.stderr)
     return 0

@@ -6,20 +6,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveFloat, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Response
-from components.contracts.problems import Batch
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
-from components.errors import ConfigMismatchError
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
+from components.inference.sgmcmc.control_variates import Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.sgmcmc.gradient_noise import GradientNoise
 from components.inference.superchains import Superchains
-from components.problems.supervised import Supervised
 from components.registry import register
 
 
@@ -31,7 +29,7 @@ class SGHMCState(Chains):
 
 
 @register("inference", "sghmc")
-class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientEstimates):
+class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientNoise):
     """Stochastic gradient Hamiltonian Monte Carlo with friction, parallel chains.
 
         θ_{t+1} = θ_t + ε_t r_t
@@ -43,9 +41,7 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientEstimates):
     [K, P]; C is ``friction``.  As ε → 0 with the whole data π is invariant, with a bias of
     order ε (ε² on a Gaussian).  The gradient's own noise, with covariance V, heats the
     chain by a relative ε V / 2C or so; with ``noise_estimate`` its variances V̂ are
-    subtracted from the added noise: (1 − B/N) (ĝ₁ − ĝ₂)²/4 from the two halves of each
-    minibatch, for each coordinate, averaged over about ``noise_window`` steps, at most 2C/ε
-    of it.  With an odd number of rows one row is then left out.
+    subtracted from the added noise (``GradientNoise``), at most 2C/ε of it.
 
     Info: ``uncovered``, share of coordinates in which gradient noise exceeds what friction
     can absorb; a larger share needs more friction, smaller steps or larger batches.
@@ -58,8 +54,6 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientEstimates):
     """
 
     friction: PositiveFloat
-    noise_estimate: bool
-    noise_window: PositiveInt
 
     @model_validator(mode="after")
     def _check_stable_friction(self) -> SGHMC:
@@ -71,50 +65,22 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientEstimates):
         return self
 
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGHMCState:
-        if self.noise_estimate and not isinstance(problem, Supervised):
-            raise ConfigMismatchError(
-                "inference.noise_estimate: a density has no gradient noise; use false"
-            )
+        self.check_noise_estimate(problem)
         state = self.start_chains(model, problem, rng)
         theta = state.theta
         r = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
         control = self.init_reference(model, theta, problem)
         return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), control=control)
 
-    def _split_gradient(
-        self, control: Reference | None, model: LogJoint, theta: Tensor, batch: Batch
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """log joint [K] and gradient [K, P] of a batch, and an unbiased estimate of the variance of
-        the latter [K, P]."""
-        half = len(batch.x) // 2
-        if half == 0:
-            raise ConfigMismatchError(
-                "inference.noise_estimate: a batch of 1 row has no halves; raise dataset.batch_size or use false"
-            )
-        n = batch.scale * len(batch.x)
-        one, two = (
-            self.estimate(control, model, theta, batch.part(rows, n / half))
-            for rows in (slice(half), slice(half, 2 * half))
-        )
-        # rows are drawn without replacement
-        variance = (1 - 2 * half / n) * (one[1] - two[1]).square() / 4
-        return (one[0] + two[0]) / 2, (one[1] + two[1]) / 2, variance
-
     def step(self, state: SGHMCState, batch: ModelBatch, rng: Rng) -> tuple[SGHMCState, Info]:
         model = state.model
         t = state.t
         r = state.r
-        V = state.V
         C = self.friction
         eps = self.step_size_at(t)
         control = self.refresh_reference(state.control, model, state.theta, t)
         theta = state.theta + eps * r
-        if self.noise_estimate:
-            assert isinstance(batch, Batch)  # as ``init`` ensures
-            value, gradient, variance = self._split_gradient(control, model, theta, batch)
-            V = V + (variance - V) / min(t + 1, self.noise_window)
-        else:
-            value, gradient = self.estimate(control, model, theta, batch)  # [K], [K, P]
+        value, gradient, V = self.estimate_with_noise(control, model, theta, batch, state.V, t)
         noise = noise_like(theta, rng.noise)
         spread = (eps * (2 * C - eps * V)).clamp_min(0).sqrt()  # [K, P]
         r = r + eps * gradient - eps * C * r + spread * noise  # Ma et al. (2015), eq. (12)

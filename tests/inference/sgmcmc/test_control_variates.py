@@ -153,7 +153,7 @@ def test_noise_estimate_is_unbiased(gradient):
     )
     theta = state.theta + 0.3
     ordered = [picked(problem, list(rows)) for rows in permutations(range(6), 4)]
-    found = [sghmc._split_gradient(state.control, model, theta, batch) for batch in ordered]
+    found = [sghmc.split_gradient(state.control, model, theta, batch) for batch in ordered]
     gradients = torch.stack([f[1] for f in found])
     torch.testing.assert_close(
         torch.stack([f[2] for f in found]).mean(0), gradients.var(0, correction=0)
@@ -161,12 +161,12 @@ def test_noise_estimate_is_unbiased(gradient):
     torch.testing.assert_close(
         gradients[5], sghmc.estimate(state.control, model, theta, ordered[5])[1]
     )
-    odd = sghmc._split_gradient(
+    odd = sghmc.split_gradient(
         state.control, model, theta, picked(problem, [0, 1, 2, 3, 4])
     )  # the fifth row is left out
     for a, b in zip(
         odd,
-        sghmc._split_gradient(state.control, model, theta, picked(problem, [0, 1, 2, 3])),
+        sghmc.split_gradient(state.control, model, theta, picked(problem, [0, 1, 2, 3])),
         strict=True,
     ):
         torch.testing.assert_close(a, b)
@@ -314,6 +314,14 @@ def test_sghmc_takes_the_noise_of_minibatches_off_its_own():
     assert 0 <= float(info["uncovered"]) < 0.2
 
 
+def test_a_thermostat_takes_up_the_noise_of_minibatches():
+    keys = {"friction": 2.0, "dynamics": "thermostat"}
+    hot, problem, _ = chains_on_minibatches("sghmc", "plain", 0.05, 250, friction=2.0)
+    theta, _, info = chains_on_minibatches("recipe", "plain", 0.05, 250, **keys)
+    assert float(info["thermostat"]) > 2.2  # friction that balances the gradients' noise
+    assert abs(excess(theta, problem)) < 0.5 * excess(hot, problem)
+
+
 # ---- resumed runs
 # ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
@@ -322,6 +330,7 @@ def test_sghmc_takes_the_noise_of_minibatches_off_its_own():
         ("sgld", {"gradient": "control_variate", "schedule": "cyclical"}),
         ("sgld", {"gradient": "svrg", "refresh_every": 4}),
         ("sghmc", {"gradient": "svrg", "refresh_every": 4, "noise_estimate": True}),
+        ("recipe", {"dynamics": "thermostat", "metric": "potential", "noise_estimate": True}),
         ("sgd_momentum", {"resample_every": 3}),
         ("psgld", {"correction": True}),
         ("psgld", {"gradient": "control_variate", "adapt": "always"}),

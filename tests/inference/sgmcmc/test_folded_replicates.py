@@ -24,6 +24,7 @@ METHODS = {
     "sgdm_r": [{"bandwidth": "median"}],
     "adam_nr": [{"bandwidth": 1.5}],
     "sghmc": [{}],
+    "recipe": [{}, {"dynamics": "hamiltonian", "metric": "potential", "updates": "together"}],
     "psgld": [{"correction": True}],
     "adam_noise": [{}],
     "sgd_momentum": [{"resample_every": 3}],

@@ -18,6 +18,7 @@ from runner.report.compare import (
     difference,
     difference_rows,
     directions,
+    evidence_rows,
     load,
     main,
     result_rows,
@@ -202,6 +203,22 @@ def test_the_command(tmp_path, capsys):
     assert ["run", "torch", "2.13.0", "2.14.0"] in lines
     assert ["config", "seed", "0", "1"] in lines
     assert not any(line[1] == "processor" for line in lines)
+
+
+def test_models_with_an_evidence_have_posterior_probabilities(tmp_path, capsys):
+    logs = {"a1": [0.0, -1000.0], "b2": [math.log(3), -1000.0 - math.log(4)], "c3": None}
+    for name, values in logs.items():
+        result = {"rmse": [1.0, 1.0]} | ({"log_evidence": values} if values else {})
+        record(tmp_path, name * 6, result=result, replicates=2)
+    runs = [load(tmp_path / "toy" / (name * 6)) for name in logs]
+    ((heading, first, second, third),) = evidence_rows(runs)
+    assert heading == "p(model | y)"
+    assert first.startswith("0.525 ±")  # ¼ and ⅘
+    assert second.startswith("0.475 ±")
+    assert third == "—"
+    assert evidence_rows(runs[1:]) == []
+    assert main(["compare", "a1", "b2", "--output-dir", str(tmp_path)]) == 0
+    assert "evidence\tp(model | y)\t0.525" in capsys.readouterr().out
 
 
 def test_mistakes(tmp_path):

@@ -1,0 +1,138 @@
+"""Diffusion and curl of the recipe of Ma et al.: named choices, and any matrices of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from components.contracts.user_code import reraise_user_error
+from components.errors import ConfigMismatchError
+
+Matrices = Callable[[Tensor], tuple[Tensor, Tensor]]  # z [n] -> D(z), Q(z) [n, n]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Drift of z [K, n], and what its noise is made of.
+
+    D and the columns M of D + Q by which ∇U enters: diagonals [K, P] of the rows from
+    ``first`` on, or matrices [K, n, n] and [K, n, P].
+    """
+
+    drift: Tensor
+    D: Tensor
+    M: Tensor
+    first: int = 0
+
+    def noise(self, xi: Tensor, eps: float, V: Tensor) -> Tensor:
+        """A draw of N(0, ε (2D − ε M V Mᵀ)) [K, n] by ξ ~ N(0, I); negative variances are 0.
+
+        V [K, P] are the variances of the gradient.
+        """
+        if self.D.ndim == 2:
+            out = torch.zeros_like(self.drift)
+            spread = (eps * (2 * self.D - eps * self.M.square() * V)).clamp_min(0).sqrt()
+            out[:, self.first : self.first + xi.shape[1]] = spread * xi
+            return out
+        covariance = eps * (2 * self.D - eps * (self.M * V[:, None]) @ self.M.mT)
+        values, axes = torch.linalg.eigh(covariance)
+        scaled = values.clamp_min(0).sqrt()[..., None] * (axes.mT @ xi[..., None])
+        return (axes @ scaled)[..., 0]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """G(θ) = g I and the diagonal of ∂G/∂θ, g [K, 1] and slope [K, P]."""
+
+    g: Tensor
+    slope: Tensor
+
+
+def potential_metric(value: Tensor, gradient: Tensor, scale: float | None, offset: float) -> Metric:
+    """G = s √|U(θ) + c| I for log joints −U [K] with gradients [K, P]; ``scale`` None: G = I."""
+    if scale is None:
+        return Metric(torch.ones_like(gradient[:, :1]), torch.zeros_like(gradient))
+    U = (-value)[:, None].detach().requires_grad_()
+    with torch.enable_grad():
+        g = scale * (U + offset).abs().sqrt()
+        (by_U,) = torch.autograd.grad(g.sum(), U)
+    return Metric(g.detach(), -by_U * gradient)
+
+
+def langevin(metric: Metric, gradient: Tensor) -> Terms:
+    """z = θ: D = G, Q = 0."""
+    G = metric.g.expand_as(gradient)
+    return Terms(metric.g * gradient + metric.slope, G, G)
+
+
+def hamiltonian(metric: Metric, gradient: Tensor, rest: Tensor, friction: float) -> Terms:
+    """z = (θ, r), or (θ, r, ξ) where ``rest`` [K, P + 1] has a thermostat.
+
+    D = [0 0; 0 A G], Q = [0 −√G; √G 0]; a thermostat adds Q_rξ = r/P, Q_ξr = −rᵀ/P and
+    Γ_ξ = −1.
+    """
+    P = gradient.shape[1]
+    r = rest[:, :P]
+    root = metric.g.sqrt()
+    force = root * gradient + metric.slope / (2 * root) - friction * metric.g * r
+    rows = [root * r, force]
+    if rest.shape[1] > P:
+        rows[1] = force - r * (rest[:, P:] - friction)
+        rows.append(r.square().mean(1, keepdim=True) - 1)
+    return Terms(
+        torch.cat(rows, 1),
+        (friction * metric.g).expand_as(gradient),
+        root.expand_as(gradient),
+        first=P,
+    )
+
+
+def energy_gradient(gradient: Tensor, rest: Tensor, friction: float) -> Tensor:
+    """∇H of H = U + ½ rᵀr + (P/2)(ξ − A)² [K, n], from the gradient −∇U [K, P]."""
+    P = gradient.shape[1]
+    parts = [-gradient, rest[:, :P], P * (rest[:, P:] - friction)]
+    return torch.cat(parts, 1)
+
+
+def any_matrices(
+    matrices: Matrices, z: Tensor, gradient: Tensor, slope_of_H: Tensor, where: str
+) -> Terms:
+    """D(z) and Q(z) of the user at z [K, n]; Γ_i = Σ_j ∂(D + Q)_ij/∂z_j by automatic
+    differentiation, n² numbers for each of n directions."""
+
+    def total(one: Tensor) -> tuple[Tensor, Tensor]:
+        D, Q = matrices(one)
+        return D + Q, D
+
+    with reraise_user_error(where, matrices):
+        slopes = torch.func.vmap(torch.func.jacfwd(lambda one: total(one)[0]))(z)  # [K, n, n, n]
+        M, D = torch.func.vmap(total)(z)
+    gamma = slopes.diagonal(dim1=2, dim2=3).sum(-1)
+    drift = gamma - (M @ slope_of_H[..., None])[..., 0]
+    return Terms(drift, D, M[:, :, : gradient.shape[1]])
+
+
+def check_matrices(matrices: Matrices, z: Tensor, where: str) -> None:
+    """Raises ConfigMismatchError unless D(z) is symmetric and positive semidefinite and Q(z)
+    antisymmetric, both [n, n], at every row of z [K, n]."""
+    n = z.shape[1]
+    for one in z:
+        with reraise_user_error(where, matrices):
+            D, Q = matrices(one)
+        shapes = [list(getattr(x, "shape", ())) for x in (D, Q)]
+        if shapes != [[n, n], [n, n]]:
+            raise ConfigMismatchError(
+                f"{where}: D and Q are {shapes[0]} and {shapes[1]} for z [{n}]; return two [{n}, {n}] tensors"
+            )
+        size = 1e-6 * max(float(D.abs().max()), float(Q.abs().max()), 1e-6)
+        if float((D - D.mT).abs().max()) > size or float(torch.linalg.eigvalsh(D)[0]) < -size:
+            raise ConfigMismatchError(
+                f"{where}: D(z) is not symmetric and positive semidefinite at z = {one.tolist()}; mend it there"
+            )
+        if float((Q + Q.mT).abs().max()) > size:
+            raise ConfigMismatchError(
+                f"{where}: Q(z) is not antisymmetric at z = {one.tolist()}; Q must be −Qᵀ"
+            )

@@ -1,0 +1,268 @@
+"""The recipe of Ma et al. as a sampler: each step written out, its special cases, exact moments, and
+what is lost without Γ."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from configured import component, defaults
+from known_targets import ExactGamma, correlated, moment_z, sampled
+from pydantic import ValidationError
+from recipe import F64, correction, curl, euler, fokker_planck, gradient
+from small_problems import real
+from torch import Tensor
+
+from components.errors import ConfigMismatchError
+from components.inference.sgmcmc import recipe_terms
+from components.inference.sgmcmc.recipe import Recipe
+from runner.execution.rng import Streams
+
+K, P, A, EPS = 3, 2, 1.3, 0.1
+SIZES = {"langevin": P, "hamiltonian": 2 * P, "thermostat": 2 * P + 1}
+METRIC = {"metric_scale": 0.4, "metric_offset": 3.0}
+
+
+class Bent:
+    """U(θ) = ½ θ₁² + ½ (θ₂ − ½ θ₁²)² + 1, whose Hessian is not constant."""
+
+    dim, names = P, ["a", "b"]
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return 0.5 * torch.randn(n, P, generator=generator, dtype=F64)
+
+    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        a, b = theta.unbind(1)
+        return -0.5 * a.square() - 0.5 * (b - 0.5 * a.square()).square() - 1
+
+    def U(self, theta: Tensor) -> Tensor:
+        return -self.log_prior(theta.unsqueeze(0))[0]
+
+
+MODEL = Bent()
+
+
+def energy(z: Tensor) -> Tensor:
+    H = MODEL.U(z[:P]) + 0.5 * z[P : 2 * P].square().sum()
+    return H + 0.5 * P * (z[2 * P :] - A).square().sum()
+
+
+def matrices(dynamics: str, metric: str):
+    """D(z) and Q(z) of the docstring, entry by entry."""
+    n = SIZES[dynamics]
+
+    def G(z: Tensor) -> Tensor:
+        return (
+            0.4 * (MODEL.U(z[:P]) + 3.0).abs().sqrt() if metric == "potential" else torch.ones(())
+        )
+
+    def D(z: Tensor) -> Tensor:
+        diagonal = torch.zeros(n, dtype=F64)
+        rows = slice(0, P) if dynamics == "langevin" else slice(P, 2 * P)
+        diagonal[rows] = 1.0 if dynamics == "langevin" else A
+        return diagonal.diag() * G(z)
+
+    def Q(z: Tensor) -> Tensor:
+        if dynamics == "langevin":
+            return torch.zeros(n, n, dtype=F64)
+        full = torch.nn.functional.pad(G(z).sqrt() * curl(P), (0, n - 2 * P, 0, n - 2 * P))
+        if dynamics == "thermostat":
+            r = torch.nn.functional.pad(z[P : 2 * P], (P, 1)) / P
+            last = torch.nn.functional.one_hot(torch.tensor(n - 1), n).to(F64)
+            full = full + torch.outer(r, last) - torch.outer(last, r)
+        return full
+
+    return D, Q
+
+
+def started(theta: Any = MODEL, problem: Any = None, **keys: Any) -> tuple[Recipe, Any, Streams]:
+    rng = Streams(0)
+    settings = {"chains": K, "friction": A, "step_size": EPS, "burn_in": 0, "thinning": 1}
+    method = component("inference", "recipe", **settings | keys)
+    return method, method.init(theta, problem, rng), rng
+
+
+def position(state) -> Tensor:
+    return torch.cat([state.theta, state.rest], 1)
+
+
+@pytest.mark.parametrize("metric", ["constant", "potential"])
+@pytest.mark.parametrize("dynamics", SIZES)
+def test_a_step_is_equation_1_13(dynamics, metric):
+    method, state, rng = started(dynamics=dynamics, metric=metric, updates="together", **METRIC)
+    D, Q = matrices(dynamics, metric)
+    draws = Streams(0).noise
+    for _ in range(3):
+        after, _ = method.step(state, None, rng)
+        noise = torch.randn((K, P), generator=draws, dtype=F64)
+        pad = (0, 0) if dynamics == "langevin" else (P, SIZES[dynamics] - 2 * P)
+        xi = torch.nn.functional.pad(noise, pad)
+        for z, new, one in zip(position(state), position(after), xi, strict=True):
+            torch.testing.assert_close(new, euler(z, energy, D, Q, EPS, one))
+        state = after
+
+
+@pytest.mark.parametrize("updates", ["in_turn", "together"])
+@pytest.mark.parametrize("dynamics", SIZES)
+def test_matrices_of_the_user_give_the_same_drift(monkeypatch, dynamics, updates):
+    """Γ by automatic differentiation is that of the closed form."""
+    D, Q = matrices(dynamics, "potential")
+    offer(monkeypatch, lambda z: (D(z), Q(z)))
+    keys = {"dynamics": dynamics, "updates": updates, "metric": "potential", **METRIC}
+    named, state, _ = started(**keys)
+    own, _, _ = started(**keys, matrices="own_recipe:matrices")
+    value = MODEL.log_prior(state.theta)
+    slope = torch.stack([-gradient(MODEL.U, theta) for theta in state.theta])
+    a, b = (m.terms(state.theta, state.rest + 0.1, value, slope) for m in (named, own))
+    torch.testing.assert_close(a.drift, b.drift)
+    V = torch.full((K, P), 0.3, dtype=F64)
+    xi = torch.randn(K, SIZES[dynamics], generator=torch.Generator().manual_seed(0), dtype=F64)
+    rows = slice(a.first, a.first + P)
+    torch.testing.assert_close(a.noise(xi[:, rows], EPS, V), b.noise(xi, EPS, V))
+
+
+def offer(monkeypatch, matrices) -> None:
+    """A module ``own_recipe`` with the function ``matrices``."""
+    module = types.ModuleType("own_recipe")
+    vars(module)["matrices"] = matrices
+    monkeypatch.setitem(sys.modules, "own_recipe", module)
+
+
+@pytest.mark.parametrize(
+    ("dynamics", "other", "noise"),
+    [
+        ("langevin", "sgld", {}),
+        ("hamiltonian", "sghmc", {"noise_estimate": False}),
+        ("hamiltonian", "sghmc", {"noise_estimate": True, "gradient": "svrg", "refresh_every": 3}),
+    ],
+)
+def test_special_cases_step_by_step(dynamics, other, noise):
+    problem = real(n=24, n_tasks=1, missing=0.0)
+    model = component("model", "linear_regression", noise=0.5).build(problem, Streams(0))
+    one, state, rng = started(model, problem, dynamics=dynamics, step_size=0.01, **noise)
+    settings = {"chains": K, "step_size": 0.01, "burn_in": 0, "thinning": 1} | noise
+    if other == "sghmc":
+        settings["friction"] = A
+    two, again = component("inference", other, **settings), Streams(0)
+    special = two.init(model, problem, again)
+    for _, batch in problem.batches("minibatch", Streams(1), 0, 8):
+        state, special = one.step(state, batch, rng)[0], two.step(special, batch, again)[0]
+        torch.testing.assert_close(state.theta, special.theta)
+
+
+# ---- invariance
+def twisted(z: Tensor) -> tuple[Tensor, Tensor]:
+    """A diffusion with directions of its own and a curl, both of which depend on z [2]."""
+    u = torch.stack([torch.sin(z[1]), torch.cos(z[0])])
+    D = 0.3 * torch.eye(2, dtype=z.dtype) + torch.outer(u, u)
+    h = 1 + 0.5 * torch.tanh(z[0] * z[1])
+    return D, h * torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=z.dtype)
+
+
+def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not():
+    D, Q = (lambda z: twisted(z)[0]), (lambda z: twisted(z)[1])
+
+    def drift(share: float):
+        def mu(z: Tensor) -> Tensor:
+            slope = torch.func.grad(MODEL.U)(z)[None]
+            terms = recipe_terms.any_matrices(twisted, z[None], slope, slope, "")
+            jacobian = torch.func.jacfwd(lambda y: D(y) + Q(y))(z)
+            gamma = jacobian.diagonal(dim1=1, dim2=2).sum(1)
+            return terms.drift[0] - (1 - share) * gamma
+
+        return mu
+
+    for z in torch.randn(4, 2, generator=torch.Generator().manual_seed(1), dtype=F64):
+        assert float(correction(z, D, Q).abs().max()) > 1e-2
+        assert abs(fokker_planck(z, MODEL.U, D, drift(1.0))) < 1e-9
+        assert abs(fokker_planck(z, MODEL.U, D, drift(0.0))) > 1e-3  # Γ dropped
+        assert abs(fokker_planck(z, MODEL.U, D, drift(-1.0))) > 1e-3  # as printed
+
+
+def worst(dynamics: str, target: Any, eps: float, **keys: Any) -> float:
+    """Largest |z| of two moments of draws of many chains."""
+    values = defaults("inference", "recipe") | {
+        "dynamics": dynamics, "chains": 300, "step_size": eps, "burn_in": int(4 / eps), "thinning": int(0.4 / eps),
+    }  # fmt: skip
+    method, rng = Recipe.model_validate(values | keys), Streams(0)
+    state = method.init(target, None, rng)
+    for _ in range(int(12 / eps)):
+        state, _ = method.step(state, None, rng)
+    return moment_z(method.posterior(state), target)
+
+
+LONG = {
+    "metric": "potential",
+    "metric_scale": 1.0,
+    "metric_offset": -1.7,
+}  # U + c is 0.08 at the mode
+CASES: dict[str, Any] = {
+    "langevin": ("langevin", 0.02, LONG, "metric.g * gradient + metric.slope", "metric.g * gradient"),
+    "hamiltonian": ("hamiltonian", 0.1, LONG | {"chains": 2000}, "+ metric.slope / (2 * root)", ""),
+    "thermostat": ("thermostat", 0.1, {}, "keepdim=True) - 1", "keepdim=True)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_moments_are_exact_and_without_gamma_they_are_not(case, monkeypatch):
+    dynamics, eps, keys, right, wrong = CASES[case]
+    assert worst(dynamics, ExactGamma(), eps, **keys) < 4
+    broken = mutated_terms(right, wrong)
+    for name in ("langevin", "hamiltonian"):
+        monkeypatch.setattr(f"components.inference.sgmcmc.recipe.{name}", broken[name])
+    assert worst(dynamics, ExactGamma(), eps, **keys) > 6
+
+
+def mutated_terms(right: str, wrong: str) -> dict[str, object]:
+    """Functions of ``recipe_terms`` whose source says ``wrong`` where it says ``right``."""
+    source = Path(str(recipe_terms.__file__)).read_text()
+    assert source.count(right) == 1
+    names = dict(recipe_terms.__dict__)
+    exec(compile(source.replace(right, wrong), str(recipe_terms.__file__), "exec"), names)
+    return names
+
+
+def test_matrices_of_the_user_find_exact_moments(monkeypatch):
+    target = correlated()
+
+    def scaled(z: Tensor) -> tuple[Tensor, Tensor]:
+        D, Q = twisted(z)
+        return 0.2 * D, 0.2 * Q
+
+    offer(monkeypatch, scaled)
+    assert worst("langevin", target, 0.05, matrices="own_recipe:matrices", chains=100) < 4
+
+
+def test_what_breaks_the_contract_of_matrices_is_refused(monkeypatch):
+    eye = torch.eye(P, dtype=F64)
+    wrong = {
+        "return two": lambda z: (eye, eye[:1]),
+        "positive semidefinite": lambda z: (-eye, 0 * eye),
+        "antisymmetric": lambda z: (eye, eye),
+        "ZeroDivisionError": lambda z: 1 / 0,
+    }
+    for message, given in wrong.items():
+        offer(monkeypatch, given)
+        with pytest.raises(ConfigMismatchError, match=message):
+            started(dynamics="langevin", matrices="own_recipe:matrices")
+    with pytest.raises(ConfigMismatchError, match=r"inference\.noise_estimate: a density"):
+        started(noise_estimate=True)
+    with pytest.raises(ValidationError, match="turns the momentum round"):
+        started(step_size=1.0)
+
+
+def test_cyclical_steps_reach_draws():
+    draws = sampled(
+        "recipe", correlated(), 60, chains=4, schedule="cyclical", cycle_length=20, burn_in=20, thinning=20
+    )  # fmt: skip
+    assert draws.draws.shape == (4, 2, 2)
