@@ -16,7 +16,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.collapsed_bound import LabelMoments, OptimalInducing, collapse
-from components.maths.gaussian_kl import kl_diagonal
+from components.maths.divergences.gaussian_kl import kl_diagonal
 from components.maths.kernels import kernel
 from components.models.latent.generative import log_normal
 from components.models.latent.principal_axes import principal_axes
