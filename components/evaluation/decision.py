@@ -11,7 +11,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 from torch import Tensor
 
-from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
 from components.errors import ConfigMismatchError
 from components.metrics.regression import mean_over_labelled, mean_over_rows
 from components.posteriors.decisions import (
@@ -71,7 +71,14 @@ class Decided:
 def decide(keys: DecisionKeys, predictive: Predictive, y: Tensor) -> Decided:
     """Bayes actions a* = argmin_a E[L(a, y) | x] at B inputs and their losses, [B, T] each.
 
+    Raises:
+        ConfigMismatchError: counts are predicted.
+
     Source: Bardenet (2021), eqs. (2.1) and (2.4), Figure 2.1."""
+    if isinstance(predictive, PoissonMixture):
+        raise ConfigMismatchError(
+            "decision: has no losses of predicted counts; use model.link=probit, or no decision"
+        )
     if not isinstance(predictive, GaussianMixture):
         costs = CostMatrixLoss(torch.tensor(keys.costs, dtype=torch.float64, device=y.device))
         chosen = costs.act(predictive)

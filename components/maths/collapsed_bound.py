@@ -23,7 +23,7 @@ class LabelMoments(NamedTuple):
     psi2: Tensor  # A D⁻¹ Aᵀ [G, M, M]
     square: Tensor  # (y − m)ᵀ D⁻¹ (y − m), summed over outputs [G]
     log_noise: Tensor  # ln|D| [G]
-    count: Tensor  # N [G]
+    number: Tensor  # N [G]
 
 
 class OptimalInducing(NamedTuple):
@@ -61,7 +61,7 @@ def collapse(moments: LabelMoments) -> OptimalInducing:
     outputs = moments.psi1.shape[1]
     c = torch.linalg.solve_triangular(factor, moments.psi1.mT, upper=False)  # [G, M, Q]
     log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    shared = moments.count * math.log(2 * math.pi) + moments.log_noise + log_det
+    shared = moments.number * math.log(2 * math.pi) + moments.log_noise + log_det
     trace = moments.psi0 - gram.diagonal(dim1=-2, dim2=-1).sum(-1)
     fit = moments.square - c.square().sum((-2, -1))
     bound = -0.5 * (outputs * (shared + trace) + fit).sum()

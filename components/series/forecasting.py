@@ -175,10 +175,10 @@ class Forecasting(Sequence):
         predictive = self.forecast(posterior, rng)
         if isinstance(predictive, Categorical):
             return score_class_forecasts(predictive, y)
+        assert isinstance(predictive, GaussianMixture)
         out = of_numbers(predictive, y)
         if not isinstance(posterior, StructuralPosterior):
             return out
-        assert isinstance(predictive, GaussianMixture)
         out |= score_sales_forecast(predictive, y[:, 0], dates)
         if self.origin == "end":
             each = posterior.one_ahead(self.whole, len(y), rng.at("evaluation", 0))
@@ -238,8 +238,8 @@ class Forecasting(Sequence):
         """Tables of numeric forecasts with central 95 % intervals, time by time, and budget
         plans."""
         out: dict[str, pd.DataFrame] = {}
-        if isinstance(posterior, Forecasts) and not isinstance(
-            predictive := self.forecast(posterior, rng), Categorical
+        if isinstance(posterior, Forecasts) and isinstance(
+            predictive := self.forecast(posterior, rng), GaussianMixture
         ):
             dates = self.dates[self.observations.shape[1] :]
             out["forecast"] = forecast_table(predictive, self.future[0, :, 0], list(dates))

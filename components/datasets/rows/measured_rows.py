@@ -15,6 +15,11 @@ from components.contracts.roles import Dataset, Setting
 from components.contracts.streams import Rng
 from components.datasets.bundled import locate_package
 from components.datasets.files import locate
+from components.figures.latent.latent_images import (
+    latent_plane,
+    prior_samples,
+    reconstructions,
+)
 from components.figures.latent.latent_map import latent_map
 from components.figures.variational.clusters import clusters
 from components.problems.unlabelled import Unlabelled
@@ -56,9 +61,9 @@ class MeasuredRows(Dataset[Unlabelled]):
     densities of oil, gas and water in a pipe of three kinds of flow, or 1,965 photographs of a face.
 
     Irises have 4 lengths, wines 13 analyses, oil_flow 12 densities (the published training and
-    test rows, 1,000 each), frey_faces 28 × 20 pixels in [0, 1], which are only centred.
-    A random permutation drawn from the seed holds out a ``test_share``; values are standardised by the other rows, and only
-    ``columns`` are used if any are named.  Classes are never used for learning: clusters of
+    test rows, 1,000 each), frey_faces 28 × 20 pixels in [0, 1], which are left as they are.
+    A random permutation drawn from the seed holds out a ``test_share``; values are standardised by
+    the other rows, and only ``columns`` are used if any are named.  Classes are never used for learning: clusters of
     held-out rows are compared with them.  x [N, D].
 
     Raises:
@@ -101,9 +106,8 @@ class MeasuredRows(Dataset[Unlabelled]):
                 train = train[torch.randperm(len(train), generator=rng.data)]
         train = train[: self.n_train]
         is_image = self.set == "frey_faces" and self.columns is None
-        x = x - x[train].mean(0)
         if not is_image:
-            x = x / x[train].std(0, correction=0)
+            x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
         shape = FACE if is_image else x.shape[1:]
         train_rows, test_rows = (
             Rows(x[rows].view(-1, *shape).to(setting.device, setting.dtype), 1.0)
@@ -117,5 +121,5 @@ class MeasuredRows(Dataset[Unlabelled]):
             None,
             image_shape=FACE if is_image else None,
             test_classes=None if y is None else y[test],
-            figures=[clusters, latent_map],
+            figures=[clusters, latent_map, reconstructions, prior_samples, latent_plane],
         )

@@ -1,4 +1,4 @@
-"""Held-out rows in the plane of the two latent dimensions that spread them most."""
+"""Held-out rows in the plane of the two latent dimensions that they determine best."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[str, Figure]:
-    """Means of q(z|x) of the held-out rows in the two latent dimensions of largest variance, a
-    colour for each class where classes are known.
+    """Means of q(z|x) of the held-out rows in the two latent dimensions with the largest variance of
+    m over mean of s², a colour for each class where classes are known.
 
     Nothing is drawn unless the posterior's module is an encoder of two dimensions or more.
 
@@ -30,8 +30,9 @@ def latent_map(problem: UnlabelledProblem, posterior: object, rng: Rng) -> dict[
     if module.latent_dim < 2:
         return {}
     with torch.no_grad():
-        means = module.encode(test)[0].cpu()  # [B, D]
-    first, second = means.var(0, correction=0).argsort(descending=True)[:2].tolist()
+        means, scales = (part.cpu() for part in module.encode(test))  # [B, D]
+    certainty = means.var(0, correction=0) / scales.square().mean(0)
+    first, second = certainty.argsort(descending=True)[:2].tolist()
     figure, (ax,) = new_figure(width=4.4, height=4.0)
     classes = problem.test_classes
     labels = torch.zeros(len(means), dtype=torch.long) if classes is None else classes.cpu()

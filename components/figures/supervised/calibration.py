@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import Categorical, GaussianMixture
+from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, legend_above, new_figure
@@ -57,11 +57,18 @@ def reliability_curve(p: Tensor, happened: Tensor, n_bins: int) -> tuple[Tensor,
 
 
 def _coverage(
-    predictive: GaussianMixture, y: Tensor, mask: Tensor, names: list[str], title: str
+    predictive: GaussianMixture | PoissonMixture,
+    y: Tensor,
+    mask: Tensor,
+    names: list[str],
+    title: str,
 ) -> Figure:
     figure, (ax,) = new_figure(width=4.5, height=4.9)
     # the level of the central interval that just reaches y
-    inside = (2 * predictive.cdf(y) - 1).abs().cpu()
+    cdf = predictive.cdf(y)
+    if isinstance(predictive, PoissonMixture):
+        cdf = 0.5 * (cdf + predictive.cdf(y - 1))  # half of the probability of the count itself
+    inside = (2 * cdf - 1).abs().cpu()
     levels = torch.linspace(0, 1, 21, dtype=inside.dtype)
     # Where 90 % of the fractions of a calibrated prediction fall, if its labels are independent.
     labelled = mask.sum(0)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import WeightSpace
 from components.contracts.posteriors import Predicts
-from components.contracts.predictive import GaussianMixture, Predictive
+from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
 from components.posteriors.draws import hold
 
@@ -62,6 +62,7 @@ def gauss_newton(network: WeightSpace, whole: Batch, m: int, diagonal: bool) -> 
             if isinstance(predictive, GaussianMixture):
                 rooted = derivatives / predictive.v[0, ..., None, None].sqrt()
             else:  # (I − u uᵀ) diag(u), u = √p, is a root of Λ, for I − u uᵀ is a projection
+                assert isinstance(predictive, Categorical)
                 u = predictive.probs.sqrt().unsqueeze(-1)  # [B, T, C, 1]
                 scaled = u * derivatives
                 rooted = scaled - u * (u * scaled).sum(2, keepdim=True)

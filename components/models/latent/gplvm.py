@@ -119,7 +119,7 @@ class LatentGP(nn.Module):
             psi2=(precision * (whiten @ two @ whiten.mT))[None],
             square=(precision * self.rows.square().sum())[None],
             log_noise=N * self.log_noise,
-            count=N,
+            number=N,
         )
         return collapse(moments), whiten, jitter
 

@@ -53,14 +53,15 @@ class PPCA(Model[Unlabelled, AutoEncoder]):
         values = rows.shape[1]
         up = Perceptron([Q, values], "identity", rng)
         guide = gaussian_guide(values, [], Q, "identity", False, "exp", rng)
-        module = AutoEncoder(GaussianModel(up, rows.cpu(), "learned"), guide, Q, x)
+        generative = GaussianModel(up, rows.cpu(), "learned")
+        module = AutoEncoder(generative, guide, Q, x)
         total = (W.square().sum(0) + noise).unsqueeze(1)  # M = WᵀW + σ² I, diagonal  [Q, 1]
         backward = W.T / total
         down = guide.network.layers[-1]
         with torch.no_grad():
             up.layers[-1].weight.copy_(W)
             up.layers[-1].bias.copy_(axes.center)
-            module.generative.log_noise.fill_(float(noise.log()))
+            generative.log_noise.fill_(float(noise.log()))
             down.weight.copy_(torch.cat([backward, torch.zeros_like(backward)]))
             scale = 0.5 * (noise / total[:, 0]).log()
             down.bias.copy_(torch.cat([-backward @ axes.center, scale]))

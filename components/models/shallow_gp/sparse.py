@@ -157,7 +157,7 @@ class CollapsedSparseGP(SparseGP):
             psi2=weighted @ A.mT,
             square=(weight * residual.square()).sum(-1),
             log_noise=torch.where(labels.mask, noise.log(), 0.0).sum(-1),
-            count=labels.count,
+            number=labels.count,
         )
         return collapse(moments), jitter
 

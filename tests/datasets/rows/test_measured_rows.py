@@ -1,0 +1,45 @@
+"""Measured rows: those of scikit-learn, and those of files of the data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from configured import load
+from scipy.io import savemat
+
+from components.datasets.rows.measured_rows import FACE, read_rows
+from components.errors import DataUnavailableError
+
+
+def test_wines_as_many_as_asked_for():
+    problem, _ = load("measured_rows", set="wine", n_train=40)
+    assert problem.n == 40
+    assert problem.test.n_rows == 53
+    assert problem.train.x.mean(0).abs().max() < 1e-9
+
+
+def test_oil_has_its_own_test_rows(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    parts = {f"Data{part}": rng.normal(size=(5, 12)) for part in ("Trn", "Tst")}
+    labels = {f"Data{part}Lbls": np.eye(3)[[0, 1, 2, 1, 0]] for part in ("Trn", "Tst")}
+    savemat(tmp_path / "oil.mat", parts | labels)
+    table = read_rows(tmp_path / "oil.mat", "oil_flow")
+    assert table.n_test == 5
+    assert table.classes is not None
+    assert table.classes.tolist() == [0, 1, 2, 1, 0] * 2
+    assert np.allclose(table.x[5:], parts["DataTst"])
+
+
+def test_faces_are_in_the_unit_interval(tmp_path: Path):
+    images = np.full((3, FACE[0] * FACE[1]), 51, dtype=np.uint8)
+    np.savez(tmp_path / "faces.npz", images=images)
+    table = read_rows(tmp_path / "faces.npz", "frey_faces")
+    assert table.classes is None
+    assert float(table.x.max()) == pytest.approx(0.2)
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(DataUnavailableError):
+        load("measured_rows", set="oil_flow")
