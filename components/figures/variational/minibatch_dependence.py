@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 
-class Coefficients(NamedTuple):
+class BatchSlopes(NamedTuple):
     """Linear control variates c ε of gradients g_B(ε) at several minibatches."""
 
     by_batch: Array  # c_B = Cov(g_B, ε)/Var ε [B]
     shared: float  # c̄, the one with the least sum of variances
 
 
-def linear_coefficients(noise: Array, gradient: Array) -> Coefficients:
+def linear_coefficients(noise: Array, gradient: Array) -> BatchSlopes:
     """c_B of each minibatch and c̄ = Σ_B Cov(g_B, ε)/Σ_B Var ε; noise, gradient [B, S]."""
     off = noise - noise.mean(1, keepdims=True)
     cross, square = (off * gradient).sum(1), (off**2).sum(1)
-    return Coefficients(cross / square, float(cross.sum() / square.sum()))
+    return BatchSlopes(cross / square, float(cross.sum() / square.sum()))
 
 
 def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> dict[str, Figure]:
@@ -46,7 +46,7 @@ def minibatch_dependence(findings: dict[str, dict[str, list[list[float]]]]) -> d
         left.plot(noise[b], gradient[b], color=color, label=f"minibatch {b + 1}")
         left.plot(noise[b], level + c.by_batch[b] * noise[b], "--", color=color, lw=0.9)
         left.plot(noise[b], level + c.shared * noise[b], ":", color="0.5", lw=0.9)
-        styles = [
+        styles: list[tuple[float, dict[str, Any]]] = [
             (0.0, {"histtype": "step", "color": color}),
             (c.shared, {"histtype": "stepfilled", "color": color, "alpha": 0.25}),
             (c.by_batch[b], {"histtype": "stepfilled", "color": color, "alpha": 0.8}),
