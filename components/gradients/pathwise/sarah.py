@@ -16,7 +16,7 @@ from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients, flat
 from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.gradients.pathwise.snapshot import (
-    Snapshot,
+    PassSnapshot,
     as_gradients,
     flat_parameters,
     gather,
@@ -30,7 +30,7 @@ from components.registry import register
 class SarahState:
     """The snapshot that a recursion begins at, and its last parameters and gradient."""
 
-    snapshot: Snapshot
+    snapshot: PassSnapshot
     phi: Tensor  # φ_{t−1} [P]
     gradient: Tensor  # g_{t−1} [P]
     steps: int  # of the recursion so far; 0: it begins anew

@@ -14,7 +14,7 @@ from components.gradients.pathwise.bound import whole_gradient
 
 
 @dataclass
-class Snapshot:
+class PassSnapshot:
     """Parameters φ̃ and the gradient μ̃ there, and those that the current pass gathers."""
 
     phi: Tensor  # φ̃ [P]
@@ -30,10 +30,10 @@ def flat_parameters(module: Pathwise[RowBatch]) -> Tensor:
     return torch.cat([p.detach().flatten() for p in module.parameters()])
 
 
-def init_snapshot(module: Pathwise[RowBatch]) -> Snapshot:
+def init_snapshot(module: Pathwise[RowBatch]) -> PassSnapshot:
     phi = flat_parameters(module)
     zero = torch.zeros_like(phi)
-    return Snapshot(phi, zero, False, phi.clone(), zero.clone(), 0)
+    return PassSnapshot(phi, zero, False, phi.clone(), zero.clone(), 0)
 
 
 def gradient_at(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor, phi: Tensor) -> Tensor:
@@ -44,20 +44,20 @@ def gradient_at(module: Pathwise[RowBatch], batch: RowBatch, noise: Tensor, phi:
 
 
 def gather(
-    state: Snapshot,
+    state: PassSnapshot,
     module: Pathwise[RowBatch],
     batch: RowBatch,
     n_samples: int,
     generator: torch.Generator,
-) -> Snapshot:
+) -> PassSnapshot:
     """Adds a batch to the pass; a finished pass becomes the snapshot, and the next begins at φ."""
     noise = module.draw_noise(batch, n_samples, generator)
     total = state.total + batch.n_rows * gradient_at(module, batch, noise, state.next_phi)
     seen = state.seen + batch.n_rows
     if seen + batch.n_rows <= round(batch.scale * batch.n_rows):
-        return Snapshot(state.phi, state.mean, state.known, state.next_phi, total, seen)
+        return PassSnapshot(state.phi, state.mean, state.known, state.next_phi, total, seen)
     phi = flat_parameters(module)
-    return Snapshot(state.next_phi, total / seen, True, phi, torch.zeros_like(total), 0)
+    return PassSnapshot(state.next_phi, total / seen, True, phi, torch.zeros_like(total), 0)
 
 
 def as_gradients(vector: Tensor, raw: Gradients, module: Pathwise[RowBatch]) -> Gradients:

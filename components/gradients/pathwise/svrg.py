@@ -17,7 +17,7 @@ from components.contracts.streams import Rng
 from components.gradients.by_parameter import Gradients, flat
 from components.gradients.pathwise.bound import Terms, whole_gradient
 from components.gradients.pathwise.snapshot import (
-    Snapshot,
+    PassSnapshot,
     as_gradients,
     gather,
     gradient_at,
@@ -30,7 +30,7 @@ from components.registry import register
 class SvrgState:
     """The snapshot, and moving averages of ĝ·v and v·v, v = ĝ(φ̃) − μ̃."""
 
-    snapshot: Snapshot
+    snapshot: PassSnapshot
     cross: Tensor  # []
     square: Tensor  # []
 

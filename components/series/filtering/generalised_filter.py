@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
-from components.contracts.capabilities import StateSpace
+from components.contracts.capabilities import BoundedObservation, StateSpace
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
 from components.contracts.streams import Rng
@@ -17,6 +17,7 @@ from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState, Potential, advance
 from components.series.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
 from components.series.filtering.losses import (
+    log_beta_estimate,
     log_beta_likelihood,
     log_gamma_likelihood,
     log_huber_likelihood,
@@ -35,8 +36,9 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} exp(−ℓ(x̄_t, y_t)) f_t / q_t, then
     resampling as in the bootstrap filter.  ℓ is the loss of the KL divergence (−log g), of
     the β- or the γ-divergence (β = 0 and γ = 0 are KL), or Huber's loss of the whitened
-    residual.  Particles are [R, N, dx]; the log normaliser is the one of the generalised
-    posterior, and the evidence only for KL.  A missing observation leaves the weights
+    residual.  ``integral: poisson`` replaces G^β by an unbiased estimate without its integral,
+    which makes this a random-weight particle filter.  Particles are [R, N, dx]; the log
+    normaliser is the one of the generalised posterior, and the evidence only for KL.  A missing observation leaves the weights
     unchanged.
 
     ``optimal`` and ``linearised`` proposals follow y_t as the likelihood does.  A robust
@@ -45,7 +47,7 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     average and poor with few particles; a warning (Doubtful) reports this.  Raises
     NumericalError if all weights of a replicate are zero.
 
-    Source: Boustati (2021), Algorithm 6 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
+    Source: Boustati (2021), Algorithm 6, section 6.3.2 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
     Huber (1964).
     """
 
@@ -54,6 +56,11 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     beta: NonNegativeFloat
     gamma: NonNegativeFloat
     threshold: PositiveFloat
+    integral: Literal["exact", "poisson"]
+    legacy_defaults: ClassVar[dict[str, Any]] = {
+        "integral": "exact",
+        **AdaptiveFilter.legacy_defaults,
+    }
 
     def asked_by_keys(self) -> dict[str, str]:
         by_proposal = (
@@ -67,6 +74,9 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
             "gamma": ("power_integral",),
             "huber": ("gaussian_noise",),
         }
+        if self.loss == "beta" and self.integral == "poisson":
+            estimate = ("gaussian_noise", "bounded_observation")
+            return by_proposal | dict.fromkeys(estimate, "integral")
         return by_proposal | dict.fromkeys(by_loss[self.loss], "loss")
 
     def weighs_by_likelihood(self) -> bool:
@@ -87,8 +97,16 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
             )
         return super().init(model, problem, rng)
 
-    def potential(self) -> Potential[StateSpace]:
+    def potential(self, model: StateSpace, t: int, rng: Rng) -> Potential[StateSpace]:
         """log exp(−ℓ), up to a constant, of a model that offers what the loss asks."""
+        if self.loss == "beta" and self.integral == "poisson":
+            assert isinstance(model, BoundedObservation)  # asked by the key
+            return partial(
+                log_beta_estimate,
+                beta=self.beta,
+                log_bound=model.log_observation_bound(t),
+                generator=rng.noise,
+            )
         match self.loss:
             case "kl":
                 return log_likelihood
@@ -102,6 +120,7 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     def step(
         self, state: FilterState[StateSpace], batch: Observation, rng: Rng
     ) -> tuple[FilterState[StateSpace], Info]:
+        potential = self.potential(state.model, batch.t, rng)
         if self.proposal == "transition":
-            return advance(state, batch, rng, self.potential(), self.resampler())
-        return advance_guided(state, batch, rng, self.potential(), self.proposal, self.resampler())
+            return advance(state, batch, rng, potential, self.resampler())
+        return advance_guided(state, batch, rng, potential, self.proposal, self.resampler())

@@ -40,6 +40,37 @@ def log_beta_likelihood(model: PowerIntegral, batch: Observation, x: Tensor, bet
     return beta_potential(log_g, integral, beta)
 
 
+def log_beta_estimate(
+    model: GaussianNoise,
+    batch: Observation,
+    x: Tensor,
+    beta: float,
+    log_bound: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """log Ĝ of an unbiased Ĝ ≥ 0 of G^β(y|x), without the integral ∫ g^{1+β}; [R, N].
+
+        e^{−I/(1+β)} = E Π_{j ≤ κ} (1 − g(y'_j|x)^β / s),   κ ~ Poisson(s/(1+β)),   y'_j ~ g(·|x)
+
+    log s = β ``log_bound``, log_bound = log sup g; y'_j = h(x) + L z, so that
+    g^β/s = exp(−β‖z‖²/2).
+
+    Source: Boustati (2021), section 6.3.2; Beskos et al. (2006), section 4 (Poisson estimator);
+    Fearnhead, Papaspiliopoulos and Roberts (2008) (random weights)."""
+    log_g = model.log_observation(batch.y, x, batch.t)  # [R, N]
+    if beta == 0:
+        return log_g
+    rate = math.exp(beta * log_bound) / (1 + beta)
+    counts = torch.poisson(torch.full_like(log_g, rate).cpu(), generator=generator).to(x.device)
+    most = int(counts.max())
+    shape = (*log_g.shape, most, batch.y.shape[-1])
+    z = torch.randn(shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+    factors = torch.log(-torch.expm1(-0.5 * beta * z.square().sum(-1)))  # [R, N, κ]
+    used = torch.arange(most, device=x.device) < counts.unsqueeze(-1)
+    product = torch.where(used, factors, 0.0).sum(-1)
+    return torch.expm1(beta * log_g) / beta + 1 / (1 + beta) + product
+
+
 def log_beta_bound(log_bound: float, integral: Tensor, beta: float) -> Tensor:
     """log sup_y G^β(y|x) where log g ≤ ``log_bound``, with log ∫ g^{β+1} given as ``integral``."""
     if beta == 0:

@@ -13,7 +13,7 @@ from small_bernoulli import flat
 
 from components.gradients.by_parameter import flat as flat_gradients
 from components.gradients.pathwise.bound import whole_gradient
-from components.gradients.pathwise.snapshot import Snapshot, gather, init_snapshot
+from components.gradients.pathwise.snapshot import PassSnapshot, gather, init_snapshot
 from components.gradients.pathwise.svrg import SVRG
 from runner.execution.rng import Streams
 
@@ -37,7 +37,7 @@ def by_hand(module, batch, seed, phi=None):
 def snapshot_of(module):
     phi = torch.nn.utils.parameters_to_vector(module.parameters()).detach() + 0.1
     mean = torch.arange(len(phi), dtype=F64)
-    return Snapshot(phi, mean, True, phi.clone(), torch.zeros_like(phi), 0)
+    return PassSnapshot(phi, mean, True, phi.clone(), torch.zeros_like(phi), 0)
 
 
 def test_svrg_literally():

@@ -110,7 +110,12 @@ def test_equations_2_91_and_2_92_on_a_grid():
 
 def test_information_of_a_linear_model_by_hand():
     data = real(n=40, n_inputs=2, n_tasks=1, missing=0.0)
-    model = built(data, base_keys={"intercept_scale": None, "noise": 0.5}, loss="likelihood")
+    model = built(
+        data,
+        base_keys={"intercept_scale": None, "noise": 0.5},
+        loss="likelihood",
+        rate="information",
+    )
     X, y = data.train.x.double(), data.train.y[:, 0].double()
     beta = model.start[0]
     G = -(y - X @ beta)[:, None] * X / 0.5

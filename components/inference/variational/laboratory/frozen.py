@@ -15,6 +15,7 @@ from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.streams import Beside, Rng
 from components.errors import ConfigMismatchError
+from components.gradients.pathwise.bound import whole_gradient
 from components.gradients.score.log_ratio import sample_guide, scores
 from components.inference.variational.global_gaussian import GlobalGaussian
 from components.inference.variational.laboratory.best_coefficients import Best, best_ratios
@@ -186,6 +187,28 @@ class Frozen:
                 for values in zip(*((b.per_row, b.context_free) for b in ratios), strict=True)
             )
         )
+
+    def dependence(self, draws: int) -> dict[str, list[list[float]]]:
+        """First component of ĝ/N against the first coordinate of one ε for all rows, at two fixed
+        batches: {"noise": [[ε] of each batch], "gradient": …}, sorted by ε.
+
+        Raises:
+            ConfigMismatchError: the module's noise is not normal."""
+        module = self.module
+        if not isinstance(module, NormalNoise):
+            raise ConfigMismatchError(
+                "inference.illustrated asks for normal noise, which this model has not; set it to null"
+            )
+        out: dict[str, list[list[float]]] = {"noise": [], "gradient": []}
+        for batch in self.iterate_batches(FIXED, 0, 2):
+            noise = module.draw_noise(batch, draws, self.own(NOISE).noise)[:, :1]  # [S, 1, D]
+            noise = noise[noise[:, 0, 0].argsort()].expand(-1, batch.n_rows, -1)
+            found = (whole_gradient(module, batch, one[None])[0] for one in noise)
+            first = (next(g for g in gradients if g is not None) for gradients in found)
+            n = batch.scale * batch.n_rows
+            out["noise"].append(noise[:, 0, 0].tolist())
+            out["gradient"].append([float(g.flatten()[0]) / n for g in first])
+        return out
 
     def corrections(self, batches: int, draws: int, chosen: list[bool]) -> dict[str, Tensor]:
         """δ^CV/E[a_VarGrad] of the parameters of q that are vectors (biases; of a global q mean and

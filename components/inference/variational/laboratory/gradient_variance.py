@@ -90,7 +90,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     of order k of the noise can have, in closed form.  With ``correction_draws``:
     correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a vector of
     parameters and, for all of them, correction/all/<t> and correction_q95/all/<t>.  With
-    ``evidence_particles``: log_evidence, kl/<t>, kl_by_q/<t>, bound_denominator/<t>.  The
+    ``evidence_particles``: log_evidence, kl/<t>, kl_by_q/<t>, bound_denominator/<t>.  With
+    ``illustrated``: a figure of the gradient against the noise at two minibatches.  The
     posterior is from the method that trains.
 
     Raises:
@@ -118,6 +119,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     best_draws: PositiveInt
     correction_draws: PositiveInt | None
     evidence_particles: PositiveInt | None
+    illustrated: Annotated[int, Field(ge=10)] | None
+    legacy_defaults: ClassVar[dict[str, Any]] = {"illustrated": None}
 
     @model_validator(mode="after")
     def _check_measurable(self) -> GradientVariance:
@@ -225,6 +228,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         if self.correction_draws is not None:
             by_name = frozen.corrections(self.batches, self.correction_draws, parameter_mask)
             _record_corrections(new, by_name, t)
+        if self.illustrated is not None:
+            new.dependence[str(t)] = frozen.dependence(self.illustrated)
         if self.evidence_particles is not None:
             if "log_evidence" not in new.scores:
                 new.scores["log_evidence"] = frozen.log_evidence(self.evidence_particles)

@@ -38,6 +38,8 @@ class Findings:
     )  # trace ratios on the way, by "<gradient>/<step>/<iteration>"
     # quantiles of |δ^CV/E[a_VarGrad]| by step
     corrections: dict[str, list[float]] = field(default_factory=dict)
+    # noise and gradient at two minibatches, by step
+    dependence: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Measured:
             correction_spread,
             gradient_variance,
         )
+        from components.figures.variational.minibatch_dependence import minibatch_dependence
 
         inner_figures = self.inner.figures() if isinstance(self.inner, Analyses) else {}
         own_figures = gradient_variance(
@@ -69,7 +72,8 @@ class Measured:
             self.findings.scores,
             self.findings.curves,
         )
-        return inner_figures | own_figures | correction_spread(self.findings.corrections)
+        own_figures |= correction_spread(self.findings.corrections)
+        return inner_figures | own_figures | minibatch_dependence(self.findings.dependence)
 
     def artefacts(self, folder: Path) -> list[Path]:
         """``tables/gradient_variance.csv``: score, gradient, step, iteration (none where all was

@@ -1,0 +1,75 @@
+"""The random-weight particle filter: an unbiased estimate of G^β against its integral, and of the
+normaliser against the filter that knows it."""
+
+from __future__ import annotations
+
+import torch
+from configured import component
+from known_targets import z_score
+from small_sequences import run, sequence, system
+
+from components.contracts.sequences import Observation
+from components.series.filtering import generalised_filter, losses
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from runner.execution.rng import Streams
+
+BETA = 0.4
+
+
+def drawn():
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 3, 3, dtype=torch.float64, generator=g)
+    return (
+        LinearGaussianModule(system()),
+        x,
+        Observation(1, torch.randn(2, 2, generator=g).double()),
+    )
+
+
+def estimates(rule, n: int) -> torch.Tensor:
+    """Ĝ of every particle, n times [n, R, N]."""
+    model, x, batch = drawn()
+    many = x.repeat(1, n, 1)
+    generator = torch.Generator().manual_seed(1)
+    log_bound = model.log_observation_bound(1)
+    value = rule(model, batch, many, beta=BETA, log_bound=log_bound, generator=generator)
+    return value.exp().unflatten(1, (n, -1)).transpose(0, 1)
+
+
+def test_estimate_of_the_beta_likelihood_is_unbiased_and_not_negative():
+    model, x, batch = drawn()
+    exact = losses.log_beta_likelihood(model, batch, x, BETA).exp()
+    found = estimates(losses.log_beta_estimate, 4000)
+    assert (found >= 0).all()
+    assert z_score(found, exact).abs().max() < 4
+
+
+def wrong_rate(model, batch, x, beta, log_bound, generator):
+    """Broken: the Poisson rate without 1/(1 + β)."""
+    log_bound = log_bound + torch.log1p(torch.tensor(beta)).item() / beta
+    return losses.log_beta_estimate(model, batch, x, beta, log_bound, generator)
+
+
+def test_a_wrong_rate_is_found():
+    model, x, batch = drawn()
+    exact = losses.log_beta_likelihood(model, batch, x, BETA).exp()
+    assert z_score(estimates(wrong_rate, 4000), exact).abs().max() > 6
+
+
+def filtered(rule_of_integral: str, particles: int, replicates: int, seed: int):
+    keys = {"loss": "beta", "beta": BETA, "particles": particles, "integral": rule_of_integral}
+    inference = component("inference", "generalised_filter", **keys)
+    s = system()
+    problem = sequence(s, 6, replicates)
+    return run(inference, LinearGaussianModule(s), problem, Streams(seed)).log_normaliser
+
+
+def test_normaliser_is_that_of_the_exact_integral(monkeypatch):
+    exact = filtered("exact", 4000, 8, 0)
+    level = exact.mean()
+    found = filtered("poisson", 200, 200, 1)
+    ratio = (found - level).exp()
+    assert abs(float(z_score(ratio, (exact - level).exp().mean()))) < 4
+    monkeypatch.setattr(generalised_filter, "log_beta_estimate", wrong_rate)
+    ratio = (filtered("poisson", 200, 200, 1) - level).exp()
+    assert abs(float(z_score(ratio, (exact - level).exp().mean()))) > 6
