@@ -9,9 +9,10 @@ import torch
 from configured import component
 from structural_series import AHEAD, F64, block, model, problem
 
-from components.contracts.structural import Covariates, Facts
 from components.contracts.roles import Setting
+from components.contracts.structural import Covariates, Facts
 from components.errors import ConfigMismatchError
+from components.series.figures.spends import spends
 from components.series.forecasting import split
 from components.series.maths.advertising import effectiveness
 from components.series.sequence import Sequence
@@ -121,3 +122,15 @@ def test_simulated_channels_saturate():
     data = dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), F64, 1))
     y, u = data.observations[0, :, 0], data.inputs[:20, 0]
     assert torch.allclose(y[1:] - 0.5 * y[:-1], 4 * u[:-1] / (2 + u[:-1]), atol=1e-4)
+
+
+def test_spends_are_drawn_in_time_and_by_year():
+    """Figures 1.2 and 1.6: a panel for each channel; totals of each year."""
+    dates = tuple(f"{2011 + t // 12}-{t % 12 + 1:02d}-01" for t in range(24))
+    u = torch.rand(24, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    figures = spends(u, ["tv", "web"], dates)
+    assert [axis.get_ylabel() for axis in figures["spends"].axes] == ["tv", "web"]
+    heights = [bar.get_height() for bar in figures["spends_by_year"].axes[0].patches]
+    expected = [*u[:12].sum(0).tolist(), *u[12:].sum(0).tolist()]
+    assert heights == pytest.approx(expected)
+    assert set(spends(u, ["tv", "web"], ())) == {"spends"}
