@@ -41,6 +41,7 @@ from components.series.figures.effect import effect
 from components.series.figures.forecast import forecast
 from components.series.figures.inclusion import inclusion
 from components.series.figures.residuals import residuals
+from components.series.figures.spends import spends
 from components.series.planned import PlannedBudget, plan_series_budget
 from components.series.scores.forecasts import of_numbers, score_class_forecasts
 from components.series.scores.sales import score_intervention, score_sales_forecast
@@ -209,6 +210,8 @@ class Forecasting(Sequence):
             figures |= draw_each((components, residuals), posterior)
             if isinstance(posterior, HoldsDraws):
                 figures |= draw_each((trace,), None, posterior)
+            if self.input_names:
+                figures |= attempt("figure spends", self._draw_spends)
         if isinstance(posterior, Selects):
             figures |= draw_each((inclusion,), posterior)
             figures |= attempt("figure coefficients", self._draw_coefficients, posterior)
@@ -224,6 +227,10 @@ class Forecasting(Sequence):
         future = self.future[0, :, 0]
         predictive = self.forecast(posterior, rng)
         return forecast(history, future, predictive, self.dates, self.value_label)
+
+    def _draw_spends(self) -> dict[str, Figure]:
+        u = self.inputs if self.whole.u is None else self.whole.u
+        return {} if u is None else spends(u, self.input_names, self.dates)
 
     def _draw_coefficients(self, posterior: Selects) -> dict[str, Figure]:
         if not isinstance(posterior, HoldsDraws) or not posterior.n_draws:

@@ -3,13 +3,15 @@ weights."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import PositiveInt
+from torch import nn
 
-from components.contracts.capabilities import AffineLayers, Penalised, WeightSpace
+from components.contracts.capabilities import AffineLayers, Penalised, TrainingStart, WeightSpace
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -22,7 +24,8 @@ from components.inference.gaussian_weights.linearised import (
     LinearisedPosterior,
     gauss_newton,
 )
-from components.inference.point.descent import DescentKeys, descend, frozen
+from components.inference.gaussian_weights.modes import SeveralModes, distinct
+from components.inference.point.descent import DescentKeys, descend, frozen, loss
 from components.maths.optimizers import Optimizer
 from components.problems.supervised import Supervised
 from components.registry import register
@@ -37,6 +40,9 @@ class LaplaceState:
     network: Penalised
     optimizer: Optimizer
     train: Batch = rebuilt()
+    # of the other modes; None: there is one
+    others: nn.ModuleList | None = None
+    others_optimizer: Optimizer | None = None
 
 
 @register("inference", "laplace")
@@ -53,14 +59,18 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
     layer, in which case only the weights of that layer are uncertain.  ``evidence`` takes c
     and κ (of real labels) where Laplace's log p(D) at this θ̂ is stationary, by MacKay's
     updates; otherwise both are 1.  That log p(D) is the score ``log_evidence``: not a
-    bound.
+    bound.  With several ``modes``, as many networks are trained from starts of their own, and
+
+        q(θ) = Σ_k w_k N(θ̂_k, H_k⁻¹),  w_k ∝ p(D | mode k), the Laplace evidence
+
+    in which a θ̂ within √m of a better one, in its deviations, is the same mode.
 
     Raises:
         ConfigMismatchError: all covariances of too many weights are requested.
         NumericalError: training has become non-finite, so there is no curvature.
 
     Source: MacKay (1992), section 4; Immer, Korzepa and Bauer (2021), eq. (8); Daxberger et
-    al. (2021), section 2.
+    al. (2021), section 2; Buntine and Weigend (1991), on several modes.
     """
 
     requires = Requirements(
@@ -69,9 +79,12 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
 
+    legacy_defaults: ClassVar[dict[str, Any]] = {"modes": 1}
+
     structure: Literal["full", "diagonal", "last_layer"]
     hyperparameters: Literal["trained", "evidence"]
     n_predict: PositiveInt
+    modes: PositiveInt
 
     def asked_by_keys(self) -> dict[str, str]:
         return {"affine_layers": "structure"} if self.structure == "last_layer" else {}
@@ -92,19 +105,58 @@ class LinearisedLaplace(Inference[WeightSpace, Supervised, Batch, LaplaceState],
             )
         assert isinstance(model, Penalised)  # which the method needs
         optimizer = self.build_optimizer(model.parameters())
-        return LaplaceState(network=model, optimizer=optimizer, train=problem.train)
+        state = LaplaceState(network=model, optimizer=optimizer, train=problem.train)
+        if self.modes > 1:
+            state.others = self.init_others(model, rng)
+            state.others_optimizer = self.build_optimizer(state.others.parameters())
+        return state
+
+    def init_others(self, model: WeightSpace, rng: Rng) -> nn.ModuleList:
+        """Copies of the network that start elsewhere.
+
+        Raises ConfigMismatchError where it has no other start."""
+        if not isinstance(model, TrainingStart):
+            raise ConfigMismatchError(
+                f"inference.modes={self.modes}: the network has one start; use model=mlp, or modes=1"
+            )
+        others: list[WeightSpace] = []
+        for start in model.initial(self.modes - 1, rng.init):
+            other = copy.deepcopy(model)
+            with torch.no_grad():
+                other.theta.copy_(start[: len(other.theta)])  # without learned noise
+            others.append(other)
+        return nn.ModuleList(other for other in others if isinstance(other, nn.Module))
 
     def step(self, state: LaplaceState, batch: Batch, rng: Rng) -> tuple[LaplaceState, Info]:
-        return state, descend(state.network, state.optimizer, batch, None)
+        info = descend(state.network, state.optimizer, batch, None)
+        if state.others is not None and state.others_optimizer is not None:
+            state.others_optimizer.zero_grad()
+            for other in state.others:
+                assert isinstance(other, Penalised)
+                fit = other.log_prob(other(batch.x, None), batch)
+                loss(other, batch, fit)[0].backward()
+            state.others_optimizer.step()
+        return state, info
 
-    def posterior(self, state: LaplaceState) -> LinearisedPosterior:
-        network = frozen(state.network)
+    def posterior(self, state: LaplaceState) -> LinearisedPosterior | SeveralModes:
+        first = self.around(state.network, state.train)
+        if state.others is None:
+            return first
+        fits = [first]
+        for other in state.others:
+            assert isinstance(other, Penalised)
+            fits.append(self.around(other, state.train))
+        return SeveralModes(tuple(distinct(fits)), self.n_predict)
+
+    def around(self, trained: Penalised, train: Batch) -> LinearisedPosterior:
+        """The Gaussian of one mode."""
+        network = frozen(trained)
         assert isinstance(network, WeightSpace)
         m = self.uncertain(network)
         # [m, m] or [m]
-        curvature = gauss_newton(network, state.train, m, self.structure == "diagonal")
+        curvature = gauss_newton(network, train, m, self.structure == "diagonal")
         deviations = network.prior_std[-m:].double()  # s [m]
-        evidence = self.evidence(network, state.train, curvature, deviations)
+        evidence = self.evidence(network, train, curvature, deviations)
         c, kappa = evidence.maximum() if self.hyperparameters == "evidence" else (1.0, 1.0)
         precision = 1 / (c * deviations.square())
         if curvature.ndim == 1:

@@ -64,17 +64,23 @@ def descend(
 
 def lower(network: Penalised, optimizer: Optimizer, batch: Batch, fit: Tensor) -> Info:
     """One step of ``descend`` with ``fit`` [B] in place of log p(y_b|x_b)."""
-    log_likelihood = batch.scale * fit.sum()
-    penalty = network.penalty()
-    loss = (penalty - log_likelihood) / (batch.scale * len(batch.x))
+    value, log_likelihood, penalty = loss(network, batch, fit)
     optimizer.zero_grad()
-    loss.backward()
+    value.backward()
     optimizer.step()
     return {
-        "loss": loss.detach(),
+        "loss": value.detach(),
         "log_likelihood": log_likelihood.detach(),
         "penalty": penalty.detach(),
     }
+
+
+def loss(network: Penalised, batch: Batch, fit: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """−(N/B Σ_b fit_b + log p(θ)) / N, N/B Σ_b fit_b and −log p(θ), [] each."""
+    log_likelihood = batch.scale * fit.sum()
+    penalty = network.penalty()
+    value = (penalty - log_likelihood) / (batch.scale * len(batch.x))
+    return value, log_likelihood, penalty
 
 
 def frozen(network: T) -> T:

@@ -4,7 +4,7 @@ private series."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -18,6 +18,7 @@ from components.registry import register
 from components.series.budget.budget import Budget
 from components.series.forecast_data.retail_world import CHANNELS, REGRESSORS, RetailWorld
 from components.series.forecasting import Forecasting, Origin, split
+from components.series.maths.advertising import saturate
 from components.series.sequence import Sequence
 
 
@@ -44,7 +45,8 @@ class RetailSim(Dataset[Forecasting]):
 
         y_t = A_t + L_t + x_t'β + ε_t,   A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ_A²),   L_{t+1} = L_t + N(0, σ_L²)
 
-    ε_t ~ N(0, σ²) or Student's t.  The calendar is true, weather, economy and spends are drawn
+    ε_t ~ N(0, σ²) or Student's t.  A channel with a half-saturation h has u/(h + u) in the place of
+    u.  The calendar is true, weather, economy and spends are drawn
     (``retail_world``); each replicate is another series.  Seen are y [1, n_train, 1] with
     regressors x [7] and the inputs u of ``channels``; what follows is to be forecast, with x and u
     known.  ``missing_share`` of the weeks seen lose their y.  The series of the thesis is private:
@@ -57,12 +59,15 @@ class RetailSim(Dataset[Forecasting]):
     kind: ClassVar[Kind] = "sequence"
     traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
 
+    legacy_defaults: ClassVar[dict[str, Any]] = {"half": {}}
+
     n_steps: PositiveInt
     n_train: Annotated[int, Field(ge=2)]
     origin: Origin
     channels: Annotated[list[str], Field(min_length=1)]
     effects: dict[str, float]
     q: dict[str, float]
+    half: dict[str, PositiveFloat]
     decay: Annotated[float, Field(gt=0, le=1)]
     goodwill_sd: NonNegativeFloat
     level: float
@@ -77,6 +82,7 @@ class RetailSim(Dataset[Forecasting]):
         named = {
             "channels": (self.channels, CHANNELS),
             "q": (self.q, CHANNELS),
+            "half": (self.half, CHANNELS),
             "effects": (self.effects, REGRESSORS),
         }
         for key, (names, allowed) in named.items():
@@ -85,6 +91,11 @@ class RetailSim(Dataset[Forecasting]):
                     raise ConfigMismatchError(
                         f"dataset.{key}: {name} is not among {', '.join(allowed)}"
                     )
+        if self.half and self.budget.total is not None:
+            raise ConfigMismatchError(
+                "dataset.half: no plan is known to be best where channels saturate; "
+                "use dataset.half={} or dataset.budget.total=null"
+            )
         if self.n_train >= self.n_steps:
             raise ConfigMismatchError(
                 f"dataset.n_train={self.n_train}: of {self.n_steps} weeks some must be left to forecast"
@@ -101,12 +112,18 @@ class RetailSim(Dataset[Forecasting]):
             [self.effects.get(name, 0.0) for name in REGRESSORS], dtype=torch.float64
         )
         q = torch.tensor([self.q.get(name, 0.0) for name in CHANNELS], dtype=torch.float64)
+        flows = U.clone()
+        for name, half in self.half.items():
+            j = list(CHANNELS).index(name)
+            flows[:, j] = saturate(U[:, j], half, 1.0)
         noise = torch.randn(2, weeks, generator=generator, dtype=torch.float64)
         goodwill = torch.empty(weeks, dtype=torch.float64)
-        goodwill[0] = U.mean(0) @ q / self.decay
+        goodwill[0] = flows.mean(0) @ q / self.decay
         for t in range(1, weeks):
             goodwill[t] = (
-                (1 - self.decay) * goodwill[t - 1] + U[t - 1] @ q + self.goodwill_sd * noise[0, t]
+                (1 - self.decay) * goodwill[t - 1]
+                + flows[t - 1] @ q
+                + self.goodwill_sd * noise[0, t]
             )
         steps = self.level_sd * noise[1]
         level = self.level + steps.cumsum(0) - steps[0]

@@ -20,6 +20,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, S
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
+from components.errors import ConfigMismatchError
 from components.maths.particles.order_statistics import quantiles
 from components.maths.time_varying import filter_system
 from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
@@ -184,8 +185,12 @@ class StructuralDraws(Draws):
         """Effect of inputs u_T … u_{T+H−1} on y_{T+1} … y_{T+H}, for at most 500 draws.
 
         The result is the mean + D u, and the covariance.
+
+        Raises:
+            ConfigMismatchError: the effect of inputs is not proportional to them.
         """
         assert series.u is not None
+        self._check_proportional(series)
         c = series.u.shape[1]
         zeros = series.u.new_zeros(horizon, c)
         x = None if series.ahead is None else series.ahead.x
@@ -209,6 +214,23 @@ class StructuralDraws(Draws):
             for j in range(horizon):
                 D[:, j:, j, i] = response[:, : horizon - j]
         return Affine(base.mean, base.covariance, D)
+
+    def _check_proportional(self, series: Series) -> None:
+        """Raises ConfigMismatchError where twice the inputs at T, after others, have not twice the
+        effect that they have by themselves."""
+        assert series.u is not None
+        last = torch.zeros_like(series.u)
+        last[-1] = 1.0
+        past = series.u * (1 - last)
+        after, without, once, none = (
+            self.of.design(series._replace(u=u), 1).X
+            for u in (past + 2 * last, past, last, 0 * last)
+        )
+        if not torch.allclose(after - without, 2 * (once - none), rtol=1e-6):
+            raise ConfigMismatchError(
+                "dataset.budget: a plan needs effects proportional to the spends; leave saturation, "
+                "wear_in, wear_out and interactions out of model.blocks, or set dataset.budget.total=null"
+            )
 
     # ---- what the blocks say
     # -----------------------------------------------------------------------------------------

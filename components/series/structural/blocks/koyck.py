@@ -7,17 +7,19 @@ from torch import Tensor
 
 from components.contracts.structural import Covariates, Facts, Terms
 from components.registry import register
-from components.series.structural.blocks.selection import SelectionBlock, select_columns
+from components.series.structural.blocks.advertising import AdvertisingBlock
+from components.series.structural.blocks.selection import select_columns
 
 
 @register("block", "koyck")
-class KoyckBlock(SelectionBlock):
+class KoyckBlock(AdvertisingBlock):
     """Koyck's form: y has κ (y_{t−1} − c) + Σ_i q_i u_{i,t−1}, with spike and slab on κ and q.
 
     κ is ``y_lag``.  This is most likely what the thesis fitted, for bsts takes no inputs
     into its autoregressive state: "y_AR" appears among its coefficients.  A time with a
     missing predecessor is skipped; c is the first observation.  There are no states and
-    c + 1 columns; the slab is the one of ``regression``.
+    c + 1 columns; the slab is the one of ``regression``.  ``saturation``, ``wear_in``,
+    ``wear_out`` and ``interactions`` put other inflows in the place of u.
 
     Raises:
         ConfigMismatchError: there are no inputs, or none of that name.
@@ -25,15 +27,12 @@ class KoyckBlock(SelectionBlock):
     Source: Gallego (2021), section 1.2.2 and Table 1.2; Koyck (1954).
     """
 
-    inputs: list[str] | None
-
     def terms(self, facts: Facts) -> Terms:
-        places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
-        names = ["y_lag", *(f"{facts.u_names[j]}_lag" for j in places)]
+        channels, flows = self.inflows(facts)
+        names = ["y_lag", *(f"{name}_lag" for name in channels)]
 
         def before(beside: Covariates) -> Tensor:
-            assert beside.u is not None
-            past = torch.cat([(beside.y - facts.centre).unsqueeze(1), beside.u[:, places]], 1)
+            past = torch.cat([(beside.y - facts.centre).unsqueeze(1), flows(beside)], 1)
             return torch.cat([torch.full_like(past[:1], torch.nan), past[:-1]])  # [n, 1 + c]
 
         return Terms.regression_terms(

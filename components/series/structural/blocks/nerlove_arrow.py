@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from components.contracts.structural import Covariates, Dynamics, Facts, Terms
+from components.contracts.structural import Dynamics, Facts, Terms
 from components.registry import register
+from components.series.structural.blocks.advertising import AdvertisingBlock
 from components.series.structural.blocks.rows import NoiseBlock, constant
-from components.series.structural.blocks.selection import SelectionBlock, select_columns
+from components.series.structural.blocks.selection import select_columns
 
 
 @register("block", "nerlove_arrow")
-class NerloveArrowBlock(SelectionBlock, NoiseBlock):
+class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
     """Nerlove and Arrow's goodwill A_t, a decaying stock of spending, as a term of y.
 
     y has A_t, A_{t+1} = (1 − δ) A_t + Σ_i q_i u_it + N(0, σ²), spike and slab on q.
@@ -22,23 +22,18 @@ class NerloveArrowBlock(SelectionBlock, NoiseBlock):
     coefficients.  1 − δ is uniform on (0, 1); the slab is the one of ``regression`` with u
     in the place of X.
 
+    ``saturation``, ``wear_in``, ``wear_out`` and ``interactions`` put other inflows in the
+    place of u, as section 1.2.2 names them.
+
     Raises:
         ConfigMismatchError: there are no inputs, or none of that name.
 
     Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962).
     """
 
-    inputs: list[str] | None
-
     def terms(self, facts: Facts) -> Terms:
-        places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
-        names = [facts.u_names[j] for j in places]
+        names, flows = self.inflows(facts)
         like = facts.like
-
-        def flows(beside: Covariates) -> Tensor:
-            assert beside.u is not None
-            return beside.u[:, places]  # [n, c]
-
         one = torch.ones(1).to(like)
         stays = Dynamics(
             names=("goodwill_kept",),

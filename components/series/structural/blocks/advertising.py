@@ -1,0 +1,80 @@
+"""Spends of channels as the inflows that sales respond to: saturation, wear and interactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, PositiveFloat
+from torch import Tensor
+
+from components.contracts.structural import Covariates, Facts
+from components.errors import ConfigMismatchError
+from components.series.maths.advertising import effectiveness, saturate
+from components.series.structural.blocks.selection import SelectionBlock
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class AdvertisingBlock(SelectionBlock):
+    """Block with columns of spends, as they are or transformed.
+
+    e_t u_t,  and for each half-saturation h of a channel  e_t u_t^p/(h^p + u_t^p);  products of two
+    channels' first columns for each interaction.  e_t is ``effectiveness``.  Several h of a channel
+    are columns of their own, of which spike and slab choose."""
+
+    legacy_defaults: ClassVar[dict[str, Any]] = {
+        "saturation": {},
+        "power": 1.0,
+        "wear_in": 0.0,
+        "wear_out": 0.0,
+        "recovery": 0.0,
+        "interactions": [],
+    }
+
+    inputs: list[str] | None
+    saturation: dict[str, list[PositiveFloat]]
+    power: PositiveFloat
+    wear_in: Share
+    wear_out: Share
+    recovery: Share
+    interactions: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
+
+    def inflows(self, facts: Facts) -> tuple[list[str], Callable[[Covariates], Tensor]]:
+        """Names of c columns, and the columns [n, c].
+
+        Raises ConfigMismatchError where a key names no channel of the block."""
+        places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
+        channels = [facts.u_names[j] for j in places]
+        for key, used in (
+            ("saturation", list(self.saturation)),
+            ("interactions", [name for pair in self.interactions for name in pair]),
+        ):
+            for name in used:
+                if name not in channels:
+                    raise ConfigMismatchError(
+                        f"{facts.where}.{key}: {name} is not among its channels, {', '.join(channels)}"
+                    )
+        plain: list[float | None] = [None]
+        halves = [
+            (i, h)
+            for i, name in enumerate(channels)
+            for h in [*self.saturation.get(name, [])] or plain
+        ]
+        names = [channels[i] if h is None else f"{channels[i]}_half_{h:g}" for i, h in halves]
+        first = {name: [i for i, _ in halves].index(j) for j, name in enumerate(channels)}
+        names += ["_x_".join(pair) for pair in self.interactions]
+
+        def columns(beside: Covariates) -> Tensor:
+            assert beside.u is not None
+            u = beside.u[:, places]
+            e = effectiveness(u, self.wear_in, self.wear_out, self.recovery)
+            flows = [
+                e[:, i] * (u[:, i] if h is None else saturate(u[:, i], h, self.power))
+                for i, h in halves
+            ]
+            flows += [flows[first[a]] * flows[first[b]] for a, b in self.interactions]
+            return torch.stack(flows, 1)
+
+        return names, columns

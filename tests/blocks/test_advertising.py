@@ -1,0 +1,136 @@
+"""Saturation, wear and interactions of channels, written out, and found again in simulated sales."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from structural_series import AHEAD, F64, block, model, problem
+
+from components.contracts.roles import Setting
+from components.contracts.structural import Covariates, Facts
+from components.errors import ConfigMismatchError
+from components.series.figures.spends import spends
+from components.series.forecasting import split
+from components.series.maths.advertising import effectiveness
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
+
+U = torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, 3.0], [4.0, 2.0]], dtype=F64)
+
+
+def columns(name="nerlove_arrow", **keys):
+    y = torch.arange(4, dtype=F64)
+    facts = Facts(Covariates(y, None, U), 1.0, 0.0, [], ["tv", "web"], "model.blocks.0")
+    regressors = block(name, expected_size=None, **keys).terms(facts).regressors
+    return regressors.names, regressors.columns(facts.seen)
+
+
+def test_channels_saturate_and_interact():
+    names, found = columns(saturation={"tv": [0.5, 2.0]}, power=2.0, interactions=[["web", "tv"]])
+    tv, web = U.T
+    expected = [tv**2 / (0.25 + tv**2), tv**2 / (4.0 + tv**2), web, web * tv**2 / (0.25 + tv**2)]
+    assert names == ("tv_half_0.5", "tv_half_2", "web", "web_x_tv")
+    assert torch.allclose(found, torch.stack(expected, 1))
+
+
+def test_koyck_has_them_a_week_later():
+    names, found = columns("koyck", saturation={"web": [1.0]})
+    assert names == ("y_lag", "tv_lag", "web_half_1_lag")
+    assert torch.allclose(found[1:, 2], U[:-1, 1] / (1 + U[:-1, 1]))
+
+
+def test_advertising_wears_in_and_out():
+    """On, on, off, on: 1 − ρ^k of the k-th week in a row; (1 − ω) after a week on, back by r after
+    one off."""
+    rho, omega, r = 0.4, 0.3, 0.5
+    worn = [1.0, 0.7, 0.49, 0.49 + 0.5 * 0.51]
+    expected = [(1 - rho) * worn[0], (1 - rho**2) * worn[1], 0.0, (1 - rho) * worn[3]]
+    found = effectiveness(U[:, :1], rho, omega, r)[:, 0]
+    assert found.tolist() == pytest.approx(expected)
+    _, found = columns(wear_in=rho, wear_out=omega, recovery=r)
+    assert found[:, 0].tolist() == pytest.approx(
+        [e * u for e, u in zip(expected, U[:, 0].tolist(), strict=True)]
+    )
+
+
+@pytest.mark.parametrize("key", ["saturation", "interactions"])
+def test_a_channel_that_is_not_there_is_refused(key):
+    value = {"radio": [1.0]} if key == "saturation" else [["tv", "radio"]]
+    with pytest.raises(ConfigMismatchError, match=rf"model.blocks.0.{key}: radio is not among"):
+        columns(**{key: value})
+
+
+def simulated(half, times=160):
+    """Sales with 6 s_tv + 2 s_web, s_tv saturated at ``half``."""
+    g = torch.Generator().manual_seed(5)
+    n = times + AHEAD
+    u = 3 * torch.rand(n, 2, generator=g, dtype=F64) ** 2
+    flow = 6 * u[:, 0] / (half + u[:, 0]) + 2 * u[:, 1]
+    goodwill = torch.zeros(n, dtype=F64)
+    for t in range(1, n):
+        goodwill[t] = 0.5 * goodwill[t - 1] + flow[t - 1]
+    y = 20 + goodwill + 0.3 * torch.randn(n, generator=g, dtype=F64)
+    whole = Sequence(
+        "sales", None, y.view(1, -1, 1), None, ["y"], inputs=u, input_names=["tv", "web"]
+    )
+    return split(whole, AHEAD, "end")
+
+
+def fitted(data, **keys):
+    rng = Streams(0)
+    gibbs = component("inference", "structural_gibbs", burn_in=150, chains=2)
+    goodwill = block("nerlove_arrow", expected_size=2.0, **keys)
+    state = gibbs.init(model("local_level", goodwill, of=data), data, rng)
+    for _, batch in data.batches("series", rng, 0, 400):
+        state, _ = gibbs.step(state, batch, rng)
+    return gibbs.posterior(state)
+
+
+def test_the_half_saturation_of_simulated_sales_is_found():
+    posterior = fitted(simulated(0.5), saturation={"tv": [0.05, 0.5, 10.0]})
+    shares = posterior.inclusion
+    assert shares["tv_half_0.5"] > 0.95
+    assert max(shares["tv_half_0.05"], shares["tv_half_10"]) < 0.3
+    q = float(posterior.mean[posterior.names.index("tv_half_0.5")])
+    assert q == pytest.approx(6.0, abs=0.6)
+
+
+def test_no_plan_is_made_of_effects_that_are_not_proportional():
+    data = problem()
+    for keys in (
+        {"saturation": {"tv": [1.0]}},
+        {"wear_out": 0.2},
+        {"interactions": [["tv", "web"]]},
+    ):
+        for name in ("nerlove_arrow", "koyck"):
+            gibbs = component("inference", "structural_gibbs", burn_in=0, chains=1)
+            rng = Streams(0)
+            state = gibbs.init(model(block(name, expected_size=None, **keys), of=data), data, rng)
+            with pytest.raises(ConfigMismatchError, match=r"dataset\.budget"):
+                gibbs.posterior(state).affine(data.series, 2, torch.Generator())
+
+
+def test_simulated_channels_saturate():
+    """Seen through weeks without noise: A_{t+1} − (1 − δ) A_t is q u/(h + u)."""
+    dataset = component(
+        "dataset", "retail_sim", n_steps=30, n_train=20, channels=["TV"], q={"TV": 4.0},
+        half={"TV": 2.0}, effects={}, goodwill_sd=0.0, level_sd=0.0, observation_sd=1e-6, level=0.0,
+    )  # fmt: skip
+    data = dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), F64, 1))
+    y, u = data.observations[0, :, 0], data.inputs[:20, 0]
+    assert torch.allclose(y[1:] - 0.5 * y[:-1], 4 * u[:-1] / (2 + u[:-1]), atol=1e-4)
+
+
+def test_spends_are_drawn_in_time_and_by_year():
+    """Figures 1.2 and 1.6: a panel for each channel; totals of each year."""
+    dates = tuple(f"{2011 + t // 12}-{t % 12 + 1:02d}-01" for t in range(24))
+    u = torch.rand(24, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    figures = spends(u, ["tv", "web"], dates)
+    assert [axis.get_ylabel() for axis in figures["spends"].axes] == ["tv", "web"]
+    heights = [bar.get_height() for bar in figures["spends_by_year"].axes[0].patches]
+    expected = [*u[:12].sum(0).tolist(), *u[12:].sum(0).tolist()]
+    assert heights == pytest.approx(expected)
+    assert set(spends(u, ["tv", "web"], ())) == {"spends"}
