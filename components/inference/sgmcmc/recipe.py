@@ -14,11 +14,10 @@ from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.contracts.user_code import Place, import_object
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import Reference
+from components.inference.sgmcmc.control_variates import GradientNoise, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
-from components.inference.sgmcmc.gradient_noise import GradientNoise
 from components.inference.sgmcmc.recipe_terms import (
-    Terms,
+    RecipeTerms,
     any_matrices,
     check_matrices,
     energy_gradient,
@@ -113,7 +112,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
             control=self.init_reference(model, theta, problem),
         )
 
-    def terms(self, theta: Tensor, rest: Tensor, value: Tensor, gradient: Tensor) -> Terms:
+    def terms(self, theta: Tensor, rest: Tensor, value: Tensor, gradient: Tensor) -> RecipeTerms:
         """Drift and noise at z = (θ [K, P], rest [K, n − P]), log joint [K], gradient [K, P]."""
         if self.matrices is not None:
             given = import_object("inference.matrices", self.matrices)

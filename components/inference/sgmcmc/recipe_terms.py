@@ -15,7 +15,7 @@ Matrices = Callable[[Tensor], tuple[Tensor, Tensor]]  # z [n] -> D(z), Q(z) [n, 
 
 
 @dataclass(frozen=True)
-class Terms:
+class RecipeTerms:
     """Drift of z [K, n], and what its noise is made of.
 
     D and the columns M of D + Q by which ∇U enters: diagonals [K, P] of the rows from
@@ -62,13 +62,13 @@ def potential_metric(value: Tensor, gradient: Tensor, scale: float | None, offse
     return Metric(g.detach(), -by_U * gradient)
 
 
-def langevin(metric: Metric, gradient: Tensor) -> Terms:
+def langevin(metric: Metric, gradient: Tensor) -> RecipeTerms:
     """z = θ: D = G, Q = 0."""
     G = metric.g.expand_as(gradient)
-    return Terms(metric.g * gradient + metric.slope, G, G)
+    return RecipeTerms(metric.g * gradient + metric.slope, G, G)
 
 
-def hamiltonian(metric: Metric, gradient: Tensor, rest: Tensor, friction: float) -> Terms:
+def hamiltonian(metric: Metric, gradient: Tensor, rest: Tensor, friction: float) -> RecipeTerms:
     """z = (θ, r), or (θ, r, ξ) where ``rest`` [K, P + 1] has a thermostat.
 
     D = [0 0; 0 A G], Q = [0 −√G; √G 0]; a thermostat adds Q_rξ = r/P, Q_ξr = −rᵀ/P and
@@ -82,7 +82,7 @@ def hamiltonian(metric: Metric, gradient: Tensor, rest: Tensor, friction: float)
     if rest.shape[1] > P:
         rows[1] = force - r * (rest[:, P:] - friction)
         rows.append(r.square().mean(1, keepdim=True) - 1)
-    return Terms(
+    return RecipeTerms(
         torch.cat(rows, 1),
         (friction * metric.g).expand_as(gradient),
         root.expand_as(gradient),
@@ -99,7 +99,7 @@ def energy_gradient(gradient: Tensor, rest: Tensor, friction: float) -> Tensor:
 
 def any_matrices(
     matrices: Matrices, z: Tensor, gradient: Tensor, slope_of_H: Tensor, where: str
-) -> Terms:
+) -> RecipeTerms:
     """D(z) and Q(z) of the user at z [K, n]; Γ_i = Σ_j ∂(D + Q)_ij/∂z_j by automatic
     differentiation, n² numbers for each of n directions."""
 
@@ -112,7 +112,7 @@ def any_matrices(
         M, D = torch.func.vmap(total)(z)
     gamma = slopes.diagonal(dim1=2, dim2=3).sum(-1)
     drift = gamma - (M @ slope_of_H[..., None])[..., 0]
-    return Terms(drift, D, M[:, :, : gradient.shape[1]])
+    return RecipeTerms(drift, D, M[:, :, : gradient.shape[1]])
 
 
 def check_matrices(matrices: Matrices, z: Tensor, where: str) -> None:
@@ -122,7 +122,7 @@ def check_matrices(matrices: Matrices, z: Tensor, where: str) -> None:
     for one in z:
         with reraise_user_error(where, matrices):
             D, Q = matrices(one)
-        shapes = [list(getattr(x, "shape", ())) for x in (D, Q)]
+        shapes = [list(x.shape) if isinstance(x, Tensor) else [] for x in (D, Q)]
         if shapes != [[n, n], [n, n]]:
             raise ConfigMismatchError(
                 f"{where}: D and Q are {shapes[0]} and {shapes[1]} for z [{n}]; return two [{n}, {n}] tensors"

@@ -14,9 +14,8 @@ from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
-from components.inference.sgmcmc.control_variates import Reference
+from components.inference.sgmcmc.control_variates import GradientNoise, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
-from components.inference.sgmcmc.gradient_noise import GradientNoise
 from components.inference.superchains import Superchains
 from components.registry import register
 

@@ -195,7 +195,7 @@ def worst(dynamics: str, target: Any, eps: float, **keys: Any) -> float:
         "dynamics": dynamics, "chains": 300, "step_size": eps, "burn_in": int(4 / eps), "thinning": int(0.4 / eps),
     }  # fmt: skip
     method, rng = Recipe.model_validate(values | keys), Streams(0)
-    state = method.init(target, None, rng)
+    state = method.init(target, None, rng)  # type: ignore[arg-type]  # no problem: a target only
     for _ in range(int(12 / eps)):
         state, _ = method.step(state, None, rng)
     return moment_z(method.posterior(state), target)
