@@ -35,13 +35,13 @@ from components.metrics.structural.coefficients import (
     parameter_rhats,
 )
 from components.series.budget.budget import Budget
+from components.series.figures.advertising.effect import effect
+from components.series.figures.advertising.spends import spends
 from components.series.figures.coefficients import coefficients
 from components.series.figures.components import components
-from components.series.figures.effect import effect
 from components.series.figures.forecast import forecast
 from components.series.figures.inclusion import inclusion
 from components.series.figures.residuals import residuals
-from components.series.figures.spends import spends
 from components.series.planned import PlannedBudget, plan_series_budget
 from components.series.scores.forecasts import of_numbers, score_class_forecasts
 from components.series.scores.sales import score_intervention, score_sales_forecast

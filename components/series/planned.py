@@ -19,7 +19,7 @@ from components.series.budget.plan import Plan
 from components.series.budget.promise import Promise
 from components.series.budget.shrinkage import shrink_effects
 from components.series.budget.sum_law import Array, SumLaw, numbers
-from components.series.figures.budget import budget_figure
+from components.series.figures.advertising.budget import budget_figure
 
 if TYPE_CHECKING:
     import pandas as pd

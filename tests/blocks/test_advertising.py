@@ -12,7 +12,7 @@ from structural_series import AHEAD, F64, block, model, problem
 from components.contracts.roles import Setting
 from components.contracts.structural import Covariates, Facts
 from components.errors import ConfigMismatchError
-from components.series.figures.spends import spends
+from components.series.figures.advertising.spends import spends
 from components.series.forecasting import split
 from components.series.maths.advertising import effectiveness
 from components.series.sequence import Sequence

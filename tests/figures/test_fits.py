@@ -16,7 +16,7 @@ from small_problems import classes, component, real
 
 from components.contracts.predictive import Categorical, GaussianMixture
 from components.contracts.roles import Setting
-from components.datasets.tables.multitask_toy import truth
+from components.datasets.toys.multitask_toy import truth
 from components.figures.style import PALETTE
 from components.figures.supervised.calibration import calibration, coverage_curve, reliability_curve
 from components.figures.supervised.predictions import predictions

@@ -13,7 +13,7 @@ from components.figures.style import LINES, new_figure
 from components.figures.variational.bound_by_start import bound_by_start
 from components.figures.variational.gradient_variance import _plain
 from components.games.figures.rewards import reward_curves
-from components.series.figures.budget import MOST_WEEKS, budget_figure
+from components.series.figures.advertising.budget import MOST_WEEKS, budget_figure
 from components.series.figures.coverage import FEWEST, _window_coverage, coverage
 
 F64 = torch.float64

@@ -12,14 +12,19 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.contracts.predictive import Categorical, GaussianMixture, Predictive
+from components.contracts.predictive import (
+    Categorical,
+    GaussianMixture,
+    PoissonMixture,
+    Predictive,
+)
 from components.errors import ConfigMismatchError
 from components.maths.losses.robust import beta_potential, gamma_potential, huber
 
 LossName = Literal["likelihood", "beta", "gamma", "huber", "absolute", "hinge"]
 
 
-def log_density(predictive: Predictive, y: Tensor) -> Tensor:
+def log_density(predictive: GaussianMixture | Categorical, y: Tensor) -> Tensor:
     """log g(y | θ_k) of labels y [B, T]: [K, B, T]."""
     if isinstance(predictive, GaussianMixture):
         r = (y - predictive.mu).square() / predictive.v
@@ -28,7 +33,7 @@ def log_density(predictive: Predictive, y: Tensor) -> Tensor:
     return log_p.gather(-1, y.expand(log_p.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
 
-def log_power_integral(predictive: Predictive, power: float) -> Tensor:
+def log_power_integral(predictive: GaussianMixture | Categorical, power: float) -> Tensor:
     """log ∫ g(y' | θ_k)^power dy', a sum over classes for a categorical law: [K, B, T]."""
     if isinstance(predictive, GaussianMixture):
         return 0.5 * ((1 - power) * (math.log(2 * math.pi) + predictive.v.log()) - math.log(power))
@@ -62,6 +67,8 @@ class SupervisedLoss:
         Raises:
             ConfigMismatchError: the loss is not one of such labels.
         """
+        if isinstance(predictive, PoissonMixture):
+            raise ConfigMismatchError("model=generalised_bayes has no losses of counts")
         match self.name:
             case "likelihood":
                 return log_density(predictive, y)

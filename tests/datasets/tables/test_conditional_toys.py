@@ -11,8 +11,8 @@ from small_problems import component
 
 from components.contracts.predictive import GaussianMixture
 from components.contracts.roles import Setting
-from components.datasets.tables.bimodal_toy import BimodalToy
-from components.datasets.tables.heteroscedastic_toy import HeteroscedasticToy
+from components.datasets.toys.bimodal_toy import BimodalToy
+from components.datasets.toys.heteroscedastic_toy import HeteroscedasticToy
 from runner.execution.rng import Streams
 
 

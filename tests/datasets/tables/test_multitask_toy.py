@@ -10,7 +10,7 @@ import torch
 from small_problems import component
 
 from components.contracts.roles import Setting
-from components.datasets.tables.multitask_toy import truth
+from components.datasets.toys.multitask_toy import truth
 from runner.execution.rng import Streams
 
 SETTING = Setting(Path("nowhere"), torch.device("cpu"), torch.float64, 1)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture
-from components.datasets.tables.conditional_toy import ConditionalToy
+from components.datasets.toys.conditional_toy import ConditionalToy
 from components.registry import register
 
 

@@ -1,0 +1,1 @@
+"""Small simulated problems, drawn whole in one figure."""

@@ -1,0 +1,1 @@
+"""Figures of advertising: budgets, effects and what was spent."""
