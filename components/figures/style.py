@@ -94,6 +94,23 @@ def legend_below(figure: Figure, axes: Iterable[Axes], fontsize: float = 8) -> N
         )
 
 
+WIDEST_BESIDE = 26  # letters of a label that leave room for a panel
+
+
+def legend_beside(figure: Figure, handles: Sequence[Any], fontsize: float = 9) -> None:
+    """One legend to the right of all panels, or below them where a label is long."""
+    labels = [handle.get_label() for handle in handles]
+    fits = max(map(len, labels)) <= WIDEST_BESIDE
+    figure.legend(
+        handles=handles,
+        loc="outside right center" if fits else "outside lower center",
+        ncols=1 if fits else _legend_columns(figure.get_figwidth(), labels, fontsize),
+        fontsize=fontsize,
+        frameon=False,
+        handlelength=2.6,
+    )
+
+
 def legend_above(axis: Axes, fontsize: float = 8) -> None:
     """The legend of one panel between the panel and its title, which moves up."""
     entries = drawn_entries([axis])

@@ -53,6 +53,13 @@ def test_a_panel_per_metric_and_a_line_per_model():
             assert lengths == pytest.approx([2 * 0.01 * (i + 1)] * 3)
 
 
+@pytest.mark.parametrize("name", ["a", "a defence, trained against such attacks"])
+def test_a_long_label_leaves_the_panel_its_width(name):
+    figure = learning_curve(table((name, "b"), ("rmse",)))
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_position().width > 0.6
+
+
 def test_ticks_are_the_sizes():
     axis = learning_curve(table()).axes[0].xaxis
     assert list(axis.get_majorticklocs()) == SIZES

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
-from components.figures.style import PALETTE, new_figure
+from components.figures.style import PALETTE, legend_beside, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,9 +86,7 @@ def learning_curve(
             Line2D([], [], linewidth=1.5, markersize=5, label=model, **look[model])
             for model in models
         ]
-        figure.legend(
-            handles=handles, loc="outside right center", frameon=False, fontsize=9, handlelength=2.6
-        )
+        legend_beside(figure, handles)
     for metric, axes in panels.items():
         sizes = sorted(table[table["metric"] == metric]["n_train"].unique())
         for k, ax in enumerate(axes):
