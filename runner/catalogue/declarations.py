@@ -291,6 +291,8 @@ def _fact(node: ast.expr, path: Path) -> Any:
     if isinstance(node, ast.Name) and (definition := _find(node.id, path)):
         value = _value(node.id, definition[0])
         return None if value is None else _fact(value, definition[1])
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):  # of another class
+        return read_declaration(node.value.id, path).facts.get(node.attr)
     if isinstance(node, ast.Subscript) and isinstance(mapping := _fact(node.value, path), dict):
         return mapping.get(_fact(node.slice, path))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):

@@ -84,10 +84,10 @@ def shortened(command: str) -> list[str]:
 
 def test_the_page_shows_what_it_says():
     assert len(TRAINED) == 3
-    assert len(RUNS) == 18
+    assert len(RUNS) == 19
     files = "\n".join(path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.py")))
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     assert all(block.strip() in files for block in blocks)
 
 

@@ -36,11 +36,15 @@ def against_truth(posterior: HoldsDraws, truth: Mapping[str, Tensor]) -> dict[st
     for fewer than 20 draws, and without a truth.
     """
     n = posterior.n_chains * posterior.n_draws
-    if not truth or posterior.replicates > 1 or n < FEWEST_OF_AN_INTERVAL:
+    is_known = truth.keys() >= {"beta", "noise"}  # of a regression
+    if not is_known or posterior.replicates > 1 or n < FEWEST_OF_AN_INTERVAL:
         return {}
-    known = {f"x{j + 1}": float(b) for j, b in enumerate(truth["beta"])}
+    known = {
+        "beta": {f"x{j + 1}": float(b) for j, b in enumerate(truth["beta"])},
+        "sigma2": {"sigma2": float(truth["noise"])},
+    }
     out: dict[str, Tensor | float] = {}
-    for group, values in (("beta", known), ("sigma2", {"sigma2": float(truth["noise"])})):
+    for group, values in known.items():
         places = [j for j, name in enumerate(posterior.names) if name in values]
         if not places:
             continue

@@ -106,8 +106,8 @@ def test_the_gradient_is_a_part_with_the_samples_of_the_whole(make_job):
         ("dataset.n_test=1700", "n_train: 97 of the 1797 digits are not held out"),
         (
             "inference=sgld",
-            "has no use for an unlabelled problem; inference that fits model=vae: hmc_dlgm, iwae, "
-            "sivi, uivi, vcd_dlgm, vi, vis",
+            "has no use for an unlabelled problem; inference that fits model=vae: fixed, hmc_dlgm, "
+            "iwae, sivi, uivi, vcd_dlgm, vi, vis",
         ),
         ("attacker=fgsm", "attacker=fgsm cannot attack an unlabelled problem"),
     ],
