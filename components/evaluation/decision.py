@@ -13,7 +13,7 @@ from torch import Tensor
 
 from components.contracts.predictive import GaussianMixture, PoissonMixture, Predictive
 from components.errors import ConfigMismatchError
-from components.metrics.regression import mean_over_labelled, mean_over_rows
+from components.metrics.regression import mean_over_rows, name_by_task
 from components.posteriors.decisions import (
     AbsoluteLoss,
     CostMatrixLoss,
@@ -120,14 +120,7 @@ def scores(
         "decision_loss_plain": decided.plain,
     }
     by_task = {name: mean_over_rows(value.double(), mask) for name, value in named.items()}
-    out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
-    if len(task_names) > 1:
-        out |= {
-            f"{name}/{task}": float(v)
-            for name, values in by_task.items()
-            for task, v in zip(task_names, values, strict=True)
-        }
-    return out
+    return name_by_task(by_task, mask, task_names)
 
 
 def add_decision(problem: Supervised, keys: DecisionKeys) -> Supervised:

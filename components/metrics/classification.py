@@ -8,7 +8,7 @@ from torch import Tensor
 from components.contracts.checks import check_shape
 from components.contracts.predictive import Categorical
 from components.contracts.progress import report_each
-from components.metrics.regression import mean_over_labelled
+from components.metrics.regression import name_by_task
 
 
 def expected_calibration_error(confidence: Tensor, correct: Tensor, n_bins: int = 15) -> Tensor:
@@ -53,11 +53,4 @@ def scores(
                 roc_auc_score(label.cpu(), p[:, 1].cpu()) if both else float("nan")
             )
     each = {name: torch.tensor(values, dtype=torch.float64) for name, values in by_task.items()}
-    out = {name: float(mean_over_labelled(values, mask)) for name, values in each.items()}
-    if len(task_names) > 1:
-        out |= {
-            f"{name}/{task}": v
-            for name, values in by_task.items()
-            for task, v in zip(task_names, values, strict=True)
-        }
-    return out
+    return name_by_task(each, mask, task_names)

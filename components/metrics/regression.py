@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,21 @@ def mean_over_labelled(by_task: Tensor, mask: Tensor) -> Tensor:
     """The mean of a score [T] over the tasks that have an observed label in mask [B, T]; NaN where
     none has one."""
     return by_task[mask.any(0).to(by_task.device)].mean()
+
+
+def name_by_task(
+    by_task: Mapping[str, Tensor], mask: Tensor, task_names: list[str]
+) -> dict[str, float]:
+    """Scores of each task [T] as ``score``, their mean over tasks that have a label, and, of more
+    than one task, ``score/task``; mask [B, T]."""
+    out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
+    if len(task_names) > 1:
+        out |= {
+            f"{name}/{task}": float(v)
+            for name, values in by_task.items()
+            for task, v in zip(task_names, values, strict=True)
+        }
+    return out
 
 
 def mean_over_rows(values: Tensor, mask: Tensor) -> Tensor:
@@ -64,11 +81,4 @@ def scores(
 
     measures = {"nlpp": nlpp, "rmse": rmse, "coverage90": coverage90, "crps": mean_crps}
     by_task = {name: measures[name]() for name in report_each(measures, "score {}".format)}
-    out = {name: float(mean_over_labelled(values, mask)) for name, values in by_task.items()}
-    if len(task_names) > 1:
-        out |= {
-            f"{name}/{task}": float(v)
-            for name, values in by_task.items()
-            for task, v in zip(task_names, values, strict=True)
-        }
-    return out
+    return name_by_task(by_task, mask, task_names)

@@ -27,8 +27,9 @@ def duel(level, replicates, episodes, **changes):
     return play(game, averaging(**changes))
 
 
-def test_beliefs_are_counts_of_who_alone_was_right():
-    game, method, seen = three_states(4, 60), averaging(), []
+def play_noted(game, method):
+    """The end of a game, and in each round what was guessed and what was played."""
+    seen = []
 
     class Noted(ModelAveraging):
         def predict_actions(self, mind, s, episode):
@@ -40,6 +41,11 @@ def test_beliefs_are_counts_of_who_alone_was_right():
             seen[-1].append(move.b)
 
     state, posterior = play(game, Noted(**dict(method)))
+    return state, posterior, seen
+
+
+def test_beliefs_are_counts_of_who_alone_was_right():
+    state, posterior, seen = play_noted(three_states(4, 60), averaging())
     for r in range(4):
         counts = [1.0, 1.0]
         for guesses, b in seen:
@@ -55,19 +61,8 @@ def test_beliefs_are_counts_of_who_alone_was_right():
 @pytest.mark.parametrize("counted", ["right", "right_or_all"])
 def test_algorithm_4_2_as_printed_counts_every_model_that_was_right(counted):
     """From p(M_i) ∝ (3, 1); where none was right nothing is counted, or all are."""
-    game, method = three_states(4, 60), averaging(counted=counted, prior_of_models=[3.0, 1.0])
-    seen = []
-
-    class Noted(ModelAveraging):
-        def predict_actions(self, mind, s, episode):
-            seen.append([super().predict_actions(mind, s, episode)])
-            return seen[-1][0]
-
-        def learn(self, mind, move, episode):
-            super().learn(mind, move, episode)
-            seen[-1].append(move.b)
-
-    state, _ = play(game, Noted(**dict(method)))
+    method = averaging(counted=counted, prior_of_models=[3.0, 1.0])
+    state, _, seen = play_noted(three_states(4, 60), method)
     for r in range(4):
         counts = [3.0, 1.0]
         for guesses, b in seen:
