@@ -12,7 +12,7 @@ from scripts.prose.hand_typed import find_hand_typed
 from scripts.prose.origin_notes import find_reruns
 from scripts.prose.scores import FOLDER, Lookup, ProseError
 
-OF_SCRIPTS = ("sbc", "structural_sbc")  # pages of simulation-based calibration
+KEPT = ("replicates", "ranks")  # scores of a study, ranks of a calibration
 DAGGER = "† a run behind this number failed one of its checks"
 FEW = "‡ fewer than five replicates: indicative"
 BY_HAND = re.compile(r"<!-- by hand -->\n.*?<!-- end -->\n", re.S)  # on pages of studies
@@ -43,13 +43,13 @@ def list_untemplated(folder: Path = FOLDER) -> list[Path]:
 
 def list_unscored(folder: Path = FOLDER) -> list[Path]:
     """Pages whose numbers come from nowhere: neither kept scores nor a template."""
-    lists = {"missing.md", "printed.md", *(f"{name}.md" for name in OF_SCRIPTS)}
+    lists = {"missing.md", "printed.md"}
     return [
         page
         for page in sorted(folder.rglob("*.md"))
         if not page.with_name(page.name + ".in").is_file()
         and not (page.parent == folder and page.name in lists)
-        and not page.with_name(f"{page.stem}_replicates.csv").is_file()
+        and not any(page.with_name(f"{page.stem}_{kept}.csv").is_file() for kept in KEPT)
         and page not in list_untemplated(folder)
     ]
 

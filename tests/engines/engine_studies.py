@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-SHORT, LONG = 1000, 12000  # steps: seconds, and more than one submission of a job
+SHORT, LONG = 1000, 12000  # steps: seconds, and half a minute on a quiet machine
 NEVER = 10**9  # checkpoint_every: only a stopped run and the last step leave a checkpoint
 
 
@@ -105,6 +105,11 @@ def results(folder: Path) -> dict[int, Any]:
     """Results of the runs that are done, by seed."""
     facts = [json.loads(p.read_text()) for p in folder.glob("outputs/bnn_uci/*/run.json")]
     return {f["seed"]: f["result"] for f in facts if f["state"] == "done"}
+
+
+def longest(folder: Path) -> float:
+    """Seconds of the longest run."""
+    return max(json.loads(p.read_text())["seconds"] for p in folder.glob("outputs/*/*/run.json"))
 
 
 def undisturbed(folder: Path, seeds: int, steps: int) -> dict[int, Any]:

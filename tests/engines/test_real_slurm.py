@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from math import ceil
 
 import pytest
 from engine_studies import (
@@ -15,6 +16,7 @@ from engine_studies import (
     SHORT,
     eventually,
     launched,
+    longest,
     results,
     study,
     undisturbed,
@@ -54,8 +56,20 @@ def short(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def long(tmp_path_factory):
-    return undisturbed(tmp_path_factory.mktemp("long") / "here", 1, LONG)
+def here(tmp_path_factory):
+    return tmp_path_factory.mktemp("long") / "here"
+
+
+@pytest.fixture(scope="module")
+def long(here):
+    return undisturbed(here, 1, LONG)
+
+
+@pytest.fixture(scope="module")
+def beyond(here, long, tmp_path_factory):
+    """Steps of a run that takes two minutes on this machine, and its results."""
+    steps = LONG * ceil(120 / longest(here))
+    return steps, undisturbed(tmp_path_factory.mktemp("beyond") / "here", 1, steps)
 
 
 def steps_resumed_at(text: str) -> list[int]:
@@ -81,15 +95,16 @@ def test_cancelled_jobs_are_told_and_the_others_are_waited_for(slurm, tmp_path, 
     assert results(tmp_path) == short
 
 
-def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, long):
+def test_a_job_over_its_limit_is_requeued_to_its_end(slurm, tmp_path, beyond):
     """No checkpoint on the way: only the warning before the limit makes one."""
+    steps, expected = beyond
     limit = ("hydra.launcher.timeout_min=1", "hydra.launcher.signal_delay_s=10")
-    with launched(tmp_path, study(1, LONG), *KEYS, *limit, **slurm.environment) as command:
+    with launched(tmp_path, study(1, steps), *KEYS, *limit, **slurm.environment) as command:
         assert command.wait(meanwhile=slurm.start_delayed_jobs) == 0, command.output
         resumed = steps_resumed_at(command.logs)
     assert resumed
     assert resumed == sorted(set(resumed))  # each submission went on
-    assert results(tmp_path) == long
+    assert results(tmp_path) == expected
 
 
 def test_a_preempted_job_goes_on_when_the_other_has_ended(slurm, tmp_path, long):

@@ -1,0 +1,132 @@
+"""Pages of simulation-based calibration from the ranks that are kept beside them.
+
+    python -m scripts.calibration_pages                     pages of docs/results/calibration.yaml from kept ranks
+    python -m scripts.calibration_pages sbc --keep outputs  runs what is missing there (``runner sbc``) and keeps its ranks
+
+``PAGE_ranks.csv`` has a line for each row and quantity: the ranks of the truth, and the commit."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from components.figures.labels import readable
+from components.figures.samples.calibration import calibration_figures
+from runner.commands.sbc.rank_record import FACTS, RANKS
+from runner.commands.sbc.rank_results import HEADER, SEED, RankResults
+from runner.disk.atomic import write_bytes, write_text
+from runner.disk.yaml_limits import read_yaml
+from scripts.prose.scores import FOLDER
+
+PAGES = "calibration.yaml"
+DRAWS, BINS = 99, 10
+COLUMNS = ("row", "quantity", "commit", "failed", "ranks")
+LIKELIHOODS = ("log joint", "log likelihood")  # the quantity that sees a posterior without data
+
+Kept = dict[str, RankResults]  # row -> its ranks
+
+
+def command(page: dict[str, Any], row: str) -> str:
+    """The command of a row, later words instead of earlier ones of the same key."""
+    words = dict(word.split("=", 1) for word in f"{page['words']} {page['rows'][row]}".split())
+    return "runner sbc " + " ".join(f"{key}={value}" for key, value in words.items())
+
+
+def run(page: dict[str, Any], row: str, outputs: Path) -> Path:
+    """Folder of the record of a row, run to its number of data sets."""
+    words = [*command(page, row).split()[2:], f"output_dir={outputs}"]
+    sets = ["--data-sets", str(page["data_sets"])]
+    call = [sys.executable, "-m", "runner.commands.cli", "sbc", *words, *sets]
+    done = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True)
+    return Path(done.stdout.splitlines()[-1])
+
+
+def keep(name: str, page: dict[str, Any], outputs: Path) -> None:
+    """Run rows and write their ranks."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in page["rows"]:
+        folder = run(page, row, outputs)
+        lines = (folder / RANKS).read_text(encoding="utf-8").splitlines()
+        results = RankResults.of_rows(map(json.loads, lines), DRAWS, BINS)
+        commit = json.loads((folder / FACTS).read_text(encoding="utf-8"))["code"]["sha"]
+        for quantity, ranks in results.ranks.items():
+            numbers = " ".join(map(str, ranks.tolist()))
+            writer.writerow((row, quantity, commit, len(results.errors), numbers))
+    write_text(FOLDER / f"{name}_ranks.csv", text.getvalue())
+
+
+def read(name: str) -> Kept:
+    """Kept ranks of a page."""
+    ranks: dict[str, dict[str, np.ndarray]] = {}
+    failed: dict[str, int] = {}
+    with (FOLDER / f"{name}_ranks.csv").open(encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            values = np.array(line["ranks"].split(), dtype=int)
+            ranks.setdefault(line["row"], {})[line["quantity"]] = values
+            failed[line["row"]] = int(line["failed"])
+    return {
+        row: RankResults(found, DRAWS, BINS, dict.fromkeys(range(failed[row]), "failed"))
+        for row, found in ranks.items()
+    }
+
+
+def make_page(name: str, page: dict[str, Any], kept: Kept) -> str:
+    """Text of a page: a table and the verdict of each row, and its command."""
+    verdicts = ["| row | verdict |", "|---|---|"]
+    tables = []
+    for row, results in kept.items():
+        verdicts.append(f"| {row} | {results.conclude().replace(chr(10), '; ')} |")
+        lines = ["| " + " | ".join(cells) + " |" for cells in (HEADER, *results.cells())]
+        lines.insert(1, "|---|" + "---:|" * 4 + "---|")
+        tables.append(f"## {row}\n\n    {command(page, row)}\n\n" + "\n".join(lines))
+    rule = (
+        f"{DRAWS} draws of each posterior; χ² of {BINS} bins. Uniform ranks have spread 1; above it a posterior is too "
+        "narrow, below too wide."
+    )
+    head = [f"# {page['title']}", f"{page['text']}\n{rule} [How](../calibration.md)."]
+    picture = f"![ranks of the log joint or log likelihood]({name}.png)"
+    return "\n\n".join([*head, "\n".join(verdicts), picture, *tables]) + "\n"
+
+
+def draw(kept: Kept) -> bytes:
+    """Histogram of the ranks of the log joint, or likelihood, of each row: a PNG."""
+    chosen = {
+        row: next(results.ranks[q] for q in LIKELIHOODS if q in results.ranks)
+        for row, results in kept.items()
+    }
+    figure = calibration_figures(chosen, DRAWS, BINS, np.random.default_rng(SEED))["ranks"]
+    content = io.BytesIO()
+    readable(figure).savefig(content, format="png", dpi=100)
+    return content.getvalue()
+
+
+def main(argv: list[str]) -> int:
+    """Write pages again; the exit code."""
+    pages: dict[str, Any] = read_yaml(FOLDER / PAGES)
+    parser = argparse.ArgumentParser(prog="python -m scripts.calibration_pages")
+    parser.add_argument("page", nargs="*", choices=[[], *pages], help="default: all")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="run there, and keep the ranks")
+    arguments = parser.parse_args(argv)
+    for name in arguments.page or pages:
+        if arguments.keep is not None:
+            keep(name, pages[name], arguments.keep)
+        kept = read(name)
+        write_text(FOLDER / f"{name}.md", make_page(name, pages[name], kept))
+        if arguments.keep is not None:
+            write_bytes(FOLDER / f"{name}.png", draw(kept))
+        print(f"{name}: written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
