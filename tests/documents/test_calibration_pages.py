@@ -1,0 +1,36 @@
+"""Pages of calibration are what their kept ranks give."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.disk.yaml_limits import read_yaml
+from scripts.calibration_pages import PAGES, command, make_page, read
+from scripts.prose.scores import FOLDER
+
+DEFINED = read_yaml(FOLDER / PAGES)
+
+
+@pytest.mark.parametrize("name", DEFINED)
+def test_a_page_is_what_its_ranks_give(name):
+    kept = read(name)
+    assert list(kept) == list(DEFINED[name]["rows"])
+    made = make_page(name, DEFINED[name], kept)
+    assert (FOLDER / f"{name}.md").read_text(encoding="utf-8") == made
+    assert (FOLDER / f"{name}.png").is_file()
+
+
+def test_words_of_a_row_take_the_place_of_those_of_its_page():
+    page = {"words": "steps=5 model=mlp", "rows": {"one": "inference=nuts steps=7"}}
+    assert command(page, "one") == "runner sbc steps=7 model=mlp inference=nuts"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEFINED)
+def test_every_command_of_a_page_can_be_calibrated(name):
+    from runner.commands.sbc.fits import ONCE, Fitter, RankSettings
+    from runner.compose.compose_words import compose_words
+
+    for row in DEFINED[name]["rows"]:
+        words = command(DEFINED[name], row).split()[2:]
+        assert Fitter(compose_words(words, ONCE), RankSettings(99, 2)).template
