@@ -149,6 +149,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "conjugate_bayes": ["draws=8", "simulations=4"],
         "crp_gibbs": ["chains=2", "burn_in=0", "scans=1"],
         "dalvi": ["changes=1"],
+        "randomised": ["changes=1", "mails=10"],
         "deep_ensemble": ["members=2"],
         "dsvi": ["n_predict=2"],
         "ffbs": ["filter={name: bootstrap_filter, particles: 8}"],
@@ -234,6 +235,7 @@ FIRST = {
 GIVEN: dict[tuple[str, str, str], dict[str, str]] = {
     ("inference", "acra", "supervised"): {"dataset": "spambase"},
     ("inference", "dalvi", "supervised"): {"dataset": "spambase"},
+    ("inference", "randomised", "supervised"): {"dataset": "spambase"},
     ("inference", "alpha_divergence", "density"): {"dataset": "mixture_of_gaussians_1d"},
     ("inference", "importance_sampling", "supervised"): {"model": "linear_regression"},
     ("inference", "pbp", "supervised"): {"dataset": "linear_simulation", "model": "mlp"},

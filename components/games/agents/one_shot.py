@@ -22,7 +22,7 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.games.agents.player import Player
 from components.games.environments.transition import Transition
-from components.games.equilibria.matrix_games import Equilibrium, equilibria
+from components.games.equilibria.matrix_games import Equilibrium, best_commitment, equilibria
 from components.registry import register
 
 
@@ -60,7 +60,9 @@ class OneShot(Player[OneShotState]):
     and mixed, are found by enumeration of supports, in the rewards that the rules pay in a
     first round after a constant ``tax``.  Among several the agent plays the one with the
     highest mean reward (``plays=best``) or the lowest (worst), the first found if they tie;
-    ``attacker=learner`` with the same keys plays the other side of it.
+    ``attacker=learner`` with the same keys plays the other side of it.  With ``plays=lead``
+    it commits to the mixed strategy that pays it most against an opponent that sees x and
+    replies best (``best_commitment``): a Stackelberg equilibrium.
 
     Scores "equilibria/…": their number and kinds: both players choose their first action
     (``both_first``: they cooperate) or their last (``both_last``), other pure equilibria
@@ -73,14 +75,17 @@ class OneShot(Player[OneShotState]):
     S)/T; 4.B omits the case between them, a stag hunt if the first is the smaller; for
     T = 6, R = 5, P = 1 both are 1/3.
 
+    With ``plays=lead`` also the agent's payoff as leader (``lead``) and by how much it
+    exceeds its best Nash payoff (``lead_gain`` ≥ 0).
+
     Raises ConfigMismatchError if the rewards of a round depend on the state, and in games with more
     moves or players.
 
-    Source: Gallego (2021), appendices 4.B and 4.C; Nash (1951).
+    Source: Gallego (2021), appendices 4.B and 4.C; Nash (1951); Conitzer and Sandholm (2006).
     """
 
     tax: Probability
-    plays: Literal["best", "worst"]
+    plays: Literal["best", "worst", "lead"]
 
     def sit(self, values: QFunction, seat: Seat, rng: Rng) -> OneShotState:
         rules = seat.environment
@@ -99,11 +104,17 @@ class OneShot(Player[OneShotState]):
                 f"inference.tax={self.tax:g} ({self.name}): there are no taxes in this game; leave it at 0"
             )
         r_a, r_b = bimatrix(rules, seat, self.tax, rng)
-        solutions = equilibria(r_a.double().cpu().numpy(), r_b.double().cpu().numpy())
-        played = self._select(solutions, r_a, r_b)
+        payoffs = [r.double().cpu().numpy() for r in (r_a, r_b)]
+        solutions = equilibria(*payoffs)
+        scores = self._kinds(solutions) | self._thresholds(rules, seat, r_a, rng)
+        if self.plays == "lead":
+            played = best_commitment(*payoffs)
+            lead, *nash = (float(one.x @ payoffs[0] @ one.y) for one in (played, *solutions))
+            scores |= {"equilibria/lead": lead, "equilibria/lead_gain": lead - max(nash)}
+        else:
+            played = self._select(solutions, r_a, r_b)
         x, y = (torch.as_tensor(z, device=seat.device, dtype=seat.dtype) for z in played)
         strategy, worth = (x, r_a @ y) if seat.number is None else (y, x @ r_b)
-        scores = self._kinds(solutions) | self._thresholds(rules, seat, r_a, rng)
         each = {
             name: torch.full((seat.replicates,), score, dtype=seat.dtype)
             for name, score in scores.items()

@@ -1,5 +1,5 @@
-"""Games in one move: the value and a safest strategy of a matrix, all equilibria of a small
-bimatrix."""
+"""Games in one move: the value and a safest strategy of a matrix; all equilibria of a small
+bimatrix, and the best commitment of a player who moves first."""
 
 from __future__ import annotations
 
@@ -141,6 +141,29 @@ def equilibria(r_a: np.ndarray, r_b: np.ndarray) -> list[Equilibrium]:
                 ):
                     solutions.append(Equilibrium(x, y))
     return solutions
+
+
+def best_commitment(r_a: np.ndarray, r_b: np.ndarray) -> Equilibrium:
+    """Strong Stackelberg equilibrium of a bimatrix game [A, B]: the row player commits to x first.
+
+        max_x Σ_a x_a r_A(a, b)  s.t.  Σ_a x_a (r_B(a, b′) − r_B(a, b)) ≤ 0 for all b′
+
+    over distributions x: one linear programme for each reply b, of which the best for the
+    row player counts, so that a follower with several best replies takes the one that suits
+    the leader.  x is mixed, y the pure reply.  The value is never below the leader's payoff
+    in a Nash equilibrium, and equal to the game's value in zero-sum games.
+
+    Source: Conitzer and Sandholm (2006), section 3; von Stengel and Zamir (2010).
+    """
+    from scipy.optimize import linprog  # slow to import
+
+    A, B = r_a.shape
+    solved = [
+        linprog(-r_a[:, b], (r_b - r_b[:, [b]]).T, np.zeros(B), np.ones((1, A)), [1.0])
+        for b in range(B)
+    ]
+    b = min(range(B), key=lambda b: round(solved[b].fun, 9) if solved[b].success else np.inf)
+    return Equilibrium(solved[b].x, np.eye(B)[b])
 
 
 def _indifference_mixture(

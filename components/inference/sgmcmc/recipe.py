@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from math import inf
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import FiniteFloat, PositiveFloat, model_validator
@@ -17,6 +18,7 @@ from components.inference.chains import Chains, ModelBatch, SampleableProblem, n
 from components.inference.sgmcmc.control_variates import GradientNoise, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.sgmcmc.recipe_terms import (
+    Kinetics,
     RecipeTerms,
     any_matrices,
     check_matrices,
@@ -42,7 +44,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
 
         z_{t+1} = z_t + ε_t {Γ(z_t) − [D(z_t) + Q(z_t)] ∇H(z_t)} + N(0, ε_t (2 D(z_t) − ε_t B̂_t))
         Γ_i(z) = Σ_j ∂(D_ij + Q_ij)/∂z_j,   B̂_t = M V̂_t Mᵀ
-        H(z) = −log p(θ, y) + ½ rᵀr + (P/2) (ξ − A)²
+        H(z) = −log p(θ, y) + K(r) + (P/2) (ξ − A)²
 
     θ [K, P] is a part of z [K, n]; M are the columns of D + Q at θ, V̂ the variances of the
     minibatch gradient (0 without ``noise_estimate``).  Every D ⪰ 0 and Q = −Qᵀ leaves
@@ -50,10 +52,17 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
 
         langevin     z = θ          D = G                Q = 0               G = I: ``sgld``
         hamiltonian  z = (θ, r)     D = [0 0; 0 A G]     Q = [0 −√G; √G 0]   G = I: ``sghmc``
-        thermostat   z = (θ, r, ξ)  D = diag(0, A G, 0)  Q = [0 −√G 0; √G 0 r/P; 0 −rᵀ/P 0]
+        thermostat   z = (θ, r, ξ)  D = diag(0, A G, 0)  Q = [0 −√G 0; √G 0 v/P; 0 −vᵀ/P 0]
+        thermostats  z = (θ, r, ξ)  D = diag(0, A G, 0)  Q = [0 −√G 0; √G 0 diag v; 0 −diag v 0]
 
-    thermostat is Nosé and Hoover's: ξ takes the place of the friction and adapts to the
-    gradient's noise, ṙ = ∇log p − ξ r and ξ̇ = rᵀr/P − 1 for G = I, where −1 is Γ.
+    with v = ∇K(r), K = rᵀr/2m of ``mass`` m.  thermostat is Nosé and Hoover's: ξ takes the
+    place of the friction and adapts to the gradient's noise, ṙ = ∇log p − ξ r and
+    ξ̇ = rᵀr/P − 1 for G = I, where −1 is Γ.  thermostats has a ξ for each coordinate, with
+    ½ |ξ − A|² in H, as Santa; Santa's other parts do not fit the recipe: its
+    preconditioner follows past gradients, which are no function of z, and its temperature
+    falls to 0, where it is an optimizer.  A finite ``speed`` c makes all that moves
+    relativistic, K(r) = m c² Σ_j √(1 + r_j²/(m c)²) and v_j = r_j/(m √(1 + r_j²/(m c)²)):
+    no coordinate moves faster than c, however large a gradient is.
     ``metric``: constant G = I, or potential G = s √|U(θ) + c| I, U = −log p(θ, y), with long
     steps where the density is low.  ``matrices`` replaces D and Q by a function of one z [n]
     that returns both [n, n]; ``dynamics`` then says what z is, and a step costs n² numbers
@@ -67,27 +76,35 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         NumericalError: a chain leaves the finite numbers.
 
     Source: Gallego (2021), eqs. (1.12) to (1.14); Ma et al. (2015), eqs. (3) to (5) and section
-    4.2; Ding et al. (2014).
+    4.2; Ding et al. (2014); Lu et al. (2017), separable; Chen et al. (2016).
     """
 
+    legacy_defaults: ClassVar[dict[str, Any]] = {"mass": 1.0, "speed": None}
     imports: ClassVar[frozenset[str]] = frozenset({"matrices"})
 
-    dynamics: Literal["langevin", "hamiltonian", "thermostat"]
+    dynamics: Literal["langevin", "hamiltonian", "thermostat", "thermostats"]
     metric: Literal["constant", "potential"]
     metric_scale: PositiveFloat
     metric_offset: FiniteFloat
     friction: PositiveFloat
+    mass: PositiveFloat
+    speed: PositiveFloat | None
     matrices: Place | None
     updates: Literal["in_turn", "together"]
 
     @model_validator(mode="after")
     def _check_stable_friction(self) -> Recipe:
-        if self.dynamics != "langevin" and self.step_size * self.friction > 1:
+        turn = self.step_size * self.friction / self.mass
+        if self.dynamics != "langevin" and turn > 1:
             raise ValueError(
-                f"friction: step_size × friction = {self.step_size * self.friction:g} turns the momentum round at each step; "
+                f"friction: step_size × friction / mass = {turn:g} turns the momentum round at each step; "
                 "keep it at 1 or below"
             )
         return self
+
+    @property
+    def _kinetics(self) -> Kinetics:
+        return Kinetics(self.mass, self.speed or inf)
 
     @property
     def _where(self) -> str:
@@ -100,8 +117,9 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         rest = theta[:, :0]
         if self.dynamics != "langevin":
             rest = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
-        if self.dynamics == "thermostat":
-            rest = torch.cat([rest, torch.full_like(theta[:, :1], self.friction)], 1)
+        if self.dynamics.startswith("thermostat"):
+            n = 1 if self.dynamics == "thermostat" else theta.shape[1]
+            rest = torch.cat([rest, torch.full_like(theta[:, :n], self.friction)], 1)
         if self.matrices is not None:
             given = import_object("inference.matrices", self.matrices)
             check_matrices(given, torch.cat([theta, rest], 1), self._where)
@@ -116,13 +134,13 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         """Drift and noise at z = (θ [K, P], rest [K, n − P]), log joint [K], gradient [K, P]."""
         if self.matrices is not None:
             given = import_object("inference.matrices", self.matrices)
-            slope = energy_gradient(gradient, rest, self.friction)
+            slope = energy_gradient(gradient, rest, self.friction, self._kinetics)
             return any_matrices(given, torch.cat([theta, rest], 1), gradient, slope, self._where)
         scale = None if self.metric == "constant" else self.metric_scale
         metric = potential_metric(value, gradient, scale, self.metric_offset)
         if self.dynamics == "langevin":
             return langevin(metric, gradient)
-        return hamiltonian(metric, gradient, rest, self.friction)
+        return hamiltonian(metric, gradient, rest, self.friction, self._kinetics)
 
     def step(self, state: RecipeState, batch: ModelBatch, rng: Rng) -> tuple[RecipeState, Info]:
         model, rest, t = state.model, state.rest, state.t
@@ -133,7 +151,8 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         xi = noise_like(theta if self.matrices is None else torch.cat([theta, rest], 1), rng.noise)
         in_turn = self.updates == "in_turn" and rest.shape[1] > 0
         if in_turn and self.matrices is None and self.metric == "constant":
-            theta = theta + eps * rest[:, :P]  # √G r, which needs no gradient
+            # √G v, which needs no gradient
+            theta = theta + eps * self._kinetics.velocity(rest[:, :P])[0]
         elif in_turn:
             first = self.terms(theta, rest, *self.estimate(control, model, theta, batch))
             theta = theta + (eps * first.drift + first.noise(xi, eps, state.V))[:, :P]
@@ -143,5 +162,5 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         theta = theta if in_turn else theta + moved[:, :P]
         rest = rest + moved[:, P:]
         state = self.advance(state, theta, rest=rest, V=V, control=control)
-        further = {"thermostat": rest[:, P:]} if self.dynamics == "thermostat" else {}
+        further = {"thermostat": rest[:, P:].mean(1, keepdim=True)} if rest.shape[1] > P else {}
         return state, self.describe_step(state, value, gradient, eps, **further)

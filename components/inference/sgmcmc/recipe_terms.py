@@ -68,20 +68,39 @@ def langevin(metric: Metric, gradient: Tensor) -> RecipeTerms:
     return RecipeTerms(metric.g * gradient + metric.slope, G, G)
 
 
-def hamiltonian(metric: Metric, gradient: Tensor, rest: Tensor, friction: float) -> RecipeTerms:
-    """z = (θ, r), or (θ, r, ξ) where ``rest`` [K, P + 1] has a thermostat.
+@dataclass(frozen=True)
+class Kinetics:
+    """K(r) = m c² Σ_j √(1 + r_j²/(m c)²): rᵀr/2m for c = ∞, and never faster than c."""
 
-    D = [0 0; 0 A G], Q = [0 −√G; √G 0]; a thermostat adds Q_rξ = r/P, Q_ξr = −rᵀ/P and
-    Γ_ξ = −1.
+    mass: float
+    speed: float
+
+    def velocity(self, r: Tensor) -> tuple[Tensor, Tensor]:
+        """∇K and the diagonal of its Hessian at r, of its shape."""
+        inertia = self.mass * (1 + (r / (self.mass * self.speed)).square()).sqrt()
+        return r / inertia, self.mass**2 / inertia**3
+
+
+def hamiltonian(
+    metric: Metric, gradient: Tensor, rest: Tensor, friction: float, kinetics: Kinetics
+) -> RecipeTerms:
+    """z = (θ, r), or (θ, r, ξ) where ``rest`` has a thermostat [K, P + 1], or one for each
+    coordinate [K, 2P].
+
+    D = [0 0; 0 A G], Q = [0 −√G; √G 0]; with v = ∇K(r) a thermostat adds Q_rξ = v/P,
+    Q_ξr = −vᵀ/P and Γ_ξ = −tr ∇²K/P; P of them Q_rξ = diag v, Γ_ξ = −diag ∇²K.
     """
     P = gradient.shape[1]
-    r = rest[:, :P]
+    v, curvature = kinetics.velocity(rest[:, :P])
     root = metric.g.sqrt()
-    force = root * gradient + metric.slope / (2 * root) - friction * metric.g * r
-    rows = [root * r, force]
+    force = root * gradient + metric.slope / (2 * root) - friction * metric.g * v
+    rows = [root * v, force]
     if rest.shape[1] > P:
-        rows[1] = force - r * (rest[:, P:] - friction)
-        rows.append(r.square().mean(1, keepdim=True) - 1)
+        rows[1] = force - v * (rest[:, P:] - friction)
+        heat = v.square()
+        if rest.shape[1] == P + 1:
+            heat, curvature = heat.mean(1, keepdim=True), curvature.mean(1, keepdim=True)
+        rows.append(heat - curvature)
     return RecipeTerms(
         torch.cat(rows, 1),
         (friction * metric.g).expand_as(gradient),
@@ -90,10 +109,15 @@ def hamiltonian(metric: Metric, gradient: Tensor, rest: Tensor, friction: float)
     )
 
 
-def energy_gradient(gradient: Tensor, rest: Tensor, friction: float) -> Tensor:
-    """∇H of H = U + ½ rᵀr + (P/2)(ξ − A)² [K, n], from the gradient −∇U [K, P]."""
+def energy_gradient(gradient: Tensor, rest: Tensor, friction: float, kinetics: Kinetics) -> Tensor:
+    """∇H of H = U + K(r) + (P/2n)|ξ − A|² of n thermostats [K, n], from the gradient −∇U [K, P]."""
     P = gradient.shape[1]
-    parts = [-gradient, rest[:, :P], P * (rest[:, P:] - friction)]
+    xi = rest[:, P:]
+    parts = [
+        -gradient,
+        kinetics.velocity(rest[:, :P])[0],
+        P / max(xi.shape[1], 1) * (xi - friction),
+    ]
     return torch.cat(parts, 1)
 
 

@@ -15,7 +15,8 @@ from small_games import play
 from components.contracts.roles import Setting
 from components.errors import ConfigMismatchError
 from components.games.agents.one_shot import OneShot, OneShotState
-from components.games.equilibria.matrix_games import equilibria
+from components.games.equilibria.bimatrix import mixtures
+from components.games.equilibria.matrix_games import best_commitment, equilibria, maximin
 from runner.execution.rng import Streams
 
 
@@ -177,3 +178,48 @@ def test_games_that_it_does_not_solve():
     game.attacker = component("attacker", "fixed_policy", plays="random")
     with pytest.raises(ConfigMismatchError, match=r"inference.tax=0.2 .*no taxes"):
         play(game, one_shot(tax=0.2))
+
+
+# ---- leaders
+def by_vertices(r_a: np.ndarray, r_b: np.ndarray) -> float:
+    """The leader's best payoff over all vertices of the regions in which a reply is best."""
+    x = mixtures(torch.tensor(r_b)[None])[0].numpy()
+    x = x[~np.isnan(x).any(1)]
+    replies = x @ r_b
+    best = replies >= replies.max(1, keepdims=True) - 1e-9
+    return float(np.where(best, x @ r_a, -np.inf).max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_leader_earns_what_no_vertex_beats_and_no_less_than_at_equilibrium(seed):
+    rng = np.random.default_rng(seed)
+    r_a, r_b = rng.normal(size=(2, 3, 4))
+    x, y = best_commitment(r_a, r_b)
+    assert x.sum() == pytest.approx(1)
+    assert x.min() >= -1e-12
+    assert (x @ r_b @ y) == pytest.approx((x @ r_b).max())  # the reply is a best one
+    lead = x @ r_a @ y
+    assert lead == pytest.approx(by_vertices(r_a, r_b))
+    assert lead >= max(one.x @ r_a @ one.y for one in equilibria(r_a, r_b)) - 1e-9
+
+
+def test_leading_is_worth_nothing_where_the_sum_is_zero():
+    r = np.random.default_rng(1).normal(size=(3, 4))
+    x, y = best_commitment(r, -r)
+    assert x @ r @ y == pytest.approx(float(maximin(torch.tensor(r)).value))
+
+
+CONITZER = [[[1, 1], [3, 0]], [[0, 0], [2, 1]]]  # Nash: 1, pure commitment 2, mixed 2.5
+
+
+def test_a_leader_mixes_and_the_opponent_replies():
+    setting = Setting(Path(), torch.device("cpu"), torch.float64, 4)
+    keys = {"bimatrix": CONITZER, "memory": 0, "episodes": 100}
+    game = component("dataset", "iterated_matrix", **keys).load(Streams(0), setting)
+    game.attacker = opposite(plays="lead")
+    state, posterior = play(game, one_shot(plays="lead"))
+    assert state.mind.strategy[0].tolist() == pytest.approx([0.5, 0.5])
+    assert set(posterior.rewards.unique().tolist()) == {2.0, 3.0}  # the second column alone
+    assert abs(float(posterior.rewards.mean()) - 2.5) < 4 * 0.5 / 400**0.5
+    assert float(posterior.beliefs["equilibria/lead"][0]) == pytest.approx(2.5)
+    assert float(posterior.beliefs["equilibria/lead_gain"][0]) == pytest.approx(1.5)

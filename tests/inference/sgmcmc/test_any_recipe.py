@@ -23,7 +23,9 @@ from components.inference.sgmcmc.recipe import Recipe
 from runner.execution.rng import Streams
 
 K, P, A, EPS = 3, 2, 1.3, 0.1
-SIZES = {"langevin": P, "hamiltonian": 2 * P, "thermostat": 2 * P + 1}
+SIZES = {"langevin": P, "hamiltonian": 2 * P, "thermostat": 2 * P + 1, "thermostats": 3 * P}
+NEWTON: dict[str, Any] = {"mass": 1.0, "speed": None}
+EINSTEIN: dict[str, Any] = {"mass": 0.7, "speed": 0.9}
 METRIC = {"metric_scale": 0.4, "metric_offset": 3.0}
 
 
@@ -52,12 +54,24 @@ class Bent:
 MODEL = Bent()
 
 
-def energy(z: Tensor) -> Tensor:
-    H = MODEL.U(z[:P]) + 0.5 * z[P : 2 * P].square().sum()
-    return H + 0.5 * P * (z[2 * P :] - A).square().sum()
+def kinetic(r: Tensor, mass: float, speed: float | None) -> Tensor:
+    if speed is None:
+        return 0.5 * r.square().sum() / mass
+    return sum(
+        (mass * speed**2 * (1 + (x / (mass * speed)) ** 2) ** 0.5 for x in r), start=torch.zeros(())
+    )
 
 
-def matrices(dynamics: str, metric: str):
+def energy_of(kinetics: dict[str, Any]):
+    def energy(z: Tensor) -> Tensor:
+        H = MODEL.U(z[:P]) + kinetic(z[P : 2 * P], **kinetics)
+        xi = z[2 * P :]
+        return H + 0.5 * P / max(len(xi), 1) * (xi - A).square().sum()
+
+    return energy
+
+
+def matrices(dynamics: str, metric: str, kinetics: dict[str, Any] = NEWTON):
     """D(z) and Q(z) of the docstring, entry by entry."""
     n = SIZES[dynamics]
 
@@ -76,10 +90,14 @@ def matrices(dynamics: str, metric: str):
         if dynamics == "langevin":
             return torch.zeros(n, n, dtype=F64)
         full = torch.nn.functional.pad(G(z).sqrt() * curl(P), (0, n - 2 * P, 0, n - 2 * P))
+        v = torch.func.grad(lambda r: kinetic(r, **kinetics))(z[P : 2 * P])
         if dynamics == "thermostat":
-            r = torch.nn.functional.pad(z[P : 2 * P], (P, 1)) / P
+            v = torch.nn.functional.pad(v, (P, 1)) / P
             last = torch.nn.functional.one_hot(torch.tensor(n - 1), n).to(F64)
-            full = full + torch.outer(r, last) - torch.outer(last, r)
+            full = full + torch.outer(v, last) - torch.outer(last, v)
+        if dynamics == "thermostats":
+            upper = torch.nn.functional.pad(v.diag(), (2 * P, 0, P, P))
+            full = full + upper - upper.T
         return full
 
     return D, Q
@@ -96,11 +114,13 @@ def position(state) -> Tensor:
     return torch.cat([state.theta, state.rest], 1)
 
 
+@pytest.mark.parametrize("kinetics", [NEWTON, EINSTEIN], ids=["newton", "einstein"])
 @pytest.mark.parametrize("metric", ["constant", "potential"])
 @pytest.mark.parametrize("dynamics", SIZES)
-def test_a_step_is_equation_1_13(dynamics, metric):
-    method, state, rng = started(dynamics=dynamics, metric=metric, updates="together", **METRIC)
-    D, Q = matrices(dynamics, metric)
+def test_a_step_is_equation_1_13(dynamics, metric, kinetics):
+    keys = {"dynamics": dynamics, "metric": metric, "updates": "together"}
+    method, state, rng = started(**keys, **METRIC, **kinetics)
+    D, Q = matrices(dynamics, metric, kinetics)
     draws = Streams(0).noise
     for _ in range(3):
         after, _ = method.step(state, None, rng)
@@ -108,7 +128,7 @@ def test_a_step_is_equation_1_13(dynamics, metric):
         pad = (0, 0) if dynamics == "langevin" else (P, SIZES[dynamics] - 2 * P)
         xi = torch.nn.functional.pad(noise, pad)
         for z, new, one in zip(position(state), position(after), xi, strict=True):
-            torch.testing.assert_close(new, euler(z, energy, D, Q, EPS, one))
+            torch.testing.assert_close(new, euler(z, energy_of(kinetics), D, Q, EPS, one))
         state = after
 
 
@@ -116,9 +136,9 @@ def test_a_step_is_equation_1_13(dynamics, metric):
 @pytest.mark.parametrize("dynamics", SIZES)
 def test_matrices_of_the_user_give_the_same_drift(monkeypatch, dynamics, updates):
     """Γ by automatic differentiation is that of the closed form."""
-    D, Q = matrices(dynamics, "potential")
+    D, Q = matrices(dynamics, "potential", EINSTEIN)
     offer(monkeypatch, lambda z: (D(z), Q(z)))
-    keys = {"dynamics": dynamics, "updates": updates, "metric": "potential", **METRIC}
+    keys = {"dynamics": dynamics, "updates": updates, "metric": "potential", **METRIC, **EINSTEIN}
     named, state, _ = started(**keys)
     own, _, _ = started(**keys, matrices="own_recipe:matrices")
     value = MODEL.log_prior(state.theta)
@@ -189,6 +209,41 @@ def test_any_matrices_leave_the_target_invariant_and_without_gamma_they_do_not()
         assert abs(fokker_planck(z, MODEL.U, D, drift(-1.0))) > 1e-3  # as printed
 
 
+@pytest.mark.parametrize("dynamics", ["hamiltonian", "thermostat", "thermostats"])
+def test_relativistic_dynamics_leave_the_law_invariant(dynamics):
+    """∂π/∂t = 0 at any z; not so with the friction of r in place of v, or without the speed in Γ."""
+    D, _ = matrices(dynamics, "potential", EINSTEIN)
+    H = energy_of(EINSTEIN)
+
+    def drift(right: str = "", wrong: str = ""):
+        names = mutated_terms(right, wrong) if right else vars(recipe_terms)
+
+        def mu(z: Tensor) -> Tensor:
+            value = -MODEL.U(z[:P])
+            slope = -torch.func.grad(MODEL.U)(z[:P])[None]
+            g = 0.4 * (3.0 - value).sqrt()
+            metric = names["Metric"](g[None, None], -(0.4**2) / (2 * g) * slope)
+            kinetics = names["Kinetics"](**EINSTEIN)
+            return names["hamiltonian"](metric, slope, z[None, P:], A, kinetics).drift[0]
+
+        return mu
+
+    wrong = [("friction * metric.g * v", "friction * metric.g * rest[:, :P]")]
+    if dynamics != "hamiltonian":
+        wrong.append(("heat - curvature", "heat - 1 / kinetics.mass"))
+    g = torch.Generator().manual_seed(1)
+    for z in torch.randn(3, SIZES[dynamics], generator=g, dtype=F64):
+        assert abs(fokker_planck(z, H, D, drift())) < 1e-9
+        for pair in wrong:
+            assert abs(fokker_planck(z, H, D, drift(*pair))) > 1e-3
+
+
+def test_no_coordinate_is_faster_than_its_speed_and_a_slow_one_is_newtons():
+    r = torch.tensor([[1e3, 1e-3]], dtype=F64)
+    v, _ = recipe_terms.Kinetics(2.0, 0.5).velocity(r)
+    assert v.tolist()[0] == pytest.approx([0.5, 1e-3 / 2], rel=1e-5)
+
+
 def worst(dynamics: str, target: Any, eps: float, **keys: Any) -> float:
     """Largest |z| of two moments of draws of many chains."""
     values = defaults("inference", "recipe") | {
@@ -209,7 +264,10 @@ LONG = {
 CASES: dict[str, Any] = {
     "langevin": ("langevin", 0.02, LONG, "metric.g * gradient + metric.slope", "metric.g * gradient"),
     "hamiltonian": ("hamiltonian", 0.1, LONG | {"chains": 2000}, "+ metric.slope / (2 * root)", ""),
-    "thermostat": ("thermostat", 0.1, {}, "keepdim=True) - 1", "keepdim=True)"),
+    "thermostat": ("thermostat", 0.1, {}, "heat - curvature", "heat"),
+    "thermostats": ("thermostats", 0.1, {}, "heat - curvature", "heat"),
+    "relativistic": ("hamiltonian", 0.1, {"speed": 0.5}, "friction * metric.g * v", "friction * rest[:, :P]"),
+    "relativistic thermostat": ("thermostat", 0.1, {"speed": 1.0}, "heat - curvature", "heat - 1"),
 }  # fmt: skip
 
 
