@@ -20,6 +20,27 @@ Energy = Callable[[Tensor], Tensor]  # z [n] -> []
 Matrix = Callable[[Tensor], Tensor]  # z [n] -> [n, n]
 
 
+class PriorOfTwo:
+    """Model without data of two parameters, with a log prior of its own: U(θ) = −log p(θ)."""
+
+    dim, names = 2, ["a", "b"]
+
+    def constrain(self, theta: Tensor) -> Tensor:
+        return theta
+
+    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+        return 0.5 * torch.randn(n, 2, generator=generator, dtype=F64)
+
+    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
+        return theta.new_zeros(len(theta), 0)
+
+    def log_prior(self, theta: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def U(self, theta: Tensor) -> Tensor:
+        return -self.log_prior(theta.unsqueeze(0))[0]
+
+
 def gradient(H: Energy, z: Tensor) -> Tensor:
     z = z.detach().requires_grad_()
     return torch.autograd.grad(H(z), z)[0]

@@ -8,7 +8,7 @@ takes half as long as torch itself and which nothing here uses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,13 +18,22 @@ from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
 
+class Memories(NamedTuple):
+    """Parameters that have a gradient, and lists of the same length."""
+
+    parameters: list[Tensor]
+    gradients: list[Tensor]
+    named: list[list[Tensor]]  # a list for each name
+    steps: list[Tensor]
+
+
 class Optimizer:
     """Parameters, what is remembered of each, and the settings of a step, which may be changed
     between steps."""
 
-    def __init__(self, parameters: Iterable[Tensor], settings: dict[str, Any]):
+    def __init__(self, parameters: Iterable[Tensor], lr: float, **settings: Any):
         self.parameters = list(parameters)
-        self.settings = settings
+        self.settings = {"lr": lr, **settings}
         self.memory: list[dict[str, Tensor]] = [{} for _ in self.parameters]
 
     def zero_grad(self) -> None:
@@ -39,6 +48,26 @@ class Optimizer:
         """Parameters that have a gradient, that gradient, and what is remembered of them."""
         pairs = zip(self.parameters, self.memory, strict=True)
         return [(p, p.grad, memory) for p, memory in pairs if p.grad is not None]
+
+    def remembering(self, *names: str, fused: bool = False) -> Memories:
+        """``moving``, transposed: parameters, gradients, what is remembered by name, and counts of steps.
+
+        Args:
+            names: what is remembered of each parameter, 0 before its first step.
+            fused: True: counts lie on the parameter's device.
+        """
+        moving = self.moving()
+        for p, _, memory in moving:
+            if not memory:
+                device = p.device if fused else None
+                memory["step"] = torch.zeros((), dtype=torch.float32, device=device)
+                memory.update({name: torch.zeros_like(p) for name in names})
+        return Memories(
+            [p for p, _, _ in moving],
+            [gradient for _, gradient, _ in moving],
+            [[memory[name] for _, _, memory in moving] for name in names],
+            [memory["step"] for _, _, memory in moving],
+        )
 
     def state_dict(self) -> dict[str, Any]:
         places = list(range(len(self.parameters)))
@@ -69,22 +98,18 @@ class Adam(Optimizer):
     def __init__(
         self, parameters: Iterable[Tensor], lr: float, betas: tuple[float, float] = (0.9, 0.999)
     ):
-        super().__init__(parameters, {"lr": lr, "betas": betas})
+        super().__init__(parameters, lr, betas=betas)
 
     @torch.no_grad()
     def step(self) -> None:
-        moving, (beta1, beta2) = self.moving(), self.settings["betas"]
-        for p, _, memory in moving:
-            if not memory:
-                memory["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
-                memory["exp_avg"], memory["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+        memories = self.remembering("exp_avg", "exp_avg_sq", fused=True)
+        beta1, beta2 = self.settings["betas"]
         adam(
-            [p for p, _, _ in moving],
-            [gradient for _, gradient, _ in moving],
-            [memory["exp_avg"] for _, _, memory in moving],
-            [memory["exp_avg_sq"] for _, _, memory in moving],
+            memories.parameters,
+            memories.gradients,
+            *memories.named,
             [],
-            [memory["step"] for _, _, memory in moving],
+            memories.steps,
             fused=True,
             amsgrad=False,
             beta1=beta1,
@@ -102,7 +127,7 @@ class SGD(Optimizer):
     Source: Sutskever, Martens, Dahl and Hinton (2013), eq. (1) and (2), with lr taken out of v."""
 
     def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float):
-        super().__init__(parameters, {"lr": lr, "momentum": momentum})
+        super().__init__(parameters, lr, momentum=momentum)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -131,21 +156,14 @@ class AdaGrad(Optimizer):
 
     Source: Duchi, Hazan and Singer (2011), Figure 1, with diagonal matrices."""
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float):
-        super().__init__(parameters, {"lr": lr})
-
     @torch.no_grad()
     def step(self) -> None:
-        moving = self.moving()
-        for p, _, memory in moving:
-            if not memory:
-                memory["step"] = torch.zeros((), dtype=torch.float32)
-                memory["sum"] = torch.zeros_like(p)
+        memories = self.remembering("sum")
         adagrad(
-            [p for p, _, _ in moving],
-            [gradient for _, gradient, _ in moving],
-            [memory["sum"] for _, _, memory in moving],
-            [memory["step"] for _, _, memory in moving],
+            memories.parameters,
+            memories.gradients,
+            *memories.named,
+            memories.steps,
             lr=self.settings["lr"],
             weight_decay=0.0,
             lr_decay=0.0,
@@ -160,23 +178,14 @@ class Adadelta(Optimizer):
 
     Source: Zeiler (2012), Algorithm 1."""
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float):
-        super().__init__(parameters, {"lr": lr})
-
     @torch.no_grad()
     def step(self) -> None:
-        moving = self.moving()
-        for p, _, memory in moving:
-            if not memory:
-                memory["step"] = torch.zeros((), dtype=torch.float32)
-                memory["square_avg"] = torch.zeros_like(p)
-                memory["acc_delta"] = torch.zeros_like(p)
+        memories = self.remembering("square_avg", "acc_delta")
         adadelta(
-            [p for p, _, _ in moving],
-            [gradient for _, gradient, _ in moving],
-            [memory["square_avg"] for _, _, memory in moving],
-            [memory["acc_delta"] for _, _, memory in moving],
-            [memory["step"] for _, _, memory in moving],
+            memories.parameters,
+            memories.gradients,
+            *memories.named,
+            memories.steps,
             lr=self.settings["lr"],
             rho=0.9,
             eps=1e-6,

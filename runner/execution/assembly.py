@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from components import registry
-from components.contracts.attackers import Attackable, Contamination, Evasion
+from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
 from components.contracts.roles import HoldOutProblem, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
@@ -121,7 +121,8 @@ def total_steps(job: Job, problem: Problem) -> int:
     method has any use for.
 
     Raises:
-        ConfigError: neither is known, or more are asked for than there are.
+        ConfigError: neither is known, more are asked for than there are, or fewer than an attacker
+            of whole series needs.
     """
     steps = job.settings.steps
     length = problem.length(job.inference.requires.batch_kind)
@@ -133,5 +134,12 @@ def total_steps(job: Job, problem: Problem) -> int:
         )
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
+    needs_all = isinstance(job.attacker, Injection)
+    if needs_all and steps is not None and steps < (length or 0):
+        raise ConfigError(
+            f"steps={steps}: attacker={job.attacker.name} shifts a whole series, here of {length} steps; give steps=null or "
+            f"steps={length}"
+        )
     total = steps or length or enough or 0
-    return min(total, PROFILED_STEPS) if job.settings.debug == "profile" else total
+    is_cut = job.settings.debug == "profile" and not needs_all
+    return min(total, PROFILED_STEPS) if is_cut else total

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any
@@ -15,7 +16,8 @@ from runner.disk.plain_file import NotPlainFileError, read_plain
 from runner.record.facts import warn_unreadable
 
 NAME = "metrics.jsonl"
-REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
+KeyTypes = Mapping[str, type | tuple[type, ...]]
+REQUIRED_KEY_TYPES: KeyTypes = {
     "step": int,
     "replicate": int,
     "time": (int, float),
@@ -26,25 +28,28 @@ REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
 Line = dict[str, Any]
 
 
-def _parse_line(text: bytes) -> Line | None:
+def _parse_line(text: bytes, key_types: KeyTypes = REQUIRED_KEY_TYPES) -> Line | None:
     try:
         line = json.loads(text)
     except ValueError:
         return None
     is_complete = isinstance(line, dict) and all(
-        isinstance(line.get(key), kind) for key, kind in REQUIRED_KEY_TYPES.items()
+        isinstance(line.get(key), kind) for key, kind in key_types.items()
     )
     return line if is_complete else None
 
 
-def read_lines(folder: Path) -> list[Line]:
-    """The lines of metrics.jsonl, if there are any; one that is broken, or was cut short by a
-    crash, is left out."""
+def read_lines(
+    folder: Path, name: str = NAME, key_types: KeyTypes = REQUIRED_KEY_TYPES
+) -> list[Line]:
+    """The lines of metrics.jsonl (or of a file like it, with other keys), if there are any; one that
+    is broken, or was cut short by a crash, is left out."""
     try:
-        content = read_plain(folder / NAME)
+        content = read_plain(folder / name)
     except (FileNotFoundError, NotPlainFileError):
         return []
-    return [line for text in content.split(b"\n") if (line := _parse_line(text)) is not None]
+    lines = (_parse_line(text, key_types) for text in content.split(b"\n"))
+    return [line for line in lines if line is not None]
 
 
 def readable_lines(folder: Path) -> list[Line]:

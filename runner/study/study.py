@@ -26,7 +26,7 @@ from runner.study.launcher import split_launcher as chosen_launcher
 from runner.study.left_going import runs_to_await
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.arguments import Parser, add_json, add_output_dir
-from runner.terminal.printer import announce, out
+from runner.terminal.printer import announce, out, show_count
 from runner.terminal.tables import print_json, print_table
 
 HERE = Launcher()  # processes of this machine
@@ -150,9 +150,8 @@ def _check_old_snapshot(snapshot: Snapshot, given: argparse.Namespace, name: str
 
 def _watch(runs: list[Any]) -> Iterator[Any]:
     """Runs, with a line on the terminal about how many are composed."""
-    for i, run in enumerate(runs):
-        if out.is_terminal:
-            out.print(f"composing {i + 1}/{len(runs)}", end="\r")
+    for i, run in enumerate(runs, 1):
+        show_count("composing", i, len(runs))
         yield run
 
 

@@ -102,6 +102,12 @@ def suppress_output() -> Iterator[None]:
         out.quiet = before
 
 
+def show_count(label: str, done: int, total: int) -> None:
+    """On a terminal: a line with a count, over the line of the last one."""
+    if out.is_terminal:
+        out.print(f"{label} {done}/{total}", end="\n" if done == total else "\r")
+
+
 def headline(title: str) -> None:
     """A rule across the page, with words; whole where it is not read on a terminal."""
     if not out.is_terminal:

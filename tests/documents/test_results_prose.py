@@ -241,3 +241,10 @@ def test_earlier_scores_of_uncommitted_code_are_named_where_they_are_included(fo
     find_reruns.cache_clear()
     assert ("spoofed" in find_reruns(folder)) is included
     find_reruns.cache_clear()
+
+
+@pytest.mark.slow  # a minute and a half
+def test_every_page_is_what_its_scores_give(capsys):
+    from scripts import results
+
+    assert results.main(["--check"]) == 0, capsys.readouterr().out

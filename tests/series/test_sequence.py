@@ -60,6 +60,18 @@ def test_steps_beyond_the_series_are_sweeps_and_beyond_the_observations_a_mistak
     )
     with pytest.raises(ConfigError, match="has only 8"):
         total_steps(job, load_problem(job, Streams(0)))
+    attacked = [
+        "dataset=wiener_velocity",
+        "dataset.n_steps=8",
+        "model=linear_gaussian_ssm",
+        "inference=kalman",
+        "attacker=spoofing",
+    ]
+    job = make_job(*attacked, "steps=3")
+    with pytest.raises(ConfigError, match=r"^steps=3: attacker=spoofing .* give steps=null or"):
+        total_steps(job, load_problem(job, Streams(0)))
+    job = make_job(*attacked, "debug=profile", "dataset.n_steps=30")
+    assert total_steps(job, load_problem(job, Streams(0))) == 30
     job = make_job(*sweeps[:-1])
     with pytest.raises(ConfigError, match="when seen whole, give steps"):
         total_steps(job, load_problem(job, Streams(0)))

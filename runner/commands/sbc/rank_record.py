@@ -14,6 +14,7 @@ from runner.compose.settings import sign
 from runner.disk.atomic import write_text
 from runner.disk.lock import try_lock
 from runner.errors import ConfigError
+from runner.record.lines import read_lines
 
 FOLDER = "sbc"  # below the output folder
 RANKS = "ranks.jsonl"
@@ -58,15 +59,7 @@ class RankRecord:
 
     def rows(self) -> dict[int, Row]:
         """Rows by data set; a broken line is left out."""
-        path = self.folder / RANKS
-        rows: dict[int, Row] = {}
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-            try:
-                row = json.loads(line)
-                rows[int(row["data_set"])] = row
-            except (ValueError, KeyError, TypeError):
-                continue
-        return rows
+        return {row["data_set"]: row for row in read_lines(self.folder, RANKS, {"data_set": int})}
 
     def add(self, row: Row) -> None:
         """Append a row, on the disk when this returns."""

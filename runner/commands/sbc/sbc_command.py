@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.terminal.arguments import Parser
-from runner.terminal.streams import is_terminal
 
 if TYPE_CHECKING:
     from runner.commands.sbc.fits import Fitter
@@ -121,19 +119,16 @@ def _fit_missing(
     fitter: Fitter, record: RankRecord, words: list[str], missing: list[int], arguments: Namespace
 ) -> None:
     from runner.commands.sbc.fits import fit_all
+    from runner.terminal.printer import show_count
 
     total = arguments.data_sets
     if len(missing) < total:
         print(f"{total - len(missing)} of {total} data sets are done already")
     if not missing:
         return
-    shown = is_terminal(sys.stdout)
     for n_done, row in enumerate(fit_all(fitter, words, missing, arguments.jobs), 1):
         record.add(row)
-        if shown:
-            print(f"{total - len(missing) + n_done} of {total}", end="\r", flush=True)
-    if shown:
-        print()
+        show_count("data sets", total - len(missing) + n_done, total)
 
 
 def _conclude(record: RankRecord, arguments: Namespace) -> int:

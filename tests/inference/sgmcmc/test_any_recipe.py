@@ -13,7 +13,7 @@ import torch
 from configured import component, defaults
 from known_targets import ExactGamma, correlated, moment_z, sampled
 from pydantic import ValidationError
-from recipe import F64, correction, curl, euler, fokker_planck, gradient
+from recipe import F64, PriorOfTwo, correction, curl, euler, fokker_planck, gradient
 from small_problems import real
 from torch import Tensor
 
@@ -29,26 +29,12 @@ EINSTEIN: dict[str, Any] = {"mass": 0.7, "speed": 0.9}
 METRIC = {"metric_scale": 0.4, "metric_offset": 3.0}
 
 
-class Bent:
+class Bent(PriorOfTwo):
     """U(θ) = ½ θ₁² + ½ (θ₂ − ½ θ₁²)² + 1, whose Hessian is not constant."""
-
-    dim, names = P, ["a", "b"]
-
-    def constrain(self, theta: Tensor) -> Tensor:
-        return theta
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return 0.5 * torch.randn(n, P, generator=generator, dtype=F64)
-
-    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
-        return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         a, b = theta.unbind(1)
         return -0.5 * a.square() - 0.5 * (b - 0.5 * a.square()).square() - 1
-
-    def U(self, theta: Tensor) -> Tensor:
-        return -self.log_prior(theta.unsqueeze(0))[0]
 
 
 MODEL = Bent()

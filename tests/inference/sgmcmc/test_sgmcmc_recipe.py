@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 from configured import component
-from recipe import F64, correction, curl, drift, euler, fokker_planck, in_turn
+from recipe import F64, PriorOfTwo, correction, curl, drift, euler, fokker_planck, in_turn
 from torch import Tensor
 
 from components.inference.sgmcmc.psgld import curvature
@@ -18,31 +18,17 @@ K, P, STEPS = 3, 2, 6
 THETA, REST = slice(0, P), slice(P, 2 * P)
 
 
-class Skewed:
+class Skewed(PriorOfTwo):
     """−log p = Σ_j (exp θ_j − a_j θ_j) + ½ c (θ_1 − θ_2)²: skewed; its Hessian is diagonal where c
     = 0."""
 
-    dim, names = P, ["a", "b"]
-
     def __init__(self, c: float = 0.0):
         self.a, self.c = torch.tensor([3.0, 0.8], dtype=F64), c
-
-    def constrain(self, theta: Tensor) -> Tensor:
-        return theta
-
-    def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
-        return 0.5 * torch.randn(n, P, generator=generator, dtype=F64)
-
-    def log_likelihood(self, theta: Tensor, batch) -> Tensor:
-        return theta.new_zeros(len(theta), 0)
 
     def log_prior(self, theta: Tensor) -> Tensor:
         return (self.a * theta - theta.exp()).sum(1) - 0.5 * self.c * (
             theta[:, 0] - theta[:, 1]
         ).square()
-
-    def U(self, theta: Tensor) -> Tensor:
-        return -self.log_prior(theta.unsqueeze(0))[0]
 
 
 def path(name: str, model: Skewed, **keys) -> list[tuple[dict, dict]]:

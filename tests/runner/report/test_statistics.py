@@ -80,6 +80,21 @@ def test_wilcoxon_is_the_exact_two_sided_test():
     assert compare(keyed(x), keyed(y)).p == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("n", [6, 12, 16])
+def test_wilcoxon_is_exact_among_ties(n):
+    rng = np.random.default_rng(n)
+    right, other = rng.integers(80, 90, n), rng.integers(78, 90, n)  # of 97 labels
+    d = (right - other)[right != other]
+    ranks = stats.rankdata(abs(d))
+    signs = np.array(np.meshgrid(*[[0, 1]] * len(d))).reshape(len(d), -1)
+    sums = ranks @ signs  # of every choice of signs
+    here = ranks[d > 0].sum()
+    expected = min(1.0, 2 * min((sums <= here).mean(), (sums >= here).mean()))
+    pair = compare(keyed(right / 97), keyed(other / 97))  # ties but for rounding
+    assert len(set(abs(d))) < len(d)
+    assert pair.p == pytest.approx(expected)
+
+
 def test_equal_rows_are_not_worse_than_each_other():
     a = keyed([1, 2, 3, 4, 5])
     assert compare(a, a).p == 1.0
