@@ -99,10 +99,12 @@ def make_page(name: str, page: dict[str, Any], kept: Kept) -> str:
 
 
 def draw(kept: Kept) -> bytes:
-    """Histogram of the ranks of the log joint, or likelihood, of each row: a PNG."""
+    """Histograms of ranks of the log joint or likelihood, of rows that have one: a PNG."""
     chosen = {
-        row: next(results.ranks[q] for q in LIKELIHOODS if q in results.ranks)
+        row: results.ranks[quantity]
         for row, results in kept.items()
+        for quantity in LIKELIHOODS
+        if quantity in results.ranks
     }
     figure = calibration_figures(chosen, DRAWS, BINS, np.random.default_rng(SEED))["ranks"]
     content = io.BytesIO()
