@@ -6,6 +6,7 @@ A key that names one is among ``imports`` of its component, so that its module h
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import inspect
@@ -99,7 +100,19 @@ def _file_and_line(thing: object) -> tuple[str, int] | None:
     try:
         return inspect.getsourcefile(plain) or "", inspect.getsourcelines(plain)[1]  # type: ignore[arg-type]
     except (OSError, TypeError):
-        return None
+        return _find_class(plain) if isinstance(plain, type) else None
+
+
+def _find_class(made: type) -> tuple[str, int] | None:
+    """File and line of a class that a decorator made again: Python 3.13 knows no line of it."""
+    file = source(made.__module__)
+    tree = ast.parse("" if file is None else file.read_bytes())
+    lines = [
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name == made.__name__
+    ]
+    return (str(file), lines[0]) if lines else None
 
 
 def format_code_location(thing: object) -> str:

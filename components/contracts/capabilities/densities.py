@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
@@ -14,7 +15,7 @@ from components.old_names import resolve_old_name
 
 
 @runtime_checkable
-class LogJoint(Protocol):
+class LogJoint(Protocol, metaclass=ModuleProtocol):
     """A target log-density over flat, unconstrained parameters θ [K, P].
 
     It evaluates K chains or particles in parallel.  For constrained parameters (a scale, a
@@ -114,7 +115,7 @@ class Collapsible(Protocol):
 
 
 @runtime_checkable
-class OwnInputs(Protocol):
+class OwnInputs(Protocol, metaclass=ModuleProtocol):
     """A log joint in which each of K parameters may have its own inputs, x [K, B, D]."""
 
     @property
@@ -122,7 +123,7 @@ class OwnInputs(Protocol):
 
 
 @runtime_checkable
-class Conditionals(LogJoint, Protocol):
+class Conditionals(LogJoint, Protocol, metaclass=ModuleProtocol):
     """A log joint with full conditionals of blocks of the parameters.
 
     A Gibbs sampler draws the blocks in turn.

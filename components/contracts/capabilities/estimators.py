@@ -7,13 +7,14 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.maths.conjugate_regression import Coefficients
 
 
 @runtime_checkable
-class Conjugate(Protocol):
+class Conjugate(Protocol, metaclass=ModuleProtocol):
     """A linear regression with a posterior in closed form.
 
     y ~ N(Xβ, σ² I) with β | σ² ~ N(0, σ² diag(λ)⁻¹).
@@ -44,7 +45,7 @@ class Conjugate(Protocol):
 
 
 @runtime_checkable
-class BetaPosterior(Protocol):
+class BetaPosterior(Protocol, metaclass=ModuleProtocol):
     """Tosses of a coin with a beta prior of heads, and therefore a beta posterior."""
 
     @property
@@ -57,7 +58,7 @@ class BetaPosterior(Protocol):
 
 
 @runtime_checkable
-class LinearSmoother(Protocol):
+class LinearSmoother(Protocol, metaclass=ModuleProtocol):
     """A regression y ~ N(f(x), σ²), σ² known, with a Gaussian posterior of f.
 
     The posterior mean is linear in y.

@@ -48,7 +48,7 @@ class Penalised(Network, Protocol):
 
 
 @runtime_checkable
-class Dropout(Protocol):
+class Dropout(Protocol, metaclass=ModuleProtocol):
     """A network that leaves out hidden units at random where it is given a generator."""
 
     @property

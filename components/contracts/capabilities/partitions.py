@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from components.contracts.capabilities.modules import ModuleProtocol
 from components.maths.exponential.normal_wishart import NormalWishart
 
 
 @runtime_checkable
-class DirichletProcess(Protocol):
+class DirichletProcess(Protocol, metaclass=ModuleProtocol):
     """Clusters of a Dirichlet process α NW.
 
     Rows of a cluster are normal, with mean and precision from the base measure.

@@ -107,7 +107,7 @@ class AdditiveGaussian(Protocol, metaclass=ModuleProtocol):
 
 
 @runtime_checkable
-class Parameterised(Protocol):
+class Parameterised(Protocol, metaclass=ModuleProtocol):
     """A state-space model with unknown parameters, which evaluates K sets in parallel.
 
     θ is unconstrained, [K, P]; its prior density is the density of θ, Jacobian included.
@@ -139,7 +139,7 @@ class ForecastsSeries(Protocol):
 
 
 @runtime_checkable
-class CategoricalSeries(Protocol):
+class CategoricalSeries(Protocol, metaclass=ModuleProtocol):
     """A series of class numbers 0 … C − 1, one at a time."""
 
     @property
@@ -147,7 +147,7 @@ class CategoricalSeries(Protocol):
 
 
 @runtime_checkable
-class KnownParameters(Protocol):
+class KnownParameters(Protocol, metaclass=ModuleProtocol):
     """A data-generating system with known parameter values, which a model may not know."""
 
     @property
@@ -166,7 +166,7 @@ class PowerIntegral(StateSpace, Protocol):
 
 
 @runtime_checkable
-class LinearGaussian(Protocol):
+class LinearGaussian(Protocol, metaclass=ModuleProtocol):
     """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, Σ), x_0 ~ N(m_0, P_0): what a Kalman filter
     needs."""
 
@@ -224,7 +224,7 @@ class AutoregressiveVolatility:
 
 
 @runtime_checkable
-class SeriesConditionals(Protocol):
+class SeriesConditionals(Protocol, metaclass=ModuleProtocol):
     """Full conditionals of a whole series, for a Gibbs sampler.
 
     The sampler draws the hidden states, then P parameters, in turn, for C chains of each of
@@ -251,7 +251,7 @@ class SeriesConditionals(Protocol):
 
 
 @runtime_checkable
-class KnownResponse(Protocol):
+class KnownResponse(Protocol, metaclass=ModuleProtocol):
     """A system with a known response to its inputs and known relevance of its columns."""
 
     @property
@@ -261,7 +261,7 @@ class KnownResponse(Protocol):
 
 
 @runtime_checkable
-class StructuralSeries(Protocol):
+class StructuralSeries(Protocol, metaclass=ModuleProtocol):
     """A series as a sum of blocks with a declared structure, readable by a compiled sweep."""
 
     @property

@@ -95,7 +95,7 @@ class Hyperparameters(Protocol):
 
 
 @runtime_checkable
-class ArdWeights(Protocol):
+class ArdWeights(Protocol, metaclass=ModuleProtocol):
     """Weights of the top layer on its processes, as in a Hinton diagram."""
 
     @property
@@ -105,7 +105,7 @@ class ArdWeights(Protocol):
 
 
 @runtime_checkable
-class InducingInputs(ArdWeights, Protocol):
+class InducingInputs(ArdWeights, Protocol, metaclass=ModuleProtocol):
     """Inducing inputs of each layer, now and as they were initialised."""
 
     @property
@@ -130,7 +130,7 @@ class Pathwise(Trainable, Protocol[Shown]):
 
 
 @runtime_checkable
-class NormalNoise(Pathwise[Shown], Protocol[Shown]):
+class NormalNoise(Pathwise[Shown], Protocol[Shown], metaclass=ModuleProtocol):
     """Noise with rows N(0, I_D), each independent or all one draw expanded.
 
     Powers of the noise have known means.
@@ -157,7 +157,7 @@ class LocationScale(NormalNoise[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class GlobalLatent(LocationScale[Shown], Protocol[Shown]):
+class GlobalLatent(LocationScale[Shown], Protocol[Shown], metaclass=ModuleProtocol):
     """One θ for all rows of a data set, which has so many."""
 
     @property
@@ -165,7 +165,7 @@ class GlobalLatent(LocationScale[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class RowContext(NormalNoise[Shown], Protocol[Shown]):
+class RowContext(NormalNoise[Shown], Protocol[Shown], metaclass=ModuleProtocol):
     """Normal noise, and a context of each row that its coefficient can be learnt from.
 
     The context distinguishes rows: their inputs, and their labels if there are any.
@@ -240,7 +240,7 @@ class DrawsWithDensity(LogRatio[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class RowGuide(LogRatio[Shown], Protocol[Shown]):
+class RowGuide(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol):
     """A guide q(z_b|x_b) of rows with a context, which networks next to the model may read.
 
     Each row has latent variables of its own.
@@ -253,7 +253,7 @@ class RowGuide(LogRatio[Shown], Protocol[Shown]):
 
 
 @runtime_checkable
-class LatentVariable(LogRatio[Shown], Protocol[Shown]):
+class LatentVariable(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol):
     """A generative model p(x, z) with a guide q(z|x) = N(m(x), diag s(x)²); z [S, B, D]."""
 
     @property
@@ -272,7 +272,7 @@ class ClassConditional(LatentVariable[Batch], Protocol, metaclass=ModuleProtocol
 
 
 @runtime_checkable
-class BernoulliLayers(LogRatio[Shown], Protocol[Shown]):
+class BernoulliLayers(LogRatio[Shown], Protocol[Shown], metaclass=ModuleProtocol):
     """Binary latent variables in L layers, z = (z_1, …, z_L), z_l [S, B, D_l].
 
     The guide draws each layer given the one below:
