@@ -16,7 +16,7 @@ from components.contracts.streams import seed_from
 from components.series.budget.budget import Budget
 from components.series.budget.choices import Choice
 from components.series.budget.plan import Plan
-from components.series.budget.promise import Promise
+from components.series.budget.promise import CENTRAL, Promise
 from components.series.budget.shrinkage import shrink_effects
 from components.series.budget.sum_law import Array, SumLaw, numbers
 from components.series.figures.advertising.budget import budget_figure
@@ -91,7 +91,8 @@ class PlannedBudget:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """``budget``: of each choice what it spends on each channel, what is expected of it, its
-        gain above the equal split with a central 90 % interval, and what is to be said of it;
+        gain above the equal split with a central 90 % interval, that of the sales themselves, and
+        what is to be said of it;
         ``budget_plan``: the plan, week by week."""
         import pandas as pd
 
@@ -111,6 +112,10 @@ class PlannedBudget:
                 }
                 | {"added by spending": choice.mean - nothing, "gain": promise.gain}
                 | {"gain lower90": promise.lower, "gain upper90": promise.upper}
+                | {
+                    f"sales {end}90": self.law.quantile(choice.u, level)
+                    for end, level in zip(("lower", "upper"), CENTRAL, strict=True)
+                }
                 | {"verdict": choice.verdict}
             )
         out = {"budget": pd.DataFrame(rows)}

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
 from components.inference.chains import standard_normal
-from components.inference.variational.global_gaussian import CHUNK, RowwiseLogJoint
+from components.inference.variational.global_gaussian import RowwiseLogJoint, bound_in_chunks
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -85,12 +85,7 @@ class FlexibleGuide(nn.Module):
     @torch.no_grad()
     def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
         """The bound of all N rows [] by K draws, ε [K, P]."""
-        value = self._like().new_zeros(())
-        for start in range(0, whole.n_rows, CHUNK):
-            n = min(CHUNK, whole.n_rows - start)
-            part = whole.part(slice(start, start + n), whole.n_rows / n)
-            value = value + self.elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
-        return value
+        return bound_in_chunks(self._like().new_zeros(()), self.elbo_rows, whole, noise)
 
     # ---- LogRatio
     # ----------------------------------------------------------------------------------------------------

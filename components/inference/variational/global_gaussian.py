@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +20,21 @@ from components.problems.unlabelled import Unlabelled
 
 Noise = Literal["shared", "rows"]
 CHUNK = 100  # rows processed together when the bound of all is estimated
+
+
+def bound_in_chunks(
+    start: Tensor,
+    elbo_rows: Callable[[RowBatch, Tensor], Tensor],
+    whole: Batch | Rows | Series,
+    noise: Tensor,
+) -> Tensor:
+    """start + Σ_b mean_k elbo_rows [] over all N rows by K draws, ε [K, P]."""
+    value = start
+    for first in range(0, whole.n_rows, CHUNK):
+        n = min(CHUNK, whole.n_rows - first)
+        part = whole.part(slice(first, first + n), whole.n_rows / n)
+        value = value + elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
+    return value
 
 
 @dataclass(frozen=True)
@@ -170,12 +186,7 @@ class GlobalGaussian(nn.Module):
     @torch.no_grad()
     def elbo(self, whole: Batch | Rows | Series, noise: Tensor) -> Tensor:
         """The bound of all N rows [] by K draws, ε [K, P]."""
-        value = -self.kl()
-        for start in range(0, whole.n_rows, CHUNK):
-            n = min(CHUNK, whole.n_rows - start)
-            part = whole.part(slice(start, start + n), whole.n_rows / n)
-            value = value + self.elbo_rows(part, noise.unsqueeze(1).expand(-1, n, -1)).mean(0).sum()
-        return value
+        return bound_in_chunks(-self.kl(), self.elbo_rows, whole, noise)
 
     def path_rows(self, batch: RowBatch, noise: Tensor) -> Tensor:
         """Row terms log p(y_b | θ_sb) + (log p(θ_sb) − log q̄(θ_sb))/N [S, B].

@@ -70,6 +70,18 @@ def invert_positive_definite(precision: Tensor) -> Tensor:
     return torch.cholesky_inverse(L)
 
 
+def expected_log_joint(
+    penalty: Tensor, noise: tuple[float, float], rows: int, a: Tensor, b: Tensor, loss: Tensor
+) -> Tensor:
+    """E log p(y, β, σ²) [S] of so many rows under σ² ~ InvGamma(a, b), with λ [D], the prior's
+    (a_0, b_0) and loss = E (‖y − Xβ‖² + Σ λβ²)/σ²."""
+    a_0, b_0 = noise
+    log_noise = b.log() - a.digamma()  # E log σ²
+    joint = -0.5 * ((rows + len(penalty)) * (LOG_2PI + log_noise) + loss)
+    joint = joint + 0.5 * penalty.log().sum() + a_0 * math.log(b_0) - math.lgamma(a_0)
+    return joint - (a_0 + 1) * log_noise - b_0 * (a / b)
+
+
 @dataclass(frozen=True)
 class LinearAscent:
     """q(β) q(σ²) = N(β | m, V) InvGamma(σ² | a, b) of y ~ N(Xβ, σ²), β | σ² ~ N(0, σ² diag(λ)⁻¹);
@@ -109,14 +121,11 @@ class LinearAscent:
         return factors | {"b": self.noise[1] + 0.5 * self._loss(factors, batch)}
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
-        a, b, (a_0, b_0) = factors["a"], factors["b"], self.noise
+        a, b = factors["a"], factors["b"]
         N = len(self.select(batch)[1])
         D = len(self.penalty)
-        precision = a / b
-        log_noise = b.log() - a.digamma()  # E 1/σ², E log σ²
-        joint = -0.5 * ((N + D) * (LOG_2PI + log_noise) + precision * self._loss(factors, batch))
-        joint = joint + 0.5 * self.penalty.log().sum() + a_0 * math.log(b_0) - math.lgamma(a_0)
-        joint = joint - (a_0 + 1) * log_noise - b_0 * precision
+        loss = a / b * self._loss(factors, batch)
+        joint = expected_log_joint(self.penalty, self.noise, N, a, b, loss)
         entropy = (
             0.5 * (torch.logdet(factors["V"]) + D * (1 + LOG_2PI))
             + a
@@ -221,7 +230,6 @@ class JointLinearAscent:
 
     def objective(self, factors: Factors, batch: Batch) -> Tensor:
         m, V, a, b = (factors[name] for name in ("m", "V", "a", "b"))
-        a_0, b_0 = self.noise
         X, y = self.select(batch)
         D = len(self.penalty)
         precision = a / b
@@ -229,9 +237,7 @@ class JointLinearAscent:
         gram = X.T @ X + self.penalty.diag()
         square = (y - m @ X.T).square().sum(1) + (self.penalty * m.square()).sum(1)
         loss = precision * square + (gram * V).sum((1, 2))  # E[(‖y − Xβ‖² + Σ λβ²)/σ²]
-        joint = -0.5 * ((len(y) + D) * (LOG_2PI + log_noise) + loss)
-        joint = joint + 0.5 * self.penalty.log().sum() + a_0 * math.log(b_0) - math.lgamma(a_0)
-        joint = joint - (a_0 + 1) * log_noise - b_0 * precision
+        joint = expected_log_joint(self.penalty, self.noise, len(y), a, b, loss)
         normal_entropy = 0.5 * (torch.logdet(V) + D * (1 + LOG_2PI + log_noise))
         return joint + normal_entropy + a + b.log() + a.lgamma() - (1 + a) * a.digamma()
 

@@ -142,6 +142,28 @@ class NormalGammaModule:
         return JointNormalGammaAscent(self) if whole else NormalGammaAscent(self)
 
 
+def normal_gamma_log_density(
+    theta: Tensor, m: Tensor, precision: Tensor, a: Tensor, b: Tensor
+) -> Tensor:
+    """log N(μ | m, 1/precision) Gamma(τ | a, b) of θ = (μ, log τ) [n, 2], by log τ."""
+    mu, log_tau = theta.unbind(1)
+    normal = 0.5 * (precision.log() - LOG_2PI - precision * (mu - m).square())
+    return normal + a * b.log() - a.lgamma() + a * log_tau - b * log_tau.exp()
+
+
+def expected_log_joint(
+    prior: NormalGammaModule, batch: Rows, a: Tensor, b: Tensor, loss: Tensor
+) -> Tensor:
+    """E log p(x, μ, τ) [S] under τ ~ Gamma(a, b), loss = E τ(Σ (x − μ)² + κ(μ − m_0)²)."""
+    tau = a / b
+    log_tau = a.digamma() - b.log()
+    joint = 0.5 * (batch.n_rows + 1) * (log_tau - LOG_2PI) + 0.5 * math.log(prior.kappa)
+    gamma = (
+        prior.a * math.log(prior.b) - math.lgamma(prior.a) + (prior.a - 1) * log_tau - prior.b * tau
+    )
+    return joint - 0.5 * loss + gamma
+
+
 @dataclass(frozen=True)
 class NormalGammaAscent:
     """q(μ, τ) = N(μ | m, 1/λ) Gamma(τ | a, b); factors m, lambda, a, b [S].
@@ -177,18 +199,8 @@ class NormalGammaAscent:
     def objective(self, factors: Factors, batch: Rows) -> Tensor:
         a = factors["a"]
         b = factors["b"]
-        prior = self.model
-        tau = a / b
-        log_tau = a.digamma() - b.log()
-        joint = 0.5 * (batch.n_rows + 1) * (log_tau - LOG_2PI) + 0.5 * math.log(prior.kappa)
-        joint = joint - 0.5 * tau * self._loss(factors, batch)
-        gamma = (
-            prior.a * math.log(prior.b)
-            - math.lgamma(prior.a)
-            + (prior.a - 1) * log_tau
-            - prior.b * tau
-        )
-        return joint + gamma + 0.5 * (1 + LOG_2PI - factors["lambda"].log()) + gamma_entropy(a, b)
+        joint = expected_log_joint(self.model, batch, a, b, a / b * self._loss(factors, batch))
+        return joint + 0.5 * (1 + LOG_2PI - factors["lambda"].log()) + gamma_entropy(a, b)
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         mu = factors["m"][0] + self.model._normal(n, generator) / factors["lambda"][0].sqrt()
@@ -197,9 +209,7 @@ class NormalGammaAscent:
 
     def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
         m, precision, a, b = (factors[name][0] for name in ("m", "lambda", "a", "b"))
-        mu, log_tau = theta.unbind(1)
-        normal = 0.5 * (precision.log() - LOG_2PI - precision * (mu - m).square())
-        return normal + a * b.log() - a.lgamma() + a * log_tau - b * log_tau.exp()
+        return normal_gamma_log_density(theta, m, precision, a, b)
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
         """log ∫ N(x | μ, 1/τ) dq by quadrature over τ: given it, x ~ N(m, 1/τ + 1/λ)."""
@@ -237,20 +247,13 @@ class JointNormalGammaAscent:
         m, kappa, a, b = (factors[name] for name in ("m", "kappa", "a", "b"))
         prior = self.model
         tau = a / b
-        log_tau = a.digamma() - b.log()
         square = (batch.x[:, 0] - m[:, None]).square().sum(1)
         square = square + prior.kappa * (m - prior.m).square()
         count = batch.n_rows + prior.kappa
-        joint = 0.5 * (batch.n_rows + 1) * (log_tau - LOG_2PI) + 0.5 * math.log(prior.kappa)
-        joint = joint - 0.5 * (tau * square + count / kappa)  # E τ(μ − c)² = 1/κ + (m − c)² a/b
-        gamma = (
-            prior.a * math.log(prior.b)
-            - math.lgamma(prior.a)
-            + (prior.a - 1) * log_tau
-            - prior.b * tau
-        )
-        normal_entropy = 0.5 * (1 + LOG_2PI - kappa.log() - log_tau)
-        return joint + gamma + normal_entropy + gamma_entropy(a, b)
+        loss = tau * square + count / kappa  # E τ(μ − c)² = 1/κ + (m − c)² a/b
+        normal_entropy = 0.5 * (1 + LOG_2PI - kappa.log() - (a.digamma() - b.log()))
+        joint = expected_log_joint(prior, batch, a, b, loss)
+        return joint + normal_entropy + gamma_entropy(a, b)
 
     def draw(self, factors: Factors, n: int, generator: torch.Generator) -> Tensor:
         tau = draw_gamma(factors["a"][:1].expand(n), generator) / factors["b"][0]
@@ -259,10 +262,7 @@ class JointNormalGammaAscent:
 
     def log_density(self, factors: Factors, theta: Tensor) -> Tensor:
         m, kappa, a, b = (factors[name][0] for name in ("m", "kappa", "a", "b"))
-        mu, log_tau = theta.unbind(1)
-        precision = kappa * log_tau.exp()
-        normal = 0.5 * (precision.log() - LOG_2PI - precision * (mu - m).square())
-        return normal + a * b.log() - a.lgamma() + a * log_tau - b * log_tau.exp()
+        return normal_gamma_log_density(theta, m, kappa * theta[:, 1].exp(), a, b)
 
     def log_predictive(self, factors: Factors, batch: Rows) -> Tensor:
         """log of Student's t with 2a degrees of freedom, location m and scale² b(κ + 1)/(aκ)."""

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from components.contracts.predictive import GaussianMixture
 
 Array = NDArray[np.float64]
 
@@ -80,3 +83,13 @@ class SumLaw:
 
     def sd(self, u: Array) -> float:
         return float(np.sqrt(self.variance(u)))
+
+    def quantile(self, u: Array, level: float) -> float:
+        """The sum that is not reached with probability ``level``, of the mixture of the draws.
+
+        Of normal errors this is exact given the draws.  Student-t errors have a precision
+        for each week, drawn with each draw: v_s has them, and the mixture is a Monte-Carlo
+        average; mean − λ sd is no quantile of it.
+        """
+        mu, v = (torch.from_numpy(x)[:, None, None] for x in (self.a + self.r @ u, self.v))
+        return float(GaussianMixture(mu, v).quantile(level))

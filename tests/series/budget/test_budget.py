@@ -121,6 +121,10 @@ def test_tables_and_figure():
     assert table.loc["the plan", "gain"] == pytest.approx(gain)
     assert table.loc["the plan", "gain lower90"] < gain < table.loc["the plan", "gain upper90"]
     assert table.loc["equal split", "gain"] == 0
+    for name, row in table.iterrows():
+        u = next(choice.u for choice in found.choices if choice.name == name)
+        assert row["sales lower90"] == found.law.quantile(u, 0.05) < row["expected"]
+        assert row["sales upper90"] == found.law.quantile(u, 0.95) > row["expected"]
     spent = torch.cat([problem.inputs[-1:], problem.beyond.u[:3]]).sum(0)
     assert table.loc["as it was", problem.input_names].tolist() == pytest.approx(spent.tolist())
     weeks = tables["budget_plan"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from components.errors import ConfigMismatchError
 from components.series.budget.budget import frontier
@@ -83,6 +84,30 @@ def test_mean_and_variance_of_a_plan_as_simulated():
     assert abs(total.mean() - plan.mean) < 3 * total.std() / np.sqrt(n)
     fourth = ((total - total.mean()) ** 4).mean()
     assert abs(total.var() - plan.sd**2) < 3 * np.sqrt((fourth - total.var() ** 2) / n)
+
+
+def test_quantiles_are_a_normals_and_of_several_draws_their_mixtures():
+    u = np.array([2.0, 1.0])
+    law = SumLaw(np.array([50.0]), np.array([[0.5, 0.2]]), np.array([4.0]))
+    assert law.quantile(u, 0.05) == pytest.approx(51.2 + 2 * stats.norm.ppf(0.05))
+    mixed = SumLaw.of_draws(*made(1, 2))
+    q = mixed.quantile(u, 0.05)
+    each = stats.norm.cdf(q, mixed.a + mixed.r @ u, np.sqrt(mixed.v))
+    assert each.mean() == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.95])
+def test_quantiles_of_student_t_errors_by_monte_carlo_and_a_normal_is_wrong(level):
+    """One week: a + r'u + σ t_ν, whose precisions are drawn; the normal of the same variance fails."""
+    nu, sigma, n = 3.0, 2.0, 40_000
+    precision = np.random.default_rng(0).gamma(nu / 2, 2 / nu, n)
+    law = SumLaw(np.full(n, 50.0), np.full((n, 1), 0.5), sigma**2 / precision)
+    exact = 52 + sigma * stats.t.ppf(level, nu)
+    density = stats.t.pdf(stats.t.ppf(level, nu), nu) / sigma
+    error = np.sqrt(level * (1 - level) / n) / density  # at most
+    assert abs(law.quantile(np.array([4.0]), level) - exact) < 3 * error
+    normal = law.mean(np.array([4.0])) + stats.norm.ppf(level) * law.sd(np.array([4.0]))
+    assert abs(normal - exact) > 10 * error
 
 
 def test_the_budget_is_spent_to_the_last_digit_where_it_binds():
