@@ -23,7 +23,6 @@ from components.models.latent.principal_axes import principal_axes
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
-ENCODER_DRAWS = 5  # of z behind the guide of a held-out row, always the same
 CHUNK = 50_000_000  # entries of the largest tensor of Ψ₂
 
 
@@ -177,7 +176,8 @@ class LatentGP(nn.Module):
 
     def encode(self, batch: Rows) -> tuple[Tensor, Tensor]:
         """m and s [B, Q] of q(z_b) that maximises a row's bound E_q[log p(x_b | z)] − KL(q ‖ p),
-        by ``encoder_steps`` of Adam from the nearest training row."""
+        by ``encoder_steps`` of Adam from the nearest training row; E_q by the 2Q points m ± √Q s_q e_q,
+        which have the mean and covariance of q."""
         x = batch.x.flatten(1) - self.center
         self._moments_of(self.q_mean[:1].detach())  # forgets codes of other parameters
         if self._encoded is not None and self._encoded[0] is batch.x:
@@ -188,9 +188,8 @@ class LatentGP(nn.Module):
         if self.log_q_scale is not None:
             start = self.log_q_scale.detach()[nearest]
         log_s = start.clone().requires_grad_()
-        generator = torch.Generator(device=m.device).manual_seed(0)
-        shape = (ENCODER_DRAWS, *m.shape)
-        eps = torch.randn(shape, generator=generator, dtype=m.dtype, device=m.device)
+        axes = len(m[0]) ** 0.5 * torch.eye(len(m[0])).to(m)
+        eps = torch.cat([axes, -axes]).unsqueeze(1)  # [2Q, 1, Q]
         optimizer = torch.optim.Adam([m, log_s], lr=0.05)
         with torch.enable_grad():
             for _ in range(self.settings.encoder_steps):

@@ -6,7 +6,7 @@ import warnings
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from pydantic import NonNegativeFloat, PositiveFloat
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from components.contracts.capabilities import BoundedObservation, StateSpace
 from components.contracts.roles import Info
@@ -16,6 +16,7 @@ from components.errors import QuestionableConfigWarning
 from components.registry import register
 from components.series.filtering.generalised_particle_filter import FilterState, Potential, advance
 from components.series.filtering.guided import GUIDE_REQUIREMENTS, Guide, advance_guided
+from components.series.filtering.iterated import IteratedProposal, TwistedState
 from components.series.filtering.losses import (
     log_beta_estimate,
     log_beta_likelihood,
@@ -30,7 +31,7 @@ Loss = Literal["kl", "beta", "gamma", "huber"]
 
 
 @register("inference", "generalised_filter")
-class GeneralisedFilter(AdaptiveFilter[StateSpace]):
+class GeneralisedFilter(IteratedProposal):
     """Generalised particle filter: any loss ℓ in place of −log g, any proposal q.
 
     x̄_t ~ q_t(· | x_{t−1}, y_t), w_t ∝ w_{t−1} exp(−ℓ(x̄_t, y_t)) f_t / q_t, then
@@ -44,30 +45,43 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
     ``optimal`` and ``linearised`` proposals follow y_t as the likelihood does.  A robust
     loss forgives an outlier: its posterior stays near f, wider than q and away from it, and
     w_t = exp(−ℓ) f_t / q_t then has a large variance.  Such proposals are correct on
-    average and poor with few particles; a warning (Doubtful) reports this.  Raises
-    NumericalError if all weights of a replicate are zero.
+    average and poor with few particles; a warning (Doubtful) reports this.
+
+    ``iterated`` is the iterated auxiliary filter.  It runs ``passes`` passes over the whole
+    series before the first step, and each fits, from T to 0, ψ_t(x) = exp(quadratic) + ``floor``
+    to G_t(x) ∫ f(x' | x) ψ_{t+1}(x') dx'; then x_t ~ f_t ψ_t / f̃_t, w_t ∝ w_{t−1} f̃_t G_t / ψ_t,
+    f̃_t = ∫ f_t ψ_t.  ψ is that of G, so that a robust loss has a proposal that forgives as it
+    does.  Evidence is unbiased given ψ, and exact for a linear Gaussian model with KL and
+    ``floor`` 0.  Number of passes and N are fixed (the source stops by the spread of Ẑ and
+    doubles N); ψ is fitted on the log scale.  Raises NumericalError if all weights of a
+    replicate are zero.
 
     Source: Boustati (2021), Algorithm 6, section 6.3.2 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
-    Huber (1964).
+    Huber (1964); Guarniero, Johansen & Lee (2017), Algorithms 1, 3 and 4.
     """
 
     loss: Loss
-    proposal: Literal["transition"] | Guide
+    proposal: Literal["transition", "iterated"] | Guide
+    passes: PositiveInt
+    floor: NonNegativeFloat
     beta: NonNegativeFloat
     gamma: NonNegativeFloat
     threshold: PositiveFloat
     integral: Literal["exact", "poisson"]
     legacy_defaults: ClassVar[dict[str, Any]] = {
         "integral": "exact",
+        "passes": 3,
+        "floor": 0.01,
         **AdaptiveFilter.legacy_defaults,
     }
 
     def asked_by_keys(self) -> dict[str, str]:
-        by_proposal = (
-            {}
-            if self.proposal == "transition"
-            else dict.fromkeys(GUIDE_REQUIREMENTS[self.proposal], "proposal")
-        )
+        if self.proposal == "transition":
+            by_proposal = {}
+        elif self.proposal == "iterated":
+            by_proposal = {"additive_gaussian": "proposal"}
+        else:
+            by_proposal = dict.fromkeys(GUIDE_REQUIREMENTS[self.proposal], "proposal")
         by_loss = {
             "kl": (),
             "beta": ("power_integral",),
@@ -87,6 +101,13 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
         )
 
     def init(self, model: StateSpace, problem: Sequence, rng: Rng) -> FilterState[StateSpace]:
+        state = super().init(model, problem, rng)
+        if self.proposal == "iterated":
+            pairs = problem.batches("observation", rng, 0, len(problem.observations[0]))
+            times = [batch for _, batch in pairs if isinstance(batch, Observation)]
+            for _ in range(self.passes):
+                state = self.learn(state, times, self.floor, rng)
+            return state
         if self.proposal != "transition" and not self.weighs_by_likelihood():
             warnings.warn(
                 QuestionableConfigWarning(
@@ -95,7 +116,7 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
                 ),
                 stacklevel=1,
             )
-        return super().init(model, problem, rng)
+        return state
 
     def potential(self, model: StateSpace, t: int, rng: Rng) -> Potential[StateSpace]:
         """log exp(−ℓ), up to a constant, of a model that offers what the loss asks."""
@@ -121,6 +142,9 @@ class GeneralisedFilter(AdaptiveFilter[StateSpace]):
         self, state: FilterState[StateSpace], batch: Observation, rng: Rng
     ) -> tuple[FilterState[StateSpace], Info]:
         potential = self.potential(state.model, batch.t, rng)
+        if isinstance(state, TwistedState):
+            return self.advance_twisted(state, batch, rng)
         if self.proposal == "transition":
             return advance(state, batch, rng, potential, self.resampler())
+        assert self.proposal != "iterated"  # its state is twisted
         return advance_guided(state, batch, rng, potential, self.proposal, self.resampler())

@@ -96,3 +96,25 @@ def test_bound_rises_and_rows_are_scored():
     assert m.shape == s.shape == (3, 2)
     assert fitted.decode(m).shape == (3, 4)
     assert bool((fitted.rows_at(few, m[None]) > fitted.rows_at(few, m[None] + 3)).all())
+
+
+@torch.no_grad()
+def test_guide_of_a_held_out_row_has_the_largest_bound():
+    """Of guides about it, by draws that it was not fitted to; five fixed draws would not do."""
+    problem = real_rows(n=40)
+    built = component("model", "gplvm", **KEYS | {"encoder_steps": 150}).build(problem, Streams(0))
+    inference = component("inference", "lbfgs")
+    state = inference.init(built, problem, Streams(0))
+    with torch.enable_grad():
+        for _ in range(5):
+            state, _ = inference.step(state, problem.train, Streams(0))
+    fitted, batch = state.module, problem.test
+    m, s = fitted.encode(batch)
+    eps = torch.randn(4000, *m.shape, generator=torch.Generator().manual_seed(1), dtype=m.dtype)
+
+    def bound(mean, scale):
+        kl = 0.5 * (mean.square() + scale.square() - 1 - 2 * scale.log()).sum(-1)
+        return float((fitted.rows_at(batch, mean + scale * eps).mean(0) - kl).mean())
+
+    for shift, factor in ((0.0, 0.6), (0.0, 1.6), (0.3, 1.0), (-0.3, 1.0)):
+        assert bound(m, s) > bound(m + shift * s, factor * s), (shift, factor)

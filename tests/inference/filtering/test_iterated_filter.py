@@ -1,0 +1,121 @@
+"""The iterated auxiliary filter: its proposals against quadrature, its evidence against Kalman's,
+the normaliser of a robust loss against the generalised filter's."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from configured import component
+from known_targets import z_score
+from small_sequences import run, sequence, system
+
+from components.series.filtering.iterated import Twist, TwistedNormal, fit_log_quadratic
+from components.series.models.lgssm import NoiseScales, UnknownScales
+from components.series.models.linear_gaussian_ssm import LinearGaussianModule
+from runner.execution.rng import Streams
+
+
+def filtered(problem, seed=1, **keys):
+    inference = component("inference", "generalised_filter", **{"particles": 60, **keys})
+    return run(inference, LinearGaussianModule(problem.system), problem, Streams(seed))
+
+
+def gappy(replicates):
+    problem = sequence(system(), 5, replicates)
+    problem.observations[::2, 2] = math.nan
+    return problem
+
+
+def errors(problem, **keys):
+    exact = run(
+        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
+    return filtered(problem, loss="kl", **keys).log_normaliser - exact.log_normaliser
+
+
+def test_proposal_is_f_psi_over_its_integral():
+    A, b, m, k, c, mu, q = 1.7, 0.6, 0.3, 0.2, 0.4, -0.5, 0.8
+    M = torch.tensor([[[-2 * k, -b], [-b, A]]], dtype=torch.float64)
+    twist = Twist(M, M.new_full((1, 1, 1), m), M.new_tensor(c))
+    n = 2_000
+    proposal = TwistedNormal(twist, M.new_full((1, n, 1), mu), M.new_tensor([[q]]))
+    x = torch.linspace(-12, 12, 10_001, dtype=torch.float64)
+    psi = (k + b * (x - m) - 0.5 * A * (x - m).square()).exp() + c
+    torch.testing.assert_close(twist.log_value(x.view(1, -1, 1))[0], psi.log())
+    f = (-0.5 * (x - mu).square() / q).exp() / math.sqrt(2 * math.pi * q)
+    integral = torch.trapezoid(f * psi, x)
+    torch.testing.assert_close(proposal.log_mean[0, 0].exp(), integral)
+    rows = torch.arange(n).view(1, n)
+    draws = proposal.draw(rows, torch.Generator().manual_seed(0)).flatten()
+    for power in (1, 2, 3):
+        moment = torch.trapezoid(f * psi * x**power, x) / integral
+        assert abs(float(z_score(draws**power, moment))) < 4
+
+
+def test_fit_finds_a_log_quadratic_and_drops_negative_curvature():
+    g = torch.Generator().manual_seed(0)
+    x = 3 + torch.randn(1, 80, 2, dtype=torch.float64, generator=g)
+    curve = torch.tensor([[2.0, 0.5], [0.5, 1.0]]).double()
+    log_psi = -0.5 * (x @ curve * x).sum(2)
+    twist = fit_log_quadratic(x, log_psi, 0.0)
+    assert (twist.log_value(x) - log_psi).std() < 1e-5
+    torch.testing.assert_close(twist.M[0, 1:, 1:], curve, rtol=1e-5, atol=1e-5)
+    opposite = fit_log_quadratic(x, -log_psi, 0.0).M[:, 1:, 1:]
+    assert torch.linalg.eigvalsh(opposite).min() >= -1e-12
+
+
+def test_evidence_of_a_linear_gaussian_model_is_exact_without_a_floor():
+    assert errors(gappy(4), proposal="iterated", floor=0.0).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("below", [0.5, 1.0])
+def test_evidence_is_unbiased_with_less_noise_than_the_bootstrap_filter(below):
+    problem = gappy(200)
+    error = errors(problem, proposal="iterated", floor=0.02, resample_below=below)
+    assert abs(float(z_score(error.exp(), torch.tensor(1.0)))) < 4
+    assert error.var() < 0.05 * errors(problem).var()
+
+
+def test_a_weight_that_is_not_divided_by_psi_is_found(monkeypatch):
+    monkeypatch.setattr(Twist, "log_value", lambda self, x: x.new_zeros(x.shape[:2]).double())
+    error = errors(gappy(200), proposal="iterated", floor=0.02)
+    assert abs(float(z_score(error.exp(), torch.tensor(1.0)))) > 6
+
+
+def test_means_tend_to_those_of_kalman():
+    problem = sequence(system(), 4, 12)
+    exact = run(
+        component("inference", "kalman"), LinearGaussianModule(problem.system), problem, Streams(0)
+    )
+    found = filtered(problem, loss="kl", proposal="iterated", floor=0.3, particles=2000)
+    for name in ("mean", "predicted"):
+        assert z_score(getattr(found, name), getattr(exact, name)[0]).abs().max() < 4.5
+
+
+@pytest.mark.parametrize(
+    ("n", "keys"),
+    [(100, {"loss": "beta", "beta": 0.3, "floor": 0.1}), (300, {"loss": "huber"})],
+)
+def test_a_robust_loss_has_its_own_normaliser_with_less_noise(n, keys):
+    few, many = (sequence(system(), 5, replicates) for replicates in (4, 150))
+    for problem in (few, many):
+        problem.observations[:, 2] += 8.0
+    exact = filtered(few, particles=10_000, **keys).log_normaliser
+    found = filtered(many, proposal="iterated", particles=n, **keys).log_normaliser
+    ratios, ones = (found - exact.mean()).exp(), (exact - exact.mean()).exp()
+    noise = (ratios.var() / len(ratios) + ones.var() / len(ones)).sqrt()
+    assert (ratios.mean() - ones.mean()).abs() < 4 * noise
+    assert found.var() < 0.5 * filtered(many, particles=n, **keys).log_normaliser.var()
+
+
+def test_every_parameter_set_has_its_own_proposal():
+    problem = sequence(system(), 4, 3)
+    prior = {"law": "half_normal", "scale": 1.0}
+    unknown = UnknownScales(problem.system, NoiseScales(observation_sd=prior, state_sd=prior))
+    model = unknown.at(torch.tensor([[0.1, 0.3], [-0.4, 0.2], [0.5, -0.6]]).double())
+    keys = {"loss": "kl", "proposal": "iterated", "floor": 0.0, "particles": 80}
+    found = run(component("inference", "generalised_filter", **keys), model, problem, Streams(1))
+    exact = run(component("inference", "kalman"), model, problem, Streams(0))
+    assert (found.log_normaliser - exact.log_normaliser).abs().max() < 1e-3
