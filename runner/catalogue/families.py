@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import components
@@ -16,14 +17,6 @@ from runner.disk.yaml_limits import read_yaml
 OTHER = "other"  # of no text
 PLUGIN = "plugin"  # components of the user
 _ROOT = Path(components.__path__[0])
-# a folder that is no family of its own -> the family of its components
-_FOLDERS = {
-    "datasets": "general",
-    "models": "general",
-    "inference/variational/laboratory": "variational",
-    "series/models": "state_space",
-    "series/attackers": "series",
-}
 # the text that a name in a citation stands for
 _TEXTS = {
     "Boustati": "boustati",
@@ -69,8 +62,18 @@ def _order_of_text(family: str) -> tuple[bool, str]:
 def _family_of_component(file: Path) -> str:
     if not file.is_relative_to(_ROOT):
         return PLUGIN
-    folder = file.parent.relative_to(_ROOT)
-    return _FOLDERS.get(folder.as_posix(), folder.name)
+    return describe_folder(file.parent).get("family", file.parent.name)
+
+
+@cache
+def _read_folders() -> dict[str, dict[str, str]]:
+    folders: dict[str, dict[str, str]] = read_yaml(_ROOT / "families.yaml")
+    return folders
+
+
+def describe_folder(folder: Path) -> dict[str, str]:
+    """``title`` and ``family`` of a folder of components, those that differ from its name."""
+    return _read_folders().get(folder.relative_to(_ROOT).as_posix(), {})
 
 
 def _family_of_file(path: Path, within: tuple[Path, ...] = ()) -> str:

@@ -9,16 +9,18 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ConfigError
-from runner.python.result import Result, load
+from runner.python.result import Result
 from runner.report.compare import (
     ComparedRecord,
     are_paired,
     config_rows,
     fact_rows,
+    load,
     metrics_of,
     rows_test,
     warnings,
 )
+from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ def compare(
 
     Args:
         *runs: results of ``run`` or ``load``, folders of records, or prefixes of ids; each
-            is named by the prefix of its id.
+            is named by the prefix of its id.  Archives of studies (a path or URL) are searched
+            for ids, or stand for all their runs if nothing else is given.
         output_dir: folder of the records, for prefixes.
         **named: runs by a name of their own.
 
@@ -98,12 +101,16 @@ def compare(
     """
     import pandas as pd
 
-    entries = [*((None, run) for run in runs), *named.items()]
+    words = [str(run) for run in runs if not isinstance(run, Result)]
+    in_archives, folders = find_records(words, output_dir)
+    given = [run for run in runs if isinstance(run, Result) or not is_archive(str(run))]
+    unnamed = given or ([] if named else in_archives)
+    entries = [*((None, run) for run in unnamed), *named.items()]
     if len(entries) < 2:
         raise ConfigError(f"compare: give two runs or more, not {len(entries)}")
     by_label: dict[str, ComparedRecord] = {}
     for name, run in entries:
-        one = (run if isinstance(run, Result) else load(run, output_dir=output_dir)).compared
+        one = run.compared if isinstance(run, Result) else load(find_in(str(run), folders))
         label = one.label if name is None else name
         if label in by_label:
             raise ConfigError(f"compare: {label} is given twice; name each, compare(a=…, b=…)")

@@ -14,8 +14,8 @@ from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError
 from runner.record.checks import combine_checks
 from runner.record.facts import RunState
-from runner.record.record import find
 from runner.report import compare as records
+from runner.report.exchange.opened import find_in, find_records
 from runner.statistics.standard_error import mean_se
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def load(
 
     Args:
         record: its folder, or the beginning of its id.
-        output_dir: folder of the records, for an id.
+        output_dir: folder of the records, or an archive of a study (a path or URL), for an id.
         data_dir: folder of its data files; None: as recorded.
 
     Returns:
@@ -347,5 +347,5 @@ def load(
         >>> load(result.id[:8]).record == load(result.record).record == result.record
         True
     """
-    folder = find(str(record), Path(output_dir))
+    folder = find_in(str(record), find_records([], output_dir)[1])
     return load_result(folder, was_done=True, data_dir=None if data_dir is None else str(data_dir))

@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import math
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from components.metrics.names import better
 from runner.errors import ConfigError
-from runner.record import record
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
 from runner.record.facts import UnreadableRecordError, load_facts, read_config
 from runner.record.lines import readable_lines
 from runner.record.outcomes import McNemar, compare_outcomes
-from runner.report.exchange.opened import is_archive, open_archive
+from runner.report.exchange.opened import find_in, find_records, is_archive
 from runner.statistics.standard_error import mean_se
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.streams import is_terminal
@@ -307,22 +304,8 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv[1:])
     if len(arguments.run) < 2 and not is_archive(arguments.run[0]):
         raise ConfigError(f"compare: give two runs or more, not {len(arguments.run)}")
-    with ExitStack() as stack:
-        return _compare(*_find_records(arguments, stack), everything=arguments.all)
-
-
-def _find_records(arguments: Namespace, stack: ExitStack) -> tuple[list[str], list[Path]]:
-    """Words for runs, and the folders in which they are looked for, archives among them.
-
-    An archive that no other word follows stands for all its runs.
-    """
-    archives = [
-        stack.enter_context(open_archive(word)).folder for word in arguments.run if is_archive(word)
-    ]
-    words = [word for word in arguments.run if not is_archive(word)]
-    if archives and not words:
-        words = [str(folder) for archive in archives for folder in record.runs(archive)]
-    return words, [*archives, Path(arguments.output_dir)]
+    names, folders = find_records(arguments.run, arguments.output_dir)
+    return _compare(names, folders, everything=arguments.all)
 
 
 def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
@@ -358,18 +341,6 @@ def _compare(names: list[str], folders: list[Path], everything: bool) -> int:
     return 0
 
 
-def _find_in(name: str, folders: list[Path]) -> Path:
-    """The run of a name in the first folder that has it.
-
-    Raises:
-        ConfigError: none has it, or one has several.
-    """
-    for folder in folders[:-1]:
-        if any(path.name.startswith(name) for path in record.runs(folder)):
-            return record.find(name, folder)
-    return record.find(name, folders[-1])
-
-
 def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
     """The runs that this user may read, the others named in a line.
 
@@ -378,7 +349,7 @@ def _readable(names: list[str], folders: list[Path]) -> list[ComparedRecord]:
     runs = []
     for name in names:
         try:
-            runs.append(load(_find_in(name, folders)))
+            runs.append(load(find_in(name, folders)))
         except UnreadableRecordError as error:
             print(f"note: left out: {error}", file=sys.stderr)
     if len(runs) < 2:

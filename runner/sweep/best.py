@@ -19,6 +19,7 @@ from runner.sweep.search_space import params_to_overrides
 from runner.sweep.trials import completed_trials, describe_savings, metrics, pareto_front, several
 from runner.terminal.csv_cells import escape_table
 from runner.terminal.printer import number, out
+from runner.terminal.tables import print_uncut
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def show_best(study: Study, folder: Path) -> float | None:
     out.print(f"study {study.study_name}: {len(done)} trials completed{others}")
     if savings := describe_savings(study):
         out.print(f"steps    {savings}")
-    out.print(_table(done, metrics(study), front if several(study) else []))
+    print_uncut(_table(done, metrics(study), front if several(study) else []))
     best = done[0]
     facts = {
         "study": study.study_name,

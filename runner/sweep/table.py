@@ -23,7 +23,7 @@ from runner.sweep.outcomes import JOBS_FOLDER, JobOutcome, read_outcomes
 from runner.terminal.arguments import Parser, add_json
 from runner.terminal.plain import plain_value
 from runner.terminal.printer import mean_and_se, out
-from runner.terminal.tables import print_json, print_table
+from runner.terminal.tables import measure_words, print_json, print_table, print_uncut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,29 +185,34 @@ def _show_remarks(sweep_rows: list[SweepRow], failed: list[JobOutcome]) -> None:
 
 
 def _show_rows(sweep_rows: list[SweepRow], names: list[str], best: list[SweepRow]) -> None:
-    """Show the first rows and scores, and say how many more there are."""
+    """Show the first rows, and as many scores as fit, and say how many more there are."""
     from rich.table import Table
 
     varied = list(sweep_rows[0].overrides) or ["settings"]
-    lines = [_line(row, names[:SHOWN], row in best) for row in sweep_rows[:ROWS]]
-    if out.is_terminal:
+    shown = min(SHOWN, len(names))
+    while True:
+        header = [*varied, "seeds", *names[:shown], "state", "record"]
+        lines = [_line(row, names[:shown], row in best) for row in sweep_rows[:ROWS]]
+        if not out.is_terminal:
+            print_table("", (), [header, *lines])
+            break
         table = Table()
-        for name in varied:
-            table.add_column(name, overflow="fold")
-        for name in ("seeds", *names[:SHOWN]):
-            table.add_column(name, justify="right")
-        for name in ("state", "record"):
-            table.add_column(name, overflow="fold")
+        for i, name in enumerate(header):
+            is_number = len(varied) <= i < len(header) - 2
+            table.add_column(name, justify="right" if is_number else "left")
         for line in lines:
             table.add_row(*line)
-        out.print(table)
-    else:
-        print_table("", (), [[*varied, "seeds", *names[:SHOWN], "state", "record"], *lines])
+        if shown <= 1 or measure_words(table) <= out.width:
+            print_uncut(table)
+            break
+        shown -= 1
     hidden = []
     if len(sweep_rows) > ROWS:
         hidden.append(f"{len(sweep_rows) - ROWS} more rows")
-    if len(names) > SHOWN:
-        hidden.append(f"{len(names) - SHOWN} more scores ({', '.join(names[SHOWN:][:SHOWN])}, …)")
+    if len(names) > shown:
+        more = names[shown:]
+        dots = ", …" if len(more) > SHOWN else ""
+        hidden.append(f"{len(more)} more scores ({', '.join(more[:SHOWN])}{dots})")
     if hidden:
         out.print(f"{' and '.join(hidden)} in sweep.csv")
 

@@ -7,8 +7,12 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from runner.terminal.streams import is_terminal
+
+if TYPE_CHECKING:
+    from rich.table import Column, Table
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -35,6 +39,33 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     out.print(table)
+
+
+def measure_words(table: Table) -> int:
+    """Columns of a terminal below which a word of a table in a box would be cut."""
+    return 1 + sum(_width_range(column)[0] + 3 for column in table.columns)
+
+
+def _width_range(column: Column) -> tuple[int, int]:
+    """Width of a column's longest word, and of its longest cell."""
+    cells = [str(cell) for cell in (column.header, *column.cells)]
+    words = [word for cell in cells for word in cell.split()]
+    return max(map(len, words), default=0), max(map(len, cells))
+
+
+def print_uncut(table: Table) -> None:
+    """A table in a box with whole words; lines too wide for the terminal are broken by it."""
+    from runner.terminal.printer import out
+
+    needed = measure_words(table)
+    spare = max(0, out.width - needed)
+    for column in table.columns:
+        least, most = _width_range(column)
+        column.width = least + min(spare, most - least)
+        spare -= column.width - least
+    if needed > out.width:
+        table.width = needed
+    out.print(table, crop=False)
 
 
 def print_json(rows: Iterable[Mapping[str, object]]) -> None:

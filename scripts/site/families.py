@@ -8,58 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from components import registry
-from scripts.site.links import ROOT
-
-# Families are folders of components/; these have another title than the folder's name.
-FAMILY_TITLES = {
-    "datasets": "General",
-    "datasets/arm": "Robot arm",
-    "datasets/own": "Your own data",
-    "datasets/rows": "Small simulated samples",
-    "games/environments": "Games",
-    "games/equilibria": "Equilibria of games",
-    "games/agents": "Agents in games",
-    "games/opponents": "Opponents in games",
-    "gradients/bernoulli": "Gradients of Bernoulli variables",
-    "gradients/pathwise": "Pathwise gradients",
-    "gradients/score": "Score-function gradients",
-    "inference/alpha": "α-divergences",
-    "inference/averaging": "Averages along a training path",
-    "inference/foundations": "Foundations of statistics",
-    "inference/gaussian_weights": "Gaussians over weights",
-    "inference/hamiltonian": "Hamiltonian Monte Carlo",
-    "inference/implicit": "Implicit posteriors",
-    "inference/latent": "Latent-variable models",
-    "inference/linear": "Linear models in closed form",
-    "inference/mcmc": "Markov chain Monte Carlo",
-    "inference/partitions": "Partitions of rows",
-    "inference/point": "Point estimates and ensembles",
-    "inference/refined": "Refined posteriors",
-    "inference/semi_implicit": "Semi-implicit posteriors",
-    "inference/sgmcmc": "Stochastic-gradient MCMC",
-    "inference/variational": "Variational bounds",
-    "inference/variational/laboratory": "Gradient laboratory",
-    "models": "General",
-    "models/deep_gp": "Deep Gaussian processes",
-    "models/foundations": "Foundations of statistics",
-    "models/latent": "Latent-variable models",
-    "models/linear": "Linear models",
-    "models/multitask_gp": "Gaussian processes of several tasks",
-    "models/networks/multi_task": "Multi-task networks",
-    "models/own": "Your own networks",
-    "models/shallow_gp": "Gaussian processes",
-    "series/attackers": "Attacks on series",
-    "series/beta_choice": "Choice of β for filters",
-    "series/filtering": "Particle filters",
-    "series/forecast_data": "Series to forecast",
-    "series/gaussian_filtering": "Gaussian filters",
-    "series/models": "State-space models",
-    "series/parameters": "Parameters of state-space models",
-    "series/sequence_data": "Series to filter",
-    "series/smoothing": "Smoothers",
-    "series/structural": "Structural time series",
-    "series/structural/blocks": "Structural time series",
-}
+from runner.catalogue.families import describe_folder
 
 
 def family_of(entry: registry.Entry) -> Path:
@@ -78,8 +27,7 @@ def families(role: str) -> dict[Path, list[registry.Entry]]:
 
 def family_title(folder: Path) -> str:
     """Title of a family."""
-    name = folder.relative_to(ROOT / "components").as_posix()
-    return FAMILY_TITLES.get(name, folder.name.replace("_", " ").capitalize())
+    return describe_folder(folder).get("title", folder.name.replace("_", " ").capitalize())
 
 
 @cache

@@ -18,6 +18,7 @@ from rich.tree import Tree
 
 from runner.record.checks import tally
 from runner.terminal.printer import WIDE, announce, mean_and_se, note, out
+from runner.terminal.tables import measure_words, print_uncut
 from runner.terminal.typed_values import format_typed
 
 if TYPE_CHECKING:
@@ -140,17 +141,18 @@ def _show_tables(
     ours = [*overall, *by_part]
     rows = [*ours, *published]
     every = range(len(names))
-    if len(names) <= WIDE:
-        out.print(_beside(rows, names, every, sections=len(ours)))
+    side_by_side = _beside(rows, names, every, sections=len(ours))
+    if len(names) <= WIDE and measure_words(side_by_side) <= out.width:
+        print_uncut(side_by_side)
     elif len(rows) <= WIDE:  # more metrics than fit side by side
-        out.print(_below(rows, names, every))
+        print_uncut(_below(rows, names, every))
     else:  # and more parts than fit too: metrics without parts get a list of their own
         without_parts = [k for k in every if names[k] not in with_parts]
         if without_parts:
             overall_rows = [*overall, *(row for row in published if row[0] == "published")]
-            out.print(_below(overall_rows, names, without_parts))
+            print_uncut(_below(overall_rows, names, without_parts))
         by_part_only = [k for k in every if names[k] in with_parts]
-        out.print(_beside(rows, names, by_part_only, sections=len(ours)))
+        print_uncut(_beside(rows, names, by_part_only, sections=len(ours)))
 
 
 Cell = str | Text

@@ -6,19 +6,23 @@ archive may come from a stranger.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from runner.disk.inside import inside
 from runner.errors import ConfigError
+from runner.record import record
 from runner.report.exchange.download import MAX_ARCHIVE_BYTES, download, is_url
 
 SUFFIX = ".zip"
@@ -79,6 +83,49 @@ def open_archive(source: str) -> Iterator[OpenedArchive]:
         except OSError as error:
             raise ConfigError(f"{source}: cannot be read ({error.strerror or error})") from None
         yield OpenedArchive(folder, manifest["study"], manifest)
+
+
+def find_records(
+    words: Iterable[str], output_dir: str | PathLike[str]
+) -> tuple[list[str], list[Path]]:
+    """Words for runs, and the folders in which they are looked for, archives among them.
+
+    Archives that no other word goes with stand for all their runs.
+    """
+    words = list(words)
+    archives = [_extract_for_process(word) for word in words if is_archive(word)]
+    runs = [word for word in words if not is_archive(word)]
+    if not runs:
+        runs = [str(folder) for archive in archives for folder in record.runs(archive)]
+    place = str(output_dir)
+    return runs, [*archives, _extract_for_process(place) if is_archive(place) else Path(place)]
+
+
+def _extract_for_process(source: str) -> Path:
+    """Folder of an archive's records, removed when this process ends."""
+    path = Path(source)
+    return _extract_version(source, path.stat().st_mtime_ns if path.is_file() else 0)
+
+
+@cache
+def _extract_version(source: str, _changed: int) -> Path:
+    return _UNTIL_EXIT.enter_context(open_archive(source)).folder
+
+
+_UNTIL_EXIT = ExitStack()
+atexit.register(_UNTIL_EXIT.close)
+
+
+def find_in(name: str, folders: list[Path]) -> Path:
+    """The run of a name in the first folder that has it.
+
+    Raises:
+        ConfigError: none has it, or one has several.
+    """
+    for folder in folders[:-1]:
+        if any(path.name.startswith(name) for path in record.runs(folder)):
+            return record.find(name, folder)
+    return record.find(name, folders[-1])
 
 
 def _read_manifest(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:

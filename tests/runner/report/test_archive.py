@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from made_records import made_record
 
+from runner import compare, load
 from runner.commands.cli import _answer
 from runner.errors import ConfigError
 from runner.report import report
@@ -110,6 +111,12 @@ def test_compare_opens_an_archive_where_no_records_are(
     assert "result\trmse\t0.6667 ± 0.5 (n=2)" in capsys.readouterr().out
     assert _answer(["compare", str(path), "aaaa", "bbbb"]) == 0
     assert _answer(["compare", str(path), "aaaa"]) == 2
+    alike = compare(path)
+    assert alike.scores.columns.get_level_values(0).unique().tolist() == ["aaaaaaaa", "bbbbbbbb"]
+    assert compare(path, x="aaaa", y="bbbb").scores["x"].equals(alike.scores["aaaaaaaa"])
+    assert load("bbbb", output_dir=path).id == "b" * 12
+    with pytest.raises(ConfigError, match="no such run"):
+        load("cccc", output_dir=path)
     assert list(empty.iterdir()) == []
 
 

@@ -97,6 +97,23 @@ def test_seeds_are_one_row_with_mean_and_standard_error_of_all_their_replicates(
     assert "must be &gt; 0" in (sweep / "sweep.html").read_text()
 
 
+@pytest.mark.parametrize("width", [80, 20])
+def test_a_narrow_terminal_cuts_no_number(tmp_path, monkeypatch, capsys, width):
+    sweep, outcomes = ended(tmp_path, monkeypatch)
+    path = outcomes[0].folder / "run.json"
+    facts = json.loads(path.read_text())
+    facts["result"] |= {f"score_{k}": [k + 0.123456, k + 0.234567] for k in range(3)}
+    path.write_text(json.dumps(facts))
+    monkeypatch.setattr(type(table.out), "is_terminal", True)
+    monkeypatch.setattr(table.out, "width", width)
+    table.show(sweep)
+    printed = capsys.readouterr().out
+    assert "more scores" in printed
+    cells = printed.partition("┡")[2].partition("└")[0]
+    assert "…" not in cells
+    assert {"0.9129", "3", "±"} <= set(cells.split())
+
+
 def test_smoke_runs_are_marked_on_the_terminal_in_the_csv_and_on_the_page(
     tmp_path, monkeypatch, capsys
 ):
