@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -239,12 +239,6 @@ def to_draws(state: Chains) -> Draws:
         theta,
         replicates=state.replicates,
     )
-
-
-def standard_normal(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """A draw of N(0, I), made where the generator is and moved to where ``like`` is."""
-    device = generator.device
-    return torch.randn(*shape, generator=generator, dtype=like.dtype, device=device).to(like.device)
 
 
 def noise_like(theta: Tensor, generator: torch.Generator) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
+from components.maths.exponential.standard_draws import standard_normal
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,7 @@ class LinearData:
     def errors(self, n: int, generator: torch.Generator) -> Tensor:
         """σ ε of n imagined data sets, [n, N]."""
         X = self.X
-        e = torch.randn(n, len(X), generator=generator, dtype=X.dtype, device=generator.device).to(
-            X.device
-        )
+        e = standard_normal((n, len(X)), generator, X)
         return self.noise**0.5 * e
 
     def sample_datasets(self, n: int, generator: torch.Generator) -> LeastSquares:

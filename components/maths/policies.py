@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
+from components.maths.exponential.standard_draws import standard_uniform
 
 PolicyName = Literal["epsilon_greedy", "softmax"]
 Ties = Literal["shared", "first", "last"]
@@ -52,5 +53,5 @@ def check_finite(p: Tensor, player: str) -> None:
 def draw_action(p: Tensor, generator: torch.Generator) -> Tensor:
     """One action per replicate by inversion of the cumulative p [R, A] -> [R] long, one uniform
     number each."""
-    u = torch.rand(p.shape[0], 1, generator=generator, device=p.device, dtype=p.dtype)
+    u = standard_uniform((p.shape[0], 1), generator, p)
     return (u >= p.cumsum(-1)[:, :-1]).sum(-1)  # the last action takes the rounding error

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
+
 # z [S, B, D] -> additional values of a draw, log f(z), both [S, B], and ∇log f(z) [S, B, D]
 Field = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
@@ -24,7 +26,7 @@ def transition(
     must not depend on z.
 
     Source: Neal (2011), section 5.3.2."""
-    noise = torch.randn(z.shape, generator=generator, dtype=z.dtype, device=z.device)
+    noise = standard_normal(z.shape, generator, z)
     goes, value, gradient = field(z)
     energy = 0.5 * noise.square().sum(-1) - value
     z_new = z
@@ -36,7 +38,5 @@ def transition(
         r = r + (size if step < steps - 1 else 0.5 * size) * gradient
     error = (0.5 * r.square().sum(-1) - value - energy).nan_to_num(torch.inf, torch.inf, torch.inf)
     rate = (-error).clamp(max=0.0).exp()
-    accepted = (
-        torch.rand(rate.shape, generator=generator, dtype=rate.dtype, device=rate.device) < rate
-    )
+    accepted = standard_uniform(rate.shape, generator, rate) < rate
     return torch.where(accepted[..., None], z_new, z), torch.where(accepted, extra, goes), rate

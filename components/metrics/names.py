@@ -101,6 +101,8 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
         "nlpp_of_law",
         "both_branches",
         "rhat_predictions",
+        "modes",
+        "largest_weight",
         "mean",
         "sd",
         "per_unit",
@@ -420,6 +422,8 @@ UNDIRECTED_SCORES = frozenset(
         "per_unit",
         "per_unit_sd",
         "mape_zeros",
+        "modes",
+        "largest_weight",
     }
 )
 PREFIXES = frozenset(

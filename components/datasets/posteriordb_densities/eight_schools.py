@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.datasets.posteriordb_densities.scale_priors import half_cauchy
+from components.maths.exponential.standard_draws import standard_normal
 
 HEIGHT = 5.0
 TAU = half_cauchy(5.0)  # prior standard deviation of μ, prior of τ
@@ -60,9 +61,7 @@ class EightSchools:
 
         There the η are a hundred times as narrow as in the middle: a step size that chains share
         would hold one fast."""
-        z = torch.randn(
-            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
-        ).to(self.y.device)
+        z = standard_normal((n, self.dim), generator, self.y)
         return torch.cat([z[:, :-2], HEIGHT * z[:, -2:-1], 1.0 + 0.5 * z[:, -1:]], 1)
 
     def exact_moments(self, points: int = 4001) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from components.maths.bijectors import Interval, Ordered
+from components.maths.exponential.standard_draws import standard_normal
 
 WIDTH = 2.0
 # prior standard deviation of means and scales; both parameters of the weight's Beta prior
@@ -73,9 +74,7 @@ class TwoGaussians:
 
         Far from there one component takes all data and the other collapses on a few: chains take
         long to leave that."""
-        z = torch.randn(
-            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
-        ).to(self.y.device)
+        z = standard_normal((n, self.dim), generator, self.y)
         low = self.y.quantile(0.25)
         high = self.y.quantile(0.75)
         first = low + 0.1 * (high - low) * z[:, :1]

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from components.maths.exponential.standard_draws import standard_normal
+
 SHAPE = 25.0
 RATE = 4.0
 ALPHA = 2.0
@@ -66,7 +68,5 @@ class GaussianProcess:
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """log ρ ~ N(log 25/4, 0.4²), log α ~ N(log 2, ½²), log σ ~ N(0, ½²): about as wide as the
         prior."""
-        z = torch.randn(
-            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
-        ).to(self.y.device)
+        z = standard_normal((n, self.dim), generator, self.y)
         return z.new_tensor([SHAPE / RATE, ALPHA, SIGMA]).log() + z.new_tensor([0.4, 0.5, 0.5]) * z

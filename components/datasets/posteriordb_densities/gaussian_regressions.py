@@ -16,6 +16,7 @@ from components.datasets.posteriordb_densities.scale_priors import (
     half_cauchy,
     half_normal,
 )
+from components.maths.exponential.standard_draws import standard_normal
 
 WIDER = 2.0  # chains start this many times as wide as the least squares estimate is uncertain
 
@@ -82,9 +83,7 @@ class GaussianRegression:
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """β̂ + 2σ̂ R⁻¹z and log σ̂ + ½z, z ~ N(0, I)."""
-        z = torch.randn(
-            n, self.dim, generator=generator, device=generator.device, dtype=self.R.dtype
-        ).to(self.R.device)
+        z = standard_normal((n, self.dim), generator, self.R)
         log_scale = 0.5 * (self.residual / self.n).log()
         away = torch.linalg.solve_triangular(self.R, z[:, :-1].T, upper=True).T
         return torch.cat(

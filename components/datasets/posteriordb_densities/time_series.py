@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
 from components.maths.bijectors import POSITIVE, Interval, Ordered, Simplex
+from components.maths.exponential.standard_draws import standard_normal
 
 ROW = Simplex()
 MEANS = Ordered(positive=True)
@@ -64,9 +65,7 @@ class HiddenMarkov:
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """Rows of the transition matrix by N(0, 1), means from N(3, ½²) and N(10, ½²), a priori
         half as wide."""
-        z = torch.randn(
-            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
-        ).to(self.y.device)
+        z = standard_normal((n, self.dim), generator, self.y)
         mu = (z.new_tensor([3.0, 10.0]) + 0.5 * z[:, 2:]).clamp(min=z.new_tensor([1.0, 7.0]))
         return torch.cat([z[:, :2], MEANS.inverse(mu)], 1)
 
@@ -132,9 +131,7 @@ class Garch:
 
     def start(self, n: int, generator: torch.Generator) -> Tensor:
         """μ around the mean of the series, log α_0 around its log variance, both logits N(0, 1)."""
-        z = torch.randn(
-            n, self.dim, generator=generator, device=generator.device, dtype=self.y.dtype
-        ).to(self.y.device)
+        z = standard_normal((n, self.dim), generator, self.y)
         centre = torch.stack(
             [self.y.mean(), self.y.var().log(), self.y.new_zeros(()), self.y.new_zeros(())]
         )

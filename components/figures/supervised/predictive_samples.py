@@ -11,6 +11,7 @@ from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, new_figure
+from components.maths.exponential.standard_draws import standard_normal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,9 +47,7 @@ def predictive_samples(
         len(predictive.mu), (POINTS,), generator=generator, device=generator.device
     ).to(x.device)
     rows = torch.arange(POINTS, device=x.device)
-    noise = torch.randn(POINTS, generator=generator, dtype=x.dtype, device=generator.device).to(
-        x.device
-    )
+    noise = standard_normal((POINTS,), generator, x)
     y = predictive.mu[component, rows, 0] + predictive.v[component, rows, 0].sqrt() * noise
 
     figure, axes = new_figure(1, 2, width=4.2, height=3.2, sharex=True, sharey=True)

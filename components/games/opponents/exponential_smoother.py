@@ -12,6 +12,7 @@ from components.contracts.attackers import Knowledge, Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 
 
@@ -52,7 +53,7 @@ class ExponentialSmoother(Opponent[Tensor]):
         """Target of the positive reward, b [R] long."""
         least = state == state.amin(-1, keepdim=True)
         # Equal estimates get different uniform numbers; all others are excluded from the draw.
-        u = torch.rand(state.shape, generator=rng.attack, device=state.device, dtype=state.dtype)
+        u = standard_uniform(state.shape, rng.attack, state)
         return torch.where(least, u if self.ties == "random" else 0.0, 2.0).argmin(-1)
 
     def observe(self, state: Tensor, move: Move) -> Tensor:

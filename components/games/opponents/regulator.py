@@ -13,6 +13,7 @@ from components.contracts.attackers import Knowledge, Opponent
 from components.contracts.games import Move, Seat, Turn
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.policies import draw_action
 from components.registry import register
 
@@ -97,9 +98,7 @@ class Regulator(Opponent[RegulatorState]):
             rates = torch.tensor(self.rates, device=theta.device, dtype=theta.dtype)
             return rates[d], torch.nn.functional.one_hot(d, p.shape[-1]) - p
         if self.policy == "gaussian":
-            noise = torch.randn(
-                theta.shape, generator=rng.attack, device=theta.device, dtype=theta.dtype
-            )
+            noise = standard_normal(theta.shape, rng.attack, theta)
             return HIGHEST * (theta + self.sd * noise).sigmoid().squeeze(1), noise / self.sd
         rate = self.rate if self.policy == "constant" else 0.0
         return torch.full_like(theta[:, 0], rate), torch.zeros_like(theta)

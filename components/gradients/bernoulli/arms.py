@@ -13,6 +13,7 @@ from components.contracts.streams import Rng
 from components.gradients.bernoulli.antithetic import Antithetic
 from components.gradients.bernoulli.layers import uniform
 from components.gradients.score.log_ratio import require_two_draws
+from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 Copula = Literal["dirichlet", "gaussian"]
@@ -31,7 +32,7 @@ def dirichlet(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
 
 def gaussian(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
     """u_k = Φ(e_k), e ~ N(0, 1) with correlation −1/(n − 1) between any two, the least there is."""
-    noise = torch.randn(shape, generator=rng.noise, dtype=like.dtype, device=like.device)
+    noise = standard_normal(shape, rng.noise, like)
     n = len(noise)
     return torch.special.ndtr(math.sqrt(n / (n - 1)) * (noise - noise.mean(0)))
 

@@ -13,11 +13,12 @@ from torch import Tensor
 from components.contracts.capabilities import BernoulliLayers
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 
 
 def uniform(shape: torch.Size, like: Tensor, rng: Rng) -> Tensor:
     """Numbers uniform on [0, 1) of the noise stream."""
-    return torch.rand(shape, generator=rng.noise, dtype=like.dtype, device=like.device)
+    return standard_uniform(shape, rng.noise, like)
 
 
 def logistic(u: Tensor) -> Tensor:

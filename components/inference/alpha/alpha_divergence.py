@@ -16,13 +16,14 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
-from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS, standard_normal
+from components.inference.chains import INDEPENDENT_CHAINS, SAMPLER_OUTPUTS
 from components.maths.divergences.alpha_divergence import (
     NearestGaussian,
     Quadrature,
     minimise,
     starts,
 )
+from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.registry import register

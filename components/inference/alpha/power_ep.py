@@ -18,12 +18,8 @@ from components.contracts.roles import Inference, Info
 from components.contracts.states import rebuilt
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, NumericalError
-from components.inference.chains import (
-    INDEPENDENT_CHAINS,
-    NEEDS_TO_PREDICT,
-    SAMPLER_OUTPUTS,
-    standard_normal,
-)
+from components.inference.chains import INDEPENDENT_CHAINS, NEEDS_TO_PREDICT, SAMPLER_OUTPUTS
+from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import RefinedPosterior
 from components.problems.supervised import Supervised
 from components.registry import register

@@ -14,6 +14,7 @@ from components.contracts.capabilities import WeightSpace
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, Predictive
 from components.contracts.problems import Batch
+from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.draws import hold
 
 if TYPE_CHECKING:
@@ -101,9 +102,7 @@ class LinearisedPosterior:
             noise = self.noise_factor * plain.v  # [1, B, T]
             if not self.drawn:
                 return GaussianMixture(plain.mu, noise + spread.square().sum(-1)[..., 0])
-        z = torch.randn(
-            self.n_predict, len(self.root), generator=generator, dtype=f.dtype, device=f.device
-        )
+        z = standard_normal((self.n_predict, len(self.root)), generator, f)
         functions = f + torch.einsum("btcm,sm->sbtc", spread, z)  # [S, B, T, C]
         if isinstance(plain, GaussianMixture):
             mu = functions[..., 0]

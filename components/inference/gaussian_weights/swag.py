@@ -27,6 +27,7 @@ from components.inference.averaging.path import (
 from components.inference.chains import init_for_training
 from components.inference.log_joint import value_and_gradient
 from components.inference.point.descent import descend, frozen
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
 from components.posteriors.draws import hold
 from components.posteriors.networks import Networks
@@ -65,7 +66,7 @@ class SwagGaussian:
         2."""
         rank = len(self.deviations)
         shape = (n, rank + len(self.mean))
-        z = torch.randn(shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
+        z = standard_normal(shape, generator, self.mean)
         theta = self.mean + z[:, rank:] * self.std / math.sqrt(2)
         return (
             theta if rank < 2 else theta + z[:, :rank] @ self.deviations / math.sqrt(2 * (rank - 1))

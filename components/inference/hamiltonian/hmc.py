@@ -24,6 +24,7 @@ from components.inference.hamiltonian.leapfrog import (
     leapfrog,
 )
 from components.inference.hamiltonian.warmup import HamiltonianChains, WarmUp
+from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 
 # Leapfrog steps of a trajectory while the chains search for the target: at least this many for
@@ -124,9 +125,7 @@ class HMC(WarmUp, Sampler[HamiltonianChains]):
         error = energy_error(proposed_energy, energy)
         rate = acceptance(error)
         diverging = error > DIVERGENT  # [C], [C]
-        accepted = (
-            torch.rand(rate.shape, generator=rng.noise, device=rate.device, dtype=rate.dtype) < rate
-        )
+        accepted = standard_uniform(rate.shape, rng.noise, rate) < rate
         after = Phase.where(accepted, proposed, z)
 
         tuning = self.learnt(

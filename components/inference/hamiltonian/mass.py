@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
+from components.maths.exponential.standard_draws import standard_normal
 
 Shape = Literal["identity", "diagonal", "dense"]
 
@@ -44,7 +45,7 @@ class Mass:
 
     def momentum(self, like: Tensor, generator: torch.Generator) -> Tensor:
         """r ~ N(0, M), one for each row of ``like`` [C, P]."""
-        z = torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+        z = standard_normal(like.shape, generator, like)
         return z * self.root if self.root.dim() == 1 else z @ self.root  # cov(Rᵀz) = M, [C, P]
 
     def velocity(self, r: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ from components.inference.hamiltonian.turns import (
     is_stretch_turning,
     join_stretches,
 )
+from components.maths.exponential.standard_draws import standard_uniform
 
 BLOCK = 8  # states of a subtree that are held together, and checked by Gram matrices
 
@@ -262,7 +263,7 @@ def no_u_turn(
     diverging = torch.zeros_like(like, dtype=torch.bool)
     rows = torch.arange(C, device=like.device)  # chains with a trajectory that goes on [A]
     for j in range(max_depth):
-        u = torch.rand(2**j + 2, C, generator=generator, device=like.device, dtype=like.dtype)
+        u = standard_uniform((2**j + 2, C), generator, like)
         u = u if rows.shape[0] == C else u[:, rows]
         forwards = u[0] < 0.5
         accept = u[1]

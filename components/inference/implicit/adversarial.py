@@ -25,6 +25,7 @@ from components.inference.implicit.generator import Generator, leaky_perceptron
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
 from components.inference.variational.mean_field_vi import MeanFieldPosterior
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
 from components.maths.power_mean import log_power_mean
 from components.models.latent.perceptron import Perceptron
@@ -160,9 +161,7 @@ class Adversarial(Inference[WeightSpace, Supervised, Batch, AdversarialState]):
         info = ascend_term(state.optimizer, terms, "objective", batch)
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = comparison.z_scores.detach()
-            noise = torch.randn(
-                ours.shape, generator=rng.noise, dtype=ours.dtype, device=ours.device
-            )
+            noise = standard_normal(ours.shape, rng.noise, ours)
             loss = discrimination_loss(state.discriminator, ours, noise)
             state.discriminator_optimizer.zero_grad()
             loss.backward()

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import WeightSpace
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.perceptron import Perceptron
 
 
@@ -54,7 +55,7 @@ class Generator(nn.Module):
     def noise(self, n: int, generator: torch.Generator) -> Tensor:
         """Standard normal numbers that n draws are made of [n, D]."""
         mean = self.noise_mean
-        return torch.randn(n, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
+        return standard_normal((n, len(mean)), generator, mean)
 
     def of(self, noise: Tensor) -> Tensor:
         """θ [n, P] of ``noise``."""

@@ -21,6 +21,7 @@ from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import warmup_weight
 from components.inference.variational.mean_field_vi import MeanFieldPosterior
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
 from components.models.latent.perceptron import Perceptron
 from components.problems.replicates.side_by_side import Batches, SupervisedReplicates
@@ -217,10 +218,7 @@ class ParallelAdversarial(
         info = {name: value.detach() for name, value in terms.items()}
         if state.discriminator is not None and state.discriminator_optimizer is not None:
             ours = ours.detach()
-            each = [
-                torch.randn(ours.shape[1:], generator=g, dtype=ours.dtype, device=ours.device)
-                for g in streams
-            ]
+            each = [standard_normal(ours.shape[1:], g, ours) for g in streams]
             T = state.discriminator
 
             def of_one(values: dict[str, Tensor], ours: Tensor, noise: Tensor) -> Tensor:

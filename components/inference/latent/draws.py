@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LatentVariable
 from components.contracts.problems import RowBatch
-from components.inference.chains import standard_normal
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.row_hamiltonian import transition
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from components.contracts.capabilities import ClassConditional, Decoder, LatentVariable
 from components.contracts.problems import RowBatch
-from components.inference.chains import standard_normal
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.generative import log_normal
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
+from components.maths.exponential.standard_draws import standard_uniform
 
 
 def metropolis_hastings(
@@ -38,5 +39,5 @@ def metropolis_hastings(
         )
     alpha = ratio.clamp(max=0).exp()
     # [0, 1)
-    u = torch.rand(alpha.shape, generator=generator, device=alpha.device, dtype=alpha.dtype)
+    u = standard_uniform(alpha.shape, generator, alpha)
     return u < alpha, alpha

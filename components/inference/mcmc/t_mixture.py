@@ -13,6 +13,7 @@ from components.contracts.capabilities import LogJoint
 from components.errors import NumericalError
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint
+from components.maths.exponential.standard_draws import standard_normal
 
 NEGLIGIBLE = 1e-3  # weight below which a component is dropped
 
@@ -33,7 +34,7 @@ class TMixture:
         d = torch.zeros(n, dtype=torch.long, device=like.device)
         if D > 1:
             d = torch.multinomial(self.weights, n, replacement=True, generator=generator)
-        z = torch.randn(n, P, generator=generator, device=like.device, dtype=like.dtype)
+        z = standard_normal((n, P), generator, like)
         if math.isfinite(nu):
             chi2 = 2 * torch._standard_gamma(z.new_full((n, 1), nu / 2), generator=generator)
             z = z * (nu / chi2).sqrt()

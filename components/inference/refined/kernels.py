@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from components.errors import ConfigMismatchError
-from components.inference.chains import standard_normal
 from components.inference.sgmcmc.repulsion import Bandwidth, Interaction, among, kernel
+from components.maths.exponential.standard_draws import standard_normal
 
 Kernel = Literal["sgd", "sgld", "svgd", "sgld_r", "hmc"]
 Target = Callable[[Tensor], Tensor]  # [S, B, D] -> [S, B]

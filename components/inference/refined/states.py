@@ -13,7 +13,6 @@ from components.contracts.capabilities.variational import Trainable
 from components.contracts.problems import Batch, RowBatch
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
-from components.inference.chains import standard_normal
 from components.inference.refined.guides import (
     PointGuide,
     StepSize,
@@ -22,6 +21,7 @@ from components.inference.refined.guides import (
 )
 from components.inference.refined.path import Begun
 from components.inference.variational.global_gaussian import GlobalGaussian
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
 
 

@@ -22,7 +22,6 @@ from components.inference.chains import (
     INDEPENDENT_CHAINS,
     SAMPLER_OUTPUTS,
     SampleableProblem,
-    standard_normal,
     training_data,
 )
 from components.inference.latent.views import replace_guide
@@ -41,6 +40,7 @@ from components.inference.sgmcmc.repulsion import Bandwidth
 from components.inference.variational.ascent import climb
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.inference.variational.guide_fit import find_start
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
 from components.metrics.evidence.held_out import Proposal
 from components.posteriors.latent import LatentPosterior

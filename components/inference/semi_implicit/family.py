@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from components.inference.chains import standard_normal
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.perceptron import Perceptron
 
 

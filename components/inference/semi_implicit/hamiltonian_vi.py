@@ -19,13 +19,13 @@ from components.inference.chains import (
     INDEPENDENT_CHAINS,
     ModelBatch,
     SampleableProblem,
-    standard_normal,
     training_data,
 )
 from components.inference.log_joint import log_joint
 from components.inference.semi_implicit.fitting import rows_of
 from components.inference.variational.ascent import check_norm, climb
 from components.inference.variational.guide_fit import GuideFit, find_start
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register

@@ -13,6 +13,7 @@ from components.inference.chains import ModelBatch
 from components.inference.hamiltonian.leapfrog import Phase, acceptance, energy_error, leapfrog
 from components.inference.hamiltonian.mass import Mass
 from components.inference.log_joint import value_and_gradient
+from components.maths.exponential.standard_draws import standard_uniform
 
 GAIN = 0.1  # of the logarithm of the step size
 
@@ -41,9 +42,7 @@ def iterate(
         z = Phase(z.theta, mass.momentum(z.theta, generator), z.value, z.gradient)
         proposed = leapfrog(model, batch, mass, eps, z, leapfrog_steps)
         rate = acceptance(energy_error(proposed.energy(mass), z.energy(mass)))
-        accepted = (
-            torch.rand(rate.shape, generator=generator, device=rate.device, dtype=rate.dtype) < rate
-        )
+        accepted = standard_uniform(rate.shape, generator, rate) < rate
         z = Phase.where(accepted, proposed, z)
         states.append(z.theta)
         rates.append(rate.mean())

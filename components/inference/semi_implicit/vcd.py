@@ -18,7 +18,6 @@ from components.inference.chains import (
     INDEPENDENT_CHAINS,
     ModelBatch,
     SampleableProblem,
-    standard_normal,
     training_data,
 )
 from components.inference.log_joint import log_joint
@@ -27,6 +26,7 @@ from components.inference.semi_implicit.transitions import adapt_step_size, iter
 from components.inference.variational.ascent import check_norm, climb
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.inference.variational.guide_fit import GuideFit, find_start
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Optimizer
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register

@@ -28,6 +28,7 @@ from components.inference.sgmcmc.recipe_terms import (
     potential_metric,
 )
 from components.inference.superchains import Superchains
+from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 
@@ -116,7 +117,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
         theta = state.theta
         rest = theta[:, :0]
         if self.dynamics != "langevin":
-            rest = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
+            rest = standard_normal(theta.shape, rng.init, theta)
         if self.dynamics.startswith("thermostat"):
             n = 1 if self.dynamics == "thermostat" else theta.shape[1]
             rest = torch.cat([rest, torch.full_like(theta[:, :n], self.friction)], 1)

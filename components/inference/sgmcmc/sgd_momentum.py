@@ -15,6 +15,7 @@ from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 
@@ -54,7 +55,7 @@ class SGDMomentum(GradientDynamics[SGDMomentumState], GradientEstimates):
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMomentumState:
         state = self.start_chains(model, problem, rng)
         theta = state.theta
-        m = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
+        m = standard_normal(theta.shape, rng.init, theta)
         return SGDMomentumState(
             **vars(state), m=m, control=self.init_reference(model, theta, problem)
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from pydantic import NonNegativeFloat, model_validator
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
 from components.inference.log_joint import value_and_gradient
 from components.inference.sgmcmc.repulsion import Repulsion
+from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 
@@ -64,7 +64,7 @@ class SGDMR(Repulsion[SGDMRState]):
     def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SGDMRState:
         state = self.start_chains(model, problem, rng)
         theta = state.theta
-        momentum = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
+        momentum = standard_normal(theta.shape, rng.init, theta)
         return SGDMRState(**vars(state), momentum=momentum)
 
     def step(self, state: SGDMRState, batch: ModelBatch, rng: Rng) -> tuple[SGDMRState, Info]:

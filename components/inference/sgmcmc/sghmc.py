@@ -17,6 +17,7 @@ from components.inference.chains import Chains, ModelBatch, SampleableProblem, n
 from components.inference.sgmcmc.control_variates import GradientNoise, Reference
 from components.inference.sgmcmc.dynamics import GradientDynamics
 from components.inference.superchains import Superchains
+from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
 
@@ -67,7 +68,7 @@ class SGHMC(Superchains, GradientDynamics[SGHMCState], GradientNoise):
         self.check_noise_estimate(problem)
         state = self.start_chains(model, problem, rng)
         theta = state.theta
-        r = torch.randn(theta.shape, generator=rng.init, dtype=theta.dtype).to(theta.device)
+        r = standard_normal(theta.shape, rng.init, theta)
         control = self.init_reference(model, theta, problem)
         return SGHMCState(**vars(state), r=r, V=torch.zeros_like(theta), control=control)
 

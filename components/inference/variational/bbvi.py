@@ -23,7 +23,6 @@ from components.inference.chains import (
     ModelBatch,
     SampleableProblem,
     init_chains,
-    standard_normal,
     training_data,
 )
 from components.inference.point.descent import frozen
@@ -31,6 +30,7 @@ from components.inference.variational.ascent import TrainingState, ascend_parame
 from components.inference.variational.flexible_guide import FlexibleGuide, FlowGuide, MixtureGuide
 from components.inference.variational.global_gaussian import GlobalGaussian, RowwiseLogJoint
 from components.inference.variational.guide_fit import GuideFit
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.posteriors.variational import RefinedPosterior
 from components.registry import register
 
@@ -141,9 +141,7 @@ class BBVI(GuideFit[BlackBoxTrainingState]):
         q = self._guide(RowwiseLogJoint.of(model, problem), start, rng)
         shape = (INDEPENDENT_CHAINS, self.draws, start.shape[1])
         base = standard_normal(shape, rng.init, start)
-        uniform = torch.rand(
-            shape[:2], generator=rng.init, dtype=start.dtype, device=rng.init.device
-        ).to(start.device)
+        uniform = standard_uniform(shape[:2], rng.init, start)
         optimizer = self.build_optimizer(q.parameters())
         return BlackBoxTrainingState(
             q, optimizer, self.gradient.init(q, rng), base, uniform, model, training_data(problem)

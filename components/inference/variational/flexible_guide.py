@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
-from components.inference.chains import standard_normal
 from components.inference.variational.global_gaussian import RowwiseLogJoint, bound_in_chunks
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -93,9 +93,7 @@ class FlexibleGuide(nn.Module):
     def sample(self, batch: RowBatch, n_samples: int, generator: torch.Generator) -> Tensor:
         """θ ~ q, shared by the rows [S, B, P]."""
         noise = self.draw_noise(batch, n_samples, generator)[:, 0]
-        uniform = torch.rand(
-            n_samples, generator=generator, dtype=noise.dtype, device=generator.device
-        ).to(noise.device)
+        uniform = standard_uniform((n_samples,), generator, noise)
         return self.draw(noise, uniform)[:, None].expand(-1, batch.n_rows, -1)
 
     def log_q(self, batch: RowBatch, z: Tensor) -> Tensor:

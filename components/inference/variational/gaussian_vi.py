@@ -21,12 +21,12 @@ from components.inference.chains import (
     ModelBatch,
     SampleableProblem,
     init_for_training,
-    standard_normal,
     training_data,
 )
 from components.inference.variational.ascent import TrainingState, ascend_parameters
 from components.inference.variational.global_gaussian import GlobalGaussian, Noise, RowwiseLogJoint
 from components.inference.variational.guide_fit import GuideFit, find_start
+from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.variational import GaussianPosterior
 from components.registry import register
 

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from components.contracts.capabilities import GaussianPrior, LogJoint
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.contracts.sequences import Series
-from components.inference.chains import SampleableProblem, standard_normal
+from components.inference.chains import SampleableProblem
 from components.maths.divergences.gaussian_kl import kl_diagonal, kl_gaussian
+from components.maths.exponential.standard_draws import standard_normal
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
 

@@ -22,6 +22,7 @@ from components.errors import ConfigMismatchError
 from components.inference.implicit.generator import Generator
 from components.inference.point.descent import frozen
 from components.inference.variational.ascent import ascend_term, warmup_weight
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.optimizers import Adam
 from components.posteriors.draws import hold
 from components.problems.supervised import Supervised
@@ -49,7 +50,7 @@ class MeanField(nn.Module):
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """θ_s = μ + σ ∘ ε_s, [n, P]."""
         mean = self.network.theta
-        noise = torch.randn(n, len(mean), generator=generator, dtype=mean.dtype, device=mean.device)
+        noise = standard_normal((n, len(mean)), generator, mean)
         return torch.addcmul(mean, self.log_std.exp(), noise)
 
     def local(self, x: Tensor, n: int, generator: torch.Generator) -> Tensor:
@@ -68,7 +69,7 @@ class MeanField(nn.Module):
             centre = F.linear(h, *means[layer])
             variance = F.linear(h**2, *variances[layer])
             shape = (n, *centre.shape[-2:])
-            noise = torch.randn(shape, generator=generator, dtype=h.dtype, device=h.device)
+            noise = standard_normal(shape, generator, h)
             return torch.addcmul(centre, variance.sqrt(), noise)
 
         return network.propagate(x, affine)

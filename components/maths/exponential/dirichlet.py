@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from components.maths.exponential.standard_draws import standard_uniform
+
 
 def expected_log(alpha: Tensor) -> Tensor:
     """E log π_k = ψ(α_k) − ψ(Σ α), α [..., K]."""
@@ -36,9 +38,7 @@ def draw_log_dirichlet(alpha: Tensor, generator: torch.Generator) -> Tensor:
 
     Shapes below 1 use Gamma(α + 1) U^(1/α), so that the logarithm stays finite.
     """
-    uniform = torch.rand(
-        alpha.shape, generator=generator, dtype=alpha.dtype, device=generator.device
-    ).to(alpha.device)
+    uniform = standard_uniform(alpha.shape, generator, alpha)
     log_gamma = (
         draw_gamma(alpha + 1, generator).log()
         + uniform.clamp_min(torch.finfo(alpha.dtype).tiny).log() / alpha

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.maths.exponential.dirichlet import draw_gamma
+from components.maths.exponential.standard_draws import standard_normal
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,7 @@ class NormalWishart:
         like = self.m
 
         def normal(*shape: int) -> Tensor:
-            return torch.randn(
-                shape, generator=generator, dtype=like.dtype, device=generator.device
-            ).to(like.device)
+            return standard_normal(shape, generator, like)
 
         A = (
             normal(*self.V.shape).tril(-1)

@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.row_hamiltonian import transition
 from components.metrics.evidence.proposal import Target
 
@@ -68,7 +69,7 @@ def anneal(
     Step sizes are those given, or learnt on the way.
 
     Source: Neal (2001), eqs. (3), (11); Wu, Burda, Salakhutdinov and Grosse (2017), Algorithm 1."""
-    z = torch.randn(chains, *like.shape, generator=generator, dtype=like.dtype, device=like.device)
+    z = standard_normal((chains, *like.shape), generator, like)
     eps = like.new_full((len(like),), FIRST_STEP)
     with torch.no_grad():
         joint = target(z)

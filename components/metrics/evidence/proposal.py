@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from components.maths.exponential.standard_draws import standard_normal
+
 Target = Callable[[Tensor], Tensor]  # log p(x_b, z_sb) of z [S, B, D]: [S, B]
 
 ITERATIONS = 10  # of Newton's method from the mean of the guide
@@ -124,7 +126,7 @@ def log_weights(
 
     The fit draws nothing, so that the mean of exp w is p(x) for any guide and any S; the prior's
     share bounds the weights by sup p(x|z) / α_3 where there is one."""
-    noise = torch.randn(n_samples, *m.shape, generator=generator, dtype=m.dtype, device=m.device)
+    noise = standard_normal((n_samples, *m.shape), generator, m)
     z, log_q = sample_proposal(target, m, s, noise)
     with torch.no_grad():
         return torch.cat([target(some) for some in z.split(AT_ONCE)]) - log_q

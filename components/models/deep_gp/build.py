@@ -13,6 +13,7 @@ from torch import Tensor
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.layer import GPLayer, InitialKernel
 from components.models.deep_gp.layout import Layout
 from components.models.deep_gp.levels import (
@@ -142,9 +143,7 @@ class _Builder:
         if not s.tied:
             Z = Z.repeat_interleave(dim, 0)
         weight = weight.unsqueeze(0) if s.tied else weight.T.unsqueeze(-1)  # [1, D, Q] or [Q, D, 1]
-        q_mean = torch.randn(Z.shape[0], per_group, M, generator=self.generator, dtype=Z.dtype).to(
-            Z.device
-        )
+        q_mean = standard_normal((Z.shape[0], per_group, M), self.generator, Z)
         return GPLayer(
             name,
             Z,

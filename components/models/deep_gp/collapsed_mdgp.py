@@ -10,6 +10,7 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import Shape
 from components.models.deep_gp.build import choose_inputs, make_linear_map
 from components.models.deep_gp.collapsed import CollapsedMDGP, InnerFunctions
@@ -87,7 +88,7 @@ class CollapsedMultiTaskDGP(Model[Supervised, CollapsedMDGP]):
         raise_if_too_large(labels, key, instead, by_task)
         Z = choose_inputs(x, self.n_inducing, self.inducing, rng.init)
         dim = self.inner_dim or x.shape[1]
-        draw = torch.randn(dim, Z.shape[0], generator=rng.init, dtype=x.dtype).to(x.device)
+        draw = standard_normal((dim, Z.shape[0]), rng.init, x)
         inner = InnerFunctions(
             Z,
             dim,

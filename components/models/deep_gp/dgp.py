@@ -14,6 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.build import choose_inputs, make_linear_map
 from components.models.deep_gp.fixed_layer import FixedLayer
 from components.models.linear.design import check_one_task
@@ -56,9 +57,7 @@ class TwoLayers(nn.Module):
     # ---------------------------------------------------------------------------------------------------
     def draw_noise(self, batch: Batch, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.noise_dim)
-        return torch.randn(
-            shape, generator=generator, dtype=batch.x.dtype, device=generator.device
-        ).to(batch.x.device)
+        return standard_normal(shape, generator, batch.x)
 
     def top_moments(self, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of f_2 at samples of f_1, [S, B] each: x [B, D], noise [S, B, E or
@@ -103,9 +102,7 @@ class TwoLayers(nn.Module):
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """p(y | f_2) at n draws of f_1 and f_2 at every row of x [B, D] by itself."""
         predictive = self.sample_predictive(x, n, generator)
-        eps = torch.randn(
-            predictive.mu.shape, generator=generator, dtype=x.dtype, device=generator.device
-        ).to(x.device)
+        eps = standard_normal(predictive.mu.shape, generator, x)
         noise = torch.full_like(predictive.v, self.noise_variance)
         return GaussianMixture(
             predictive.mu + (predictive.v - noise).clamp_min(0).sqrt() * eps, noise

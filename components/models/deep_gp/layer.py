@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from components.maths.cholesky import jittered_cholesky
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import Shape, kernel
 from components.maths.sparse_gp import LayerTerms, sparse_conditional
 
@@ -134,9 +135,7 @@ class GPLayer(nn.Module):
         function, a draw from the prior (its inducing values), so that the next layer's inducing
         inputs do not all start at one point."""
         if self.mean_weight is None and not self.q_mean.any():
-            v = torch.randn(self.q_mean.shape, generator=generator, dtype=self.q_mean.dtype).to(
-                self.q_mean.device
-            )
+            v = standard_normal(self.q_mean.shape, generator, self.q_mean)
             w = torch.exp(-2 * self.log_lengthscale)
             mean, _, _ = sparse_conditional(
                 x=x,

@@ -10,6 +10,7 @@ from torch.nn.functional import softplus
 
 from components.contracts.problems import Batch, Rows
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.generative import BernoulliModel, GaussianModel, log_normal
 from components.models.latent.perceptron import Perceptron
 from components.models.networks.activations import Activation
@@ -103,7 +104,7 @@ class Amortised(nn.Module, Generic[R]):
     # -------------------------------------------------------------------------------------
     def draw_noise(self, batch: R, n_samples: int, generator: torch.Generator) -> Tensor:
         shape = (n_samples, batch.n_rows, self.latent_dim)
-        return torch.randn(shape, generator=generator, dtype=batch.x.dtype, device=batch.x.device)
+        return standard_normal(shape, generator, batch.x)
 
     def elbo_rows(self, batch: R, noise: Tensor) -> Tensor:
         m, s = self.encode(batch)

@@ -16,6 +16,7 @@ from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 from components.models.latent.generative import BernoulliModel, log_bernoulli
 from components.models.latent.perceptron import Perceptron
 from components.problems.unlabelled import Unlabelled
@@ -59,7 +60,7 @@ HIDDEN = 2
 
 def coins(p: Tensor, generator: torch.Generator) -> Tensor:
     """1 with probability p, else 0; a quarter of the time that ``torch.bernoulli`` takes."""
-    return torch.rand(p.shape, generator=generator, dtype=p.dtype, device=p.device).lt_(p)
+    return standard_uniform(p.shape, generator, p).lt_(p)
 
 
 class BinaryAutoEncoder(nn.Module):

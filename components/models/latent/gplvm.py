@@ -17,6 +17,7 @@ from components.contracts.streams import Rng
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.collapsed_bound import LabelMoments, OptimalInducing, collapse
 from components.maths.divergences.gaussian_kl import kl_diagonal
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import kernel
 from components.models.latent.generative import log_normal
 from components.models.latent.principal_axes import principal_axes
@@ -218,9 +219,7 @@ class LatentGP(nn.Module):
 
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
         like = self.inducing
-        return torch.randn(
-            n, self.latent_dim, generator=generator, dtype=like.dtype, device=like.device
-        )
+        return standard_normal((n, self.latent_dim), generator, like)
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """Law of the values of a row at latent variables x [B, Q]: [1, B, I]."""

@@ -13,6 +13,7 @@ from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.amortised import Amortised, Scale, gaussian_guide
 from components.models.latent.generative import BernoulliModel, GaussianModel
 from components.models.latent.perceptron import Perceptron
@@ -29,9 +30,7 @@ class AutoEncoder(Amortised[Rows]):
 
     def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
         like = next(self.parameters())
-        return torch.randn(
-            n, self.latent_dim, generator=generator, dtype=like.dtype, device=like.device
-        )
+        return standard_normal((n, self.latent_dim), generator, like)
 
 
 @register("model", "vae")

@@ -17,6 +17,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.conjugate_regression import Coefficients, coefficients
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.linear.design import (
     check_one_task,
     design,
@@ -82,9 +83,7 @@ class LinearRegressionModule(nn.Module):
         noise = like.new_full((n,), 1.0 if isinstance(self.noise, tuple) else self.noise)
         if isinstance(self.noise, tuple):
             noise = self._sigma2(self.noise[0], self.noise[1] * noise, generator)
-        z = torch.randn(
-            n, len(like), generator=generator, dtype=like.dtype, device=generator.device
-        ).to(like.device)
+        z = standard_normal((n, len(like)), generator, like)
         beta = (noise.unsqueeze(1) / like).sqrt() * z
         return torch.cat([beta, noise.log().unsqueeze(1)], 1) if self.learns_noise else beta
 
@@ -136,9 +135,7 @@ class LinearRegressionModule(nn.Module):
         beta, log_noise = self.split(theta)
         if block == "beta":
             posterior = self.coefficients(batch)
-            z = torch.randn(
-                beta.shape, generator=generator, dtype=beta.dtype, device=generator.device
-            ).to(beta.device)
+            z = standard_normal(beta.shape, generator, beta)
             unit = torch.linalg.solve_triangular(
                 posterior.L.T, z.T, upper=True
             ).T  # N(0, Λ⁻¹) [K, D]

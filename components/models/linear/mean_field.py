@@ -17,6 +17,7 @@ from components.errors import NumericalError
 from components.maths.conjugate_regression import coefficients
 from components.maths.divergences.gaussian_kl import kl_gaussian
 from components.maths.exponential.dirichlet import draw_gamma
+from components.maths.exponential.standard_draws import standard_normal
 
 LOG_2PI = math.log(2 * math.pi)
 # design matrix [N, D] and labels [N] of the rows that have one
@@ -27,9 +28,7 @@ def normal_draws(factors: Factors, n: int, generator: torch.Generator) -> Tensor
     """β ~ N(m, V) of the first start [n, D]."""
     m = factors["m"][0]
     V = factors["V"][0]
-    z = torch.randn(n, len(m), generator=generator, dtype=m.dtype, device=generator.device).to(
-        m.device
-    )
+    z = standard_normal((n, len(m)), generator, m)
     return m + z @ torch.linalg.cholesky(V).T
 
 

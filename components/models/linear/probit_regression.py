@@ -16,6 +16,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 from components.models.linear.design import check_one_task, name_columns, predictor, select_labelled
 from components.models.linear.mean_field import (
     divergence,
@@ -41,9 +42,7 @@ def truncated_normal_mean(f: Tensor) -> Tensor:
 def draw_truncated_normal(f: Tensor, generator: torch.Generator) -> Tensor:
     """z ~ N(f, 1) given z > 0: f − Φ⁻¹(u Φ(f)) with u uniform, and where Φ(f) is tiny z f ~ −Exp(1)
     but for 1/f²."""
-    u = torch.rand(f.shape, generator=generator, dtype=f.dtype, device=generator.device).to(
-        f.device
-    )
+    u = standard_uniform(f.shape, generator, f)
     u = u.clamp_min(torch.finfo(f.dtype).tiny)
     is_tail = f < -5.0 if f.dtype == torch.float32 else f < -30.0
     near = f - torch.special.ndtri((log_share(f) + u.log()).exp())

@@ -18,6 +18,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.maths.exponential.dirichlet import draw_gamma
+from components.maths.exponential.standard_draws import standard_normal
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
@@ -79,9 +80,7 @@ class NormalGammaModule:
         return torch.stack([mu, math.log(a / b) + self._normal(n, generator)], 1)
 
     def _normal(self, n: int, generator: torch.Generator) -> Tensor:
-        return torch.randn(
-            n, generator=generator, dtype=self.rows.dtype, device=generator.device
-        ).to(self.rows.device)
+        return standard_normal((n,), generator, self.rows)
 
     def log_likelihood(self, theta: Tensor, batch: Rows) -> Tensor:
         mu = theta[:, :1]

@@ -14,6 +14,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import Shape
 from components.maths.line_search.limited_memory import Tolerance, init_lbfgs, iterate
 from components.maths.line_search.module_bound import evaluate_bound, flatten
@@ -135,7 +136,7 @@ class Autoregression:
             mean[..., task] = mu
             variance[..., task] = v
             spread = v - gp.likelihood.noise_variance if self.settings.replace else v
-            eps = torch.randn(S, len(x), generator=generator, dtype=x.dtype).to(x.device)
+            eps = standard_normal((S, len(x)), generator, x)
             draw = mu + spread.clamp_min(0).sqrt() * eps
             features = torch.cat([features, draw[..., None]], -1)
         return GaussianMixture(mean, variance)

@@ -14,6 +14,7 @@ from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 from components.models.networks.activations import Activation
 from components.models.networks.dense_network import DenseNetwork
 from components.problems.supervised import Supervised
@@ -131,7 +132,7 @@ class BayesianNetwork(nn.Module):
     ) -> Tensor:
         a = torch.full(shape, prior[0], dtype=self.scales.dtype, device=generator.device)
         # Γ(a, 1) is Γ(a + 1, 1) times U^{1/a}: its logarithm stays finite where a draw would be 0
-        u = torch.rand(shape, generator=generator, dtype=a.dtype, device=a.device)
+        u = standard_uniform(shape, generator, a)
         log_unit = (
             torch._standard_gamma(a + 1, generator=generator).log() + (1 - u).log() / prior[0]
         )

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from components.contracts.predictive import Categorical
 from components.contracts.problems import Batch
+from components.maths.exponential.standard_draws import standard_uniform
 from components.problems.supervised import Supervised
 
 
@@ -62,9 +63,7 @@ class Classifier(nn.Module):
         is given."""
         if generator is None or self.dropout == 0:
             return h
-        mask = (
-            torch.rand(h.shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
-        )
+        mask = standard_uniform(h.shape, generator, h) >= self.dropout
         return h * mask / (1 - self.dropout)
 
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -21,6 +21,7 @@ from components.contracts.predictive import Predictive, Reverse
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_uniform
 from components.maths.intervals import Perturbations
 from components.models.networks.activations import (
     ACTIVATION_FUNCTIONS,
@@ -194,9 +195,7 @@ class FeedForward(FlatNetwork, BoundsMargins):
             return h
         # All passes share the layers before the first dropout, so they separate only here.
         shape = h.shape if passes is None or h.ndim == 3 else (passes, *h.shape)
-        mask = (
-            torch.rand(shape, generator=generator, dtype=h.dtype, device=h.device) >= self.dropout
-        )
+        mask = standard_uniform(shape, generator, h) >= self.dropout
         return h * mask * (1 / (1 - self.dropout))
 
     def forward(

@@ -14,6 +14,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
+from components.maths.exponential.standard_draws import standard_normal
 
 ROWS = 16  # training rows used for the examination
 OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that counts as equal, in either precision
@@ -197,7 +198,7 @@ def _outputs_under_noise(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> 
     """Outputs under noise on the parameters, where they are numbers."""
     generator = torch.Generator().manual_seed(0)
     for scale in JITTERS:
-        z = torch.randn(theta.shape, generator=generator, dtype=theta.dtype).to(theta.device)
+        z = standard_normal(theta.shape, generator, theta)
         try:
             values = answer(theta + scale * z, x)
         except ConfigMismatchError:  # parameters that have to be positive, for example
@@ -235,7 +236,7 @@ def training_fault(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> str | 
     )
     generator = torch.Generator().manual_seed(0)
     for scale in (0.0, *JITTERS[:3]):
-        z = torch.randn(theta.shape, generator=generator, dtype=theta.dtype).to(theta.device)
+        z = standard_normal(theta.shape, generator, theta)
         leaf = (theta.detach() + scale * z).requires_grad_(True)
         with torch.enable_grad():
             try:
@@ -244,9 +245,7 @@ def training_fault(answer: NetworkOutputsFn, theta: Tensor, x: Tensor) -> str | 
                 continue
             if not values.requires_grad:
                 return nothing
-            weights = torch.randn(values.shape, generator=generator, dtype=values.dtype).to(
-                values.device
-            )
+            weights = standard_normal(values.shape, generator, values)
             (gradient,) = torch.autograd.grad((weights * values).sum(), leaf, allow_unused=True)
         if gradient is None:
             continue

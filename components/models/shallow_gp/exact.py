@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from components.contracts.predictive import GaussianMixture, Predictive
 from components.maths.cholesky import jittered_cholesky
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.likelihoods import GaussianLabels, predictive_at_draws
 from components.models.shallow_gp.labels import Labels, pair_with_tasks
 from components.models.shallow_gp.prior import GPParts, LearnedGP
@@ -165,9 +166,7 @@ class ExactGP(LearnedGP):
         assert isinstance(prior, GaussianMixture)
         g = prior.mu[0]  # [n + B, T]
         noise = (
-            torch.randn(
-                labels.y.shape, generator=generator, dtype=x.dtype, device=generator.device
-            ).to(x.device)
+            standard_normal(labels.y.shape, generator, x)
             * self.likelihood.noise_variance[labels.task].sqrt()
         )
         at_labels = g[inverse.view(labels.y.shape), labels.task]

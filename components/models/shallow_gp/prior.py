@@ -16,6 +16,7 @@ from torch.nn.functional import one_hot
 
 from components.contracts.predictive import Predictive
 from components.maths.cholesky import jittered_cholesky
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel, prior_variance
 from components.models.deep_gp.likelihoods import GaussianLabels, Likelihood
 from components.models.shallow_gp.labels import pair_with_tasks
@@ -162,7 +163,7 @@ class CoregionalisedCovariance(nn.Module):
         self.log_lengthscale = nn.Parameter(
             like.new_full((1, like.shape[-1] if ard else 1), math.log(lengthscale))
         )
-        draw = torch.randn(n_tasks, rank, generator=generator, dtype=like.dtype).to(like.device)
+        draw = standard_normal((n_tasks, rank), generator, like)
         self.W = nn.Parameter(draw * math.sqrt(self.low_rank_variance / rank))
         self.log_kappa = (
             nn.Parameter(like.new_full((n_tasks,), math.log(variance / 2))) if diagonal else None

@@ -18,6 +18,7 @@ from components.contracts.problems import Batch
 from components.contracts.user_code import reraise_user_error
 from components.errors import ConfigMismatchError, NumericalError
 from components.maths.cholesky import jittered_cholesky
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.deep_gp.likelihoods import Likelihood, predictive_at_draws
 
 
@@ -95,9 +96,7 @@ class UserExactGP(nn.Module):
     def given_function(self, x: Tensor, n: int, generator: torch.Generator) -> Predictive:
         """p(y | f) at n draws of f at every row of x [B, D] by itself."""
         mean, variance, noise = self._marginals(x)
-        eps = torch.randn(
-            n, *mean.shape[1:], generator=generator, dtype=x.dtype, device=generator.device
-        ).to(x.device)
+        eps = standard_normal((n, *mean.shape[1:]), generator, x)
         f = mean + variance.sqrt() * eps
         return GaussianMixture(f, noise.expand_as(f))
 

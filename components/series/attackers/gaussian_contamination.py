@@ -12,6 +12,7 @@ from components.contracts.attackers import Contamination, Knowledge
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.registry import register
 
 
@@ -36,8 +37,8 @@ class GaussianContamination(Contamination):
         Draws from ``rng.attack`` only, so the clean noise stays the same.
         """
         y = clean.y
-        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
-        z = torch.randn(y.shape, generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T, dy]
+        u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
+        z = standard_normal(y.shape, rng.attack, y)  # [R, T, dy]
         return torch.where((u < self.probability).unsqueeze(-1), y + self.sd * z, y)
 
     def mixture(self, Sigma: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Annotated, ClassVar
 
-import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
@@ -13,6 +12,7 @@ from components.contracts.attackers import Contamination, Knowledge
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 from components.series.attackers.bursts import bursts, check_run_length
 
@@ -42,7 +42,7 @@ class Missing(Contamination):
     def corrupt(self, clean: Clean, rng: Rng) -> Tensor:
         """A copy of the observations [R, T, dy] with NaN in the place of those lost."""
         y = clean.y
-        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
         is_missing = bursts(u, self.probability, self.run_length)
         return y.masked_fill(is_missing.unsqueeze(-1), math.nan)
 

@@ -14,6 +14,7 @@ from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 
 # of the trapezoidal rule, which converges exponentially for an integrand that dies at both ends
@@ -81,14 +82,9 @@ class MultiplicativeExponential(Contamination):
                 f"attacker={self.name}: multiplies the noise of the observations, which this dataset does not know apart from "
                 "them; use a simulated one, or attacker=gaussian_contamination"
             )
-        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
         # 1 − u lies in (0, 1]: its logarithm is finite.
-        xi = (
-            -self.scale
-            * torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)
-            .neg()
-            .log1p()
-        )
+        xi = -self.scale * standard_uniform(y.shape[:2], rng.attack, y).neg().log1p()
         return torch.where(
             (u < self.probability).unsqueeze(-1), mean + xi.unsqueeze(-1) * (y - mean), y
         )

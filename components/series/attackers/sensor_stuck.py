@@ -12,6 +12,7 @@ from components.contracts.attackers import Contamination, Knowledge
 from components.contracts.roles import Probability
 from components.contracts.sequences import Clean
 from components.contracts.streams import Rng
+from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 from components.series.attackers.bursts import bursts, check_run_length
 
@@ -43,7 +44,7 @@ class SensorStuck(Contamination):
         """A copy of the observations [R, T, dy] with the last value in the place of those when it
         is stuck."""
         y = clean.y
-        u = torch.rand(y.shape[:2], generator=rng.attack, device=y.device, dtype=y.dtype)  # [R, T]
+        u = standard_uniform(y.shape[:2], rng.attack, y)  # [R, T]
         stuck = bursts(u, self.probability, self.run_length)
         is_observed = ~y.isnan().any(-1)
         times = torch.arange(y.shape[1], device=y.device).expand_as(stuck)

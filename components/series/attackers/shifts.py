@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.victim import FilterVictim
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 
 LARGEST_STRETCH = 0.5  # share of the series that the first stretch of a random search covers
 SMALLEST = 1e-12  # of a gradient's length: below it there is no direction
@@ -28,10 +29,7 @@ def random_signs(
     struck: Tensor, dy: int, eps: float, generator: torch.Generator, like: Tensor
 ) -> Tensor:
     """±ε/√dy in every coordinate of the times struck: the whole budget, and no thought."""
-    bits = (
-        torch.rand(*struck.shape, dy, generator=generator, device=like.device, dtype=like.dtype)
-        < 0.5
-    )
+    bits = standard_uniform((*struck.shape, dy), generator, like) < 0.5
     return torch.where(bits, 1.0, -1.0).to(like) * (eps / math.sqrt(dy)) * struck.unsqueeze(-1)
 
 
@@ -104,13 +102,13 @@ def search(
     when = torch.arange(times, device=struck.device)
 
     def uniform(*shape: int) -> Tensor:
-        return torch.rand(*shape, generator=generator, device=like.device, dtype=like.dtype)
+        return standard_uniform(shape, generator, like)
 
     for q in range(queries):
         stretch = max(1, round(LARGEST_STRETCH * times * 0.5 ** (6 * q / queries)))
         first = (uniform(r, 1) * (times - stretch + 1)).long()  # [R, 1]
         inside = (when >= first) & (when < first + stretch) & struck  # [R, T]
-        way = torch.randn(r, 1, dy, generator=generator, device=like.device, dtype=like.dtype)
+        way = standard_normal((r, 1, dy), generator, like)
         full = uniform(r, 1, 1) < 0.5
         length = torch.where(full, 1.0, uniform(r, 1, 1)) * eps
         shift = within(way / way.norm(dim=-1, keepdim=True).clamp_min(SMALLEST) * length, eps)

@@ -13,6 +13,7 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Probability
 from components.contracts.streams import Rng
 from components.contracts.victim import FilterVictim
+from components.maths.exponential.standard_draws import standard_uniform
 from components.registry import register
 from components.series.attackers.shifts import climb, random_signs, search
 
@@ -132,8 +133,6 @@ class Spoofing(Injection):
         starts = [nothing] if found is None else [_scale_to_norm(found, eps)]
         for _ in range(self.restarts):
             corner = random_signs(struck, dy, eps, generator, nothing)
-            share = torch.rand(
-                len(corner), 1, 1, generator=generator, device=corner.device, dtype=corner.dtype
-            )
+            share = standard_uniform((len(corner), 1, 1), generator, corner)
             starts.append(share * corner)
         return climb(victim, struck, eps, self.steps, self.step_size, starts, candidates)

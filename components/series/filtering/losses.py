@@ -14,6 +14,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import GaussianNoise, PowerIntegral, StateSpace
 from components.contracts.sequences import Observation
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.losses.robust import beta_potential, gamma_potential, huber
 
 
@@ -64,7 +65,7 @@ def log_beta_estimate(
     counts = torch.poisson(torch.full_like(log_g, rate).cpu(), generator=generator).to(x.device)
     most = int(counts.max())
     shape = (*log_g.shape, most, batch.y.shape[-1])
-    z = torch.randn(shape, generator=generator, dtype=x.dtype, device=generator.device).to(x.device)
+    z = standard_normal(shape, generator, x)
     factors = torch.log(-torch.expm1(-0.5 * beta * z.square().sum(-1)))  # [R, N, κ]
     used = torch.arange(most, device=x.device) < counts.unsqueeze(-1)
     product = torch.where(used, factors, 0.0).sum(-1)

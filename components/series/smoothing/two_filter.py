@@ -12,6 +12,7 @@ from torch import Tensor
 from components.contracts.capabilities import PowerIntegral, TransitionDensity
 from components.contracts.roles import Inference
 from components.contracts.sequences import Observation
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.particles.resampling import ancestors
 from components.registry import register
 from components.series.filtering.auxiliary_filter import AuxiliaryFilter
@@ -101,7 +102,7 @@ class TwoFilter(ParticleSmoother):
         priors = artificial_priors(model, len(x), generator)
 
         def normal() -> Tensor:
-            return torch.randn(r, n, dx, generator=generator, device=x.device, dtype=x.dtype)
+            return standard_normal((r, n, dx), generator, x)
 
         later = x[-1]  # x̃_{t+1}, resampled
         for t in range(len(x), 0, -1):

@@ -13,6 +13,7 @@ from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 from components.series.sequence import Sequence
 
@@ -64,7 +65,7 @@ class LocalLevelConditionals:
             P = (1 - gain) * prior
             means.append(m)
             variances.append(P)
-        z = torch.randn(times + 1, *v.shape, generator=generator, device=v.device, dtype=v.dtype)
+        z = standard_normal((times + 1, *v.shape), generator, v)
         level = means[-1] + variances[-1].sqrt() * z[-1]
         levels = [level]
         for t in range(times - 1, -1, -1):  # backwards: μ_t | μ_t+1, y_1:t

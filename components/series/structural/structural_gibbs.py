@@ -17,6 +17,7 @@ from components.contracts.streams import Rng
 from components.contracts.structural import Structure
 from components.contracts.traces import Trace
 from components.errors import NumericalError
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.registry import register
 from components.series.sequence import Sequence
 from components.series.structural.structural_posterior import (
@@ -141,7 +142,7 @@ def init_gibbs_state(
         like.new_tensor([vars(scale)[key] for scale in structure.scales])
         for key in ("guess", "upper")
     )
-    z = torch.randn(chains, len(guess), generator=generator, dtype=like.dtype).to(like.device)
+    z = standard_normal((chains, len(guess)), generator, like)
     phi = [x for moves in structure.transitions for x in moves.start]
     errors = structure.errors
     nu = (
@@ -149,9 +150,7 @@ def init_gibbs_state(
         if not errors.student
         else (2 + errors.shape / errors.rate if errors.nu is None else errors.nu)
     )
-    gamma = (
-        torch.rand(chains, len(like), generator=generator, dtype=like.dtype).to(like.device) < like
-    )
+    gamma = standard_uniform((chains, len(like)), generator, like) < like
     times = sweeps.n if errors.student else 0
     return Place(
         sigma=torch.minimum(guess * (SPREAD * z).exp(), upper),

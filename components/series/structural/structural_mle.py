@@ -17,6 +17,7 @@ from components.contracts.streams import Rng, seed_from
 from components.contracts.structural import Design, Structure
 from components.errors import ConfigMismatchError
 from components.maths.compiled.loops import Array, to_array
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.line_search.limited_memory import LBFGSRun, Tolerance, init_lbfgs, iterate
 from components.maths.time_varying import filter_system
 from components.registry import register
@@ -144,7 +145,7 @@ class StructuralMLE(StructuralInference[Searches]):
         scales = len(model.structure.scales)
         runs = []
         for restart in range(self.restarts):
-            normal = torch.randn(scales, generator=rng.init, dtype=like.dtype).to(like.device)
+            normal = standard_normal((scales,), rng.init, like)
             runs.append(
                 init_lbfgs(coordinates.start(design, self.restart_scale * normal * (restart > 0)))
             )
@@ -186,7 +187,7 @@ class StructuralMLE(StructuralInference[Searches]):
         known = build_system(design.seen, design.F, system.mean, system.sd, system.G[0] != 0, noisy)
 
         def normal(*shape: int) -> Array:
-            drawn = torch.randn(shape, generator=generator, device=theta.device, dtype=theta.dtype)
+            drawn = standard_normal(shape, generator, theta)
             return to_array(drawn)
 
         (times, d), n = design.F.shape, self.draws

@@ -21,6 +21,7 @@ from components.contracts.roles import Inference, S
 from components.contracts.sequences import FutureCovariates, Series
 from components.contracts.structural import Design
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.particles.order_statistics import quantiles
 from components.maths.time_varying import filter_system
 from components.posteriors.draws import FORECASTS, Draws, evenly_spaced
@@ -123,9 +124,7 @@ class StructuralDraws(Draws):
         """Draws of y_{T+1} … y_{T+H} together, one of each of at most 500 draws [S, H]."""
         moments = self._forecast_moments(series, horizon, generator)
         root = torch.linalg.cholesky(moments.covariance)
-        normal = torch.randn(
-            moments.mean.shape, generator=generator, device=root.device, dtype=root.dtype
-        )
+        normal = standard_normal(moments.mean.shape, generator, root)
         return moments.mean + (root @ normal.unsqueeze(2)).squeeze(2)
 
     def one_ahead(self, series: Series, n: int, generator: torch.Generator) -> GaussianMixture:

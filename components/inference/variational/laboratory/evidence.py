@@ -11,8 +11,8 @@ from torch import Tensor
 from components.contracts.capabilities import LogJoint
 from components.contracts.problems import Batch
 from components.errors import NumericalError
-from components.inference.chains import standard_normal
 from components.inference.variational.global_gaussian import GlobalGaussian
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.maths.particles.resampling import ancestors
 
 NEWTON = 100
@@ -86,9 +86,7 @@ def log_evidence(
         for _ in range(MOVES):
             new = math.sqrt(1 - rho**2) * z + rho * normal(particles, P)
             w_new = log_weight(new)
-            chance = torch.rand(
-                particles, generator=generator, dtype=m.dtype, device=generator.device
-            ).to(m.device)
+            chance = standard_uniform((particles,), generator, m)
             is_accepted = chance.log() < beta * (w_new - w)
             z = torch.where(is_accepted[:, None], new, z)
             w = torch.where(is_accepted, w_new, w)

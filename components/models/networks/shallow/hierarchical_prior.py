@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from components.maths.exponential.standard_draws import standard_normal
 from components.models.networks.bnn import log_gamma_density
 
 LOG_2PI = math.log(2 * math.pi)
@@ -43,12 +44,6 @@ class ShallowWeights(NamedTuple):
         return (places < self.m[:, None]).to(self.beta)
 
 
-def normal(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """A draw of N(0, I)."""
-    z = torch.randn(*shape, generator=generator, dtype=like.dtype, device=generator.device)
-    return z.to(like.device)
-
-
 def log_gamma(shape: float | Tensor, rate: Tensor, generator: torch.Generator) -> Tensor:
     """Logarithm of a draw of Gamma(shape, rate) for each rate [K]."""
     shapes = torch.as_tensor(shape, dtype=rate.dtype, device=generator.device).expand(rate.shape)
@@ -61,7 +56,7 @@ def wishart_factor(degrees: Tensor, rate: Tensor, generator: torch.Generator) ->
 
     Source: Bartlett's decomposition, Smith and Hocking (1972)."""
     K, r, _ = rate.shape
-    below = normal((K, r, r), generator, rate).tril(-1)
+    below = standard_normal((K, r, r), generator, rate).tril(-1)
     shapes = 0.5 * (degrees[:, None] - torch.arange(r, device=rate.device))
     chi = torch._standard_gamma(shapes.to(generator.device), generator=generator).to(rate.device)
     A = below + (2 * chi).sqrt().diag_embed()
@@ -142,7 +137,7 @@ class ShallowPrior:
     # ---- draws
     def draw_gamma(self, nu: UnitHyperparameters, generator: torch.Generator) -> Tensor:
         """γ_j ~ N(μ_γ, S_γ), [K, r]."""
-        z = normal(nu.mu_gamma.shape, generator, nu.mu_gamma)
+        z = standard_normal(nu.mu_gamma.shape, generator, nu.mu_gamma)
         return (
             nu.mu_gamma
             + torch.linalg.solve_triangular(nu.factor.mT, z[..., None], upper=True)[..., 0]
@@ -159,7 +154,7 @@ class ShallowPrior:
         tau_beta = nu.log_tau_beta.exp()
         precision = self.beta_sd**-2 + m * tau_beta
         mean = tau_beta * weights.beta.sum(1) / precision
-        mu_beta = mean + precision.rsqrt() * normal(m.shape, generator, m)
+        mu_beta = mean + precision.rsqrt() * standard_normal(m.shape, generator, m)
         away = (d * (weights.beta - mu_beta[:, None]).square()).sum(1)
         rate = 0.5 * (c * self.beta_sd**2 + away)
         log_tau_beta = log_gamma(0.5 * (c + m), rate, generator)
@@ -167,7 +162,7 @@ class ShallowPrior:
         unit = torch.eye(self.columns, dtype=m.dtype, device=m.device)
         root = torch.linalg.cholesky(self.gamma_sd**-2 * unit + m[:, None, None] * Lambda)
         shift = torch.cholesky_solve(Lambda @ weights.gamma.sum(1)[..., None], root)
-        z = normal(shift.shape, generator, shift)
+        z = standard_normal(shift.shape, generator, shift)
         mu_gamma = (shift + torch.linalg.solve_triangular(root.mT, z, upper=True))[..., 0]
         centred = d[..., None] * (weights.gamma - mu_gamma[:, None])
         wishart_rate = self.degrees * self.gamma_sd**2 * unit + centred.mT @ centred
@@ -181,7 +176,7 @@ class ShallowPrior:
         M = self.units
         nu = self.start(like.new_empty(n, 1))
         empty = ShallowWeights(
-            self.linear_sd * normal((n, self.columns * self.linear), generator, like),
+            self.linear_sd * standard_normal((n, self.columns * self.linear), generator, like),
             like.new_zeros(n, M),
             like.new_zeros(n, M, self.columns),
             like.new_zeros(n),
@@ -195,7 +190,7 @@ class ShallowPrior:
             m = torch.multinomial(shares, n, replacement=True, generator=generator).to(like)
         weights = empty._replace(m=m, nu=nu)
         d = weights.included
-        z = normal((n, M), generator, like)
+        z = standard_normal((n, M), generator, like)
         beta = d * (nu.mu_beta[:, None] + (-0.5 * nu.log_tau_beta).exp()[:, None] * z)
         gamma = torch.stack([self.draw_gamma(nu, generator) for _ in range(M)], 1)
         return self.pack(weights._replace(beta=beta, gamma=d[..., None] * gamma))

@@ -15,12 +15,12 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.models.linear.design import check_one_task, design, select_labelled
 from components.models.networks.shallow.hierarchical_prior import (
     LOG_2PI,
     ShallowPrior,
     ShallowWeights,
-    normal,
 )
 from components.models.networks.shallow.unit_moves import Marginal, choose, jump, walk
 from components.problems.supervised import Supervised
@@ -140,7 +140,7 @@ class ShallowModule(nn.Module):
     ) -> Tensor:
         """θ with (a, β) ~ p(a, β | γ, ν, y), a multivariate normal."""
         mean, s = self.coefficients(weights)
-        z = fit.away + normal(fit.away.shape, generator, fit.away)
+        z = fit.away + standard_normal(fit.away.shape, generator, fit.away)
         u = torch.linalg.solve_triangular(fit.root.mT, z[..., None], upper=True)[..., 0]
         a, beta = (mean + s * u).split([weights.a.shape[1], self.prior.units], 1)
         return self.prior.pack(weights._replace(a=a, beta=beta * weights.included))
@@ -161,7 +161,7 @@ class ShallowModule(nn.Module):
             else:
                 candidate, ratio = walk(self.prior, self.scales, weights, j, generator)
             theirs = self.marginal(candidate, X, y)
-            u = torch.rand(len(theta), generator=generator, dtype=theta.dtype).to(theta.device)
+            u = standard_uniform((len(theta),), generator, theta)
             accept = u.log() < theirs.value - fit.value + ratio
             fit = choose(accept, theirs, fit)
             weights = weights._replace(

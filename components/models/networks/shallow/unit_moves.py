@@ -7,10 +7,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.models.networks.shallow.hierarchical_prior import (
     ShallowPrior,
     ShallowWeights,
-    normal,
 )
 
 
@@ -43,7 +43,7 @@ def walk(
     K, _, r = old.shape
     picks = torch.randint(len(scales), (K,), generator=generator).to(old.device)
     gamma = old.clone()
-    gamma[:, j] += scales[picks, None] * normal((K, r), generator, old)
+    gamma[:, j] += scales[picks, None] * standard_normal((K, r), generator, old)
     log_density = prior.log_gamma_weights
     ratio = log_density(gamma[:, [j]], weights.nu) - log_density(old[:, [j]], weights.nu)
     return weights._replace(gamma=gamma), torch.where(weights.m > j, ratio[:, 0], -torch.inf)
@@ -58,7 +58,7 @@ def jump(
     K = len(old)
     chains = torch.arange(K, device=old.device)
     most = prior.units
-    u = torch.rand(2, K, generator=generator, dtype=old.dtype).to(old.device)
+    u = standard_uniform((2, K), generator, old)
     is_birth = u[0] < 0.5
     born = old.clone()
     born[chains, m.clamp_max(most - 1)] = prior.draw_gamma(weights.nu, generator)

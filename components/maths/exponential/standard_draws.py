@@ -1,0 +1,20 @@
+"""Standard normal and uniform numbers where a tensor lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+
+def standard_normal(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
+    """A draw of N(0, I), made where the generator is and moved to where ``like`` is."""
+    device = generator.device
+    return torch.randn(*shape, generator=generator, dtype=like.dtype, device=device).to(like.device)
+
+
+def standard_uniform(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
+    """Numbers in [0, 1), made where the generator is and moved to where ``like`` is."""
+    device = generator.device
+    return torch.rand(*shape, generator=generator, dtype=like.dtype, device=device).to(like.device)
