@@ -59,7 +59,7 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
     """
 
     requires = Requirements(capabilities=frozenset({"pathwise", "normal_noise", "row_context"}))
-    legacy_defaults: ClassVar[dict[str, Any]] = {"centred": False}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"centred": False, "radial": 0}
 
     centred: bool
     widths: list[PositiveInt]
@@ -73,7 +73,9 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
                 "gradient=context_free_cv"
             )
         parameters = list(module.parameters())
-        out = sum(p.numel() for p in parameters) * (self.order * module.noise_dim + self.centred)
+        out = sum(p.numel() for p in parameters) * (
+            (self.order + self.radial) * module.noise_dim + self.centred
+        )
         sizes = [module.context_dim, *self.widths, out]
         if out * sizes[-2] > LARGEST:
             raise ConfigMismatchError(
@@ -86,7 +88,7 @@ class AmortisedCV(ControlVariateGradient[RowContext[RowBatch], RecognitionNetwor
     def coefficients(
         self, module: RowContext[RowBatch], batch: RowBatch, state: RecognitionNetwork
     ) -> tuple[Tensor, Tensor | None]:
-        K = self.order * module.noise_dim
+        K = (self.order + self.radial) * module.noise_dim
         # [B, P, K·D (+ 1)]
         output: Tensor = state.network(module.context(batch)).unflatten(-1, (-1, K + self.centred))
         return output[..., :K], output[..., K] if self.centred else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
+from numpy.polynomial.hermite_e import hermegauss
 from pydantic import Field, PositiveFloat
 from torch import Tensor, nn
 
@@ -13,9 +14,17 @@ from components.contracts.capabilities import NormalNoise, RowContext
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.gradients.pathwise.controlled import ControlVariateGradient, Told, moment, spread
+from components.gradients.pathwise.controlled import (
+    ControlVariateGradient,
+    Told,
+    basis,
+    moment,
+    spread,
+)
 from components.maths.optimizers import Adam
 from components.registry import register
+
+NODES = 60  # of the quadrature behind covariances with radial functions
 
 
 class Coefficient(nn.Module):
@@ -40,7 +49,8 @@ class Averages:
 
 @register("gradient", "context_free_cv")
 class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
-    """Context-free control variate: a polynomial of the noise corrects the gradient, with one
+    """Context-free control variate: a polynomial of the noise, with ``radial`` functions exp(−½ (ε −
+    μ_j)²) of each coordinate less their means, corrects the gradient, with one
     coefficient for all rows.
 
         G̃_p = Ĝ_p − c_pᵀ W,   W = Σ_b w(ε_b),   w(ε) = (ε^k − E ε^k)_{k = 1…K},   ε_b ~ N(0, I_D)
@@ -71,7 +81,7 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
             )
         parameters = list(module.parameters())
         P = sum(p.numel() for p in parameters)
-        K = self.order * module.noise_dim
+        K = (self.order + self.radial) * module.noise_dim
         zeros = parameters[0].new_zeros(P, K)
         coefficient = Coefficient(zeros.clone())
         zero = zeros.new_zeros(())
@@ -122,11 +132,15 @@ class ContextFreeCV(ControlVariateGradient[NormalNoise[RowBatch], Averages]):
 
     def whiten(self, told: Told) -> Tensor:
         """Cov[w]⁻¹ w_b [B, K·D]: powers j, k of one coordinate have covariance (E ε^{j+k} − E ε^j E
-        ε^k)/S."""
+        ε^k)/S; with radial functions, by quadrature."""
         orders = range(1, self.order + 1)
         within = told.w.new_tensor(
             [[moment(j + k) - moment(j) * moment(k) for k in orders] for j in orders]
         )
+        if self.radial:
+            nodes, weights = (told.w.new_tensor(v) for v in hermegauss(NODES))
+            values = basis(nodes.unsqueeze(1), self.order, self.radial)  # [NODES, K + J]
+            within = values.T @ (values * (weights / weights.sum()).unsqueeze(1))
         return torch.linalg.solve(
-            within / self.n_samples, told.w.unflatten(1, (self.order, -1))
+            within / self.n_samples, told.w.unflatten(1, (len(within), -1))
         ).flatten(1)

@@ -1,14 +1,14 @@
-"""Control variates that are polynomials of Gaussian base noise, and what estimators have in common
-that use them."""
+"""Control variates that are polynomials or radial functions of Gaussian base noise, and what
+estimators have in common that use them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
-from pydantic import PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import NormalNoise
@@ -31,11 +31,22 @@ def moment(k: int) -> int:
     return 0 if k % 2 else math.prod(range(1, k, 2))
 
 
-def control_variates(noise: Tensor, order: int) -> Tensor:
-    """w(ε) = (ε^k − E ε^k)_{k = 1…K}, mean of S draws: ε [S, B, D] -> [B, K·D], each of mean 0.
+def basis(noise: Tensor, order: int, radial: int = 0) -> Tensor:
+    """(ε^k − E ε^k)_{k = 1…K}, (φ_j − E φ_j)_{j = 1…J}, φ_j = exp(−½ (ε − μ_j)²): [..., (K + J)·D].
 
-    Source: Boustati (2021), eqs. (4.17), (4.19)-(4.21)."""
-    return torch.cat([noise.pow(k) - moment(k) for k in range(1, order + 1)], -1).mean(0)
+    The centres μ_j are evenly spaced on [−2, 2]; E φ_j = exp(−μ_j²/4)/√2.
+    """
+    parts = [noise.pow(k) - moment(k) for k in range(1, order + 1)]
+    for mu in torch.linspace(-2, 2, radial).tolist():
+        parts.append((-0.5 * (noise - mu).square()).exp() - math.exp(-(mu**2) / 4) / 2**0.5)
+    return torch.cat(parts, -1)
+
+
+def control_variates(noise: Tensor, order: int, radial: int = 0) -> Tensor:
+    """w(ε), mean of S draws of ``basis``: ε [S, B, D] -> [B, (K + J)·D], each of mean 0.
+
+    Source: Boustati (2021), eqs. (4.17), (4.19)-(4.21), and section 4.7 for radial functions."""
+    return basis(noise, order, radial).mean(0)
 
 
 def spread(objective: Objective, gradient: Tensor, rows: Tensor | None, fitted: Tensor) -> Tensor:
@@ -78,7 +89,10 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
     unbiased: ClassVar[bool] = True
 
     n_samples: PositiveInt
+    legacy_defaults: ClassVar[dict[str, Any]] = {"radial": 0}
+
     order: PositiveInt
+    radial: NonNegativeInt
     objective: Objective
     unit: Unit
 
@@ -107,7 +121,7 @@ class ControlVariateGradient(Gradient[M, RowBatch, S]):
             rows, raw_gradients, terms = row_gradients(module, batch, noise)
         else:
             raw_gradients, terms = whole_gradient(module, batch, noise)
-        w = control_variates(noise, self.order)
+        w = control_variates(noise, self.order, self.radial)
         gradient = flat(raw_gradients, parameters)
         unit = batch.scale if self.unit == "scale" else 1.0
         c, level = self.coefficients(module, batch, state)

@@ -52,7 +52,8 @@ class GeneralisedFilter(IteratedProposal):
     to G_t(x) ∫ f(x' | x) ψ_{t+1}(x') dx'; then x_t ~ f_t ψ_t / f̃_t, w_t ∝ w_{t−1} f̃_t G_t / ψ_t,
     f̃_t = ∫ f_t ψ_t.  ψ is that of G, so that a robust loss has a proposal that forgives as it
     does.  Evidence is unbiased given ψ, and exact for a linear Gaussian model with KL and
-    ``floor`` 0.  Number of passes and N are fixed (the source stops by the spread of Ẑ and
+    ``floor`` 0; means and intervals of the filtered states weigh particles that follow the whole
+    series and need more of them than the bootstrap filter.  Number of passes and N are fixed (the source stops by the spread of Ẑ and
     doubles N); ψ is fitted on the log scale.  Raises NumericalError if all weights of a
     replicate are zero.
 

@@ -15,6 +15,7 @@ from unlabelled_problems import exact_elbo, ppca, real_rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
+from components.gradients.pathwise import controlled
 from components.gradients.pathwise.bound import row_gradients, whole_gradient
 from components.gradients.pathwise.controlled import Told, control_variates, moment, spread
 from runner.execution.rng import Streams
@@ -27,6 +28,8 @@ COMPARED = [
     ("amortised_cv", {"order": 2, "objective": "gradient_sum", "unit": "one"}),
     ("context_free_cv", {"order": 1}),
     ("context_free_cv", {"order": 2, "solver": "moving_average", "decay": 0.9}),
+    ("context_free_cv", {"radial": 3, "solver": "moving_average", "decay": 0.9}),
+    ("amortised_cv", {"radial": 2}),
 ]
 
 
@@ -103,6 +106,53 @@ def test_powers_less_their_means():
     expected = [noise, noise**2 - 1, noise**3, noise**4 - 3]
     assert torch.allclose(w, torch.cat(expected, -1).sum(0) / 3)
     assert w.shape == (4, 8)
+
+
+def test_radial_functions_have_mean_zero():
+    """φ_j(ε) − E φ_j after the powers, by quadrature and as written."""
+    at, weights = (torch.tensor(v) for v in np.polynomial.hermite_e.hermegauss(60))
+    values = controlled.basis(at.unsqueeze(1), 1, 5)
+    assert float((weights @ values).abs().max()) < 1e-12
+    for j, mu in enumerate((-2, -1, 0, 1, 2)):
+        gap = values[:, 1 + j] - (-0.5 * (at - mu) ** 2).exp()
+        torch.testing.assert_close(gap, torch.full_like(gap, -math.exp(-mu * mu / 4) / 2**0.5))
+    whole = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    torch.testing.assert_close(control_variates(whole, 2, 0), control_variates(whole, 2))
+    assert control_variates(whole, 2, 3).shape == (4, 10)
+
+
+def test_radial_functions_take_what_polynomials_leave():
+    noise = torch.randn(4000, 1, generator=torch.Generator().manual_seed(0), dtype=F64)
+    slope = (3 * noise).tanh()  # of log cosh: no polynomial of the noise
+    left = {}
+    for radial in (0, 5):
+        w = controlled.basis(noise, 2, radial)
+        left[radial] = float((slope - w @ torch.linalg.lstsq(w, slope).solution).var())
+    assert left[5] < 0.2 * left[0]
+
+
+def test_their_known_covariance_is_that_of_draws():
+    noise = torch.randn(50_000, 1, generator=torch.Generator().manual_seed(0), dtype=F64)
+    w = controlled.basis(noise, 2, 3)
+    estimator = gradient("context_free_cv", order=2, radial=3)
+    whitened = estimator.whiten(Told(1.0, w, False, w[0], None, w))
+    known = torch.linalg.lstsq(whitened, w).solution
+    assert torch.allclose(known, w.T @ w / len(w), rtol=0.05, atol=0.06)
+
+
+@pytest.mark.parametrize("excess", [0.0, 0.2])
+def test_radial_functions_that_keep_their_mean_are_found(monkeypatch, excess):
+    right = controlled.basis
+    monkeypatch.setattr(controlled, "basis", lambda *keys: right(*keys) + excess)
+    (module, exact, batch), rng = gaussian_models()[0], Streams(0)
+    estimator = gradient("context_free_cv", radial=3, lr=1e-12)
+    state = estimator.init(module, rng)
+    torch.nn.init.ones_(state.coefficient.c)
+    draws = torch.stack(
+        [flat(estimator.estimate(module, batch, rng, state)[0]) for _ in range(300)]
+    )
+    z = (draws.mean(0) - exact) / (draws.std(0) / 300**0.5)
+    assert (float(z.abs().max()) > 6) == (excess > 0)
 
 
 @pytest.mark.parametrize(("n_samples", "centred"), [(1, False), (3, False), (2, True)])
@@ -249,7 +299,17 @@ def gaussian_models():
 
 @pytest.mark.parametrize(
     ("which", "number", "steps"),
-    [(0, 0, 400), (0, 1, 100), (0, 2, 400), (0, 3, 400), (0, 4, 400), (1, 0, 300), (1, 4, 300)],
+    [
+        (0, 0, 400),
+        (0, 1, 100),
+        (0, 2, 400),
+        (0, 3, 400),
+        (0, 4, 400),
+        (0, 5, 400),
+        (0, 6, 200),
+        (1, 0, 300),
+        (1, 4, 300),
+    ],
 )
 def test_unbiased_while_it_learns(which, number, steps):
     name, changes = COMPARED[number]
