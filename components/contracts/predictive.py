@@ -33,8 +33,8 @@ class GaussianMixture:
 
     def log_prob(self, y: Tensor) -> Tensor:
         """log S⁻¹ Σ_s N(y | μ_s, v_s) for y [B, T]."""
-        log_density = -0.5 * (math.log(2 * math.pi) + self.v.log() + (y - self.mu) ** 2 / self.v)
-        return torch.logsumexp(log_density, 0) - math.log(self.mu.shape[0])  # [B, T]
+        each = component_log_probs(self, y)
+        return torch.logsumexp(each, 0) - math.log(self.mu.shape[0])  # [B, T]
 
     def cdf(self, y: Tensor) -> Tensor:
         """P(Y ≤ y); a central interval of level c holds y when (1−c)/2 ≤ cdf ≤ (1+c)/2."""
@@ -118,8 +118,7 @@ class PoissonMixture:
 
     def log_prob(self, y: Tensor) -> Tensor:
         """log p(y) of counts y [B, T]."""
-        each = y * self.log_rate - self.log_rate.exp() - (y + 1).lgamma()
-        return (self._log_shares + each).logsumexp(0)  # [B, T]
+        return (self._log_shares + component_log_probs(self, y)).logsumexp(0)  # [B, T]
 
     def cdf(self, y: Tensor) -> Tensor:
         """P(Y ≤ y), a step function of y; Q(⌊y⌋ + 1, eᶠ) of each component."""
@@ -149,6 +148,17 @@ def components_of(predictive: Predictive) -> Tensor:
     if isinstance(predictive, GaussianMixture):
         return predictive.mu
     return predictive.logits if isinstance(predictive, Categorical) else predictive.log_rate
+
+
+def component_log_probs(predictive: Predictive, y: Tensor) -> Tensor:
+    """log p(y | component s) [S, B, T] of labels y [B, T]."""
+    if isinstance(predictive, GaussianMixture):
+        residual = y - predictive.mu
+        return -0.5 * (math.log(2 * math.pi) + predictive.v.log() + residual**2 / predictive.v)
+    if isinstance(predictive, PoissonMixture):
+        return y * predictive.log_rate - predictive.log_rate.exp() - (y + 1).lgamma()
+    each = predictive.logits.log_softmax(-1)
+    return each.gather(-1, y.expand(each.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
 
 def part_of(

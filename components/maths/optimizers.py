@@ -103,11 +103,13 @@ class Adam(Optimizer):
     @torch.no_grad()
     def step(self) -> None:
         memories = self.remembering("exp_avg", "exp_avg_sq", fused=True)
+        means, squares = memories.named
         beta1, beta2 = self.settings["betas"]
         adam(
             memories.parameters,
             memories.gradients,
-            *memories.named,
+            means,
+            squares,
             [],
             memories.steps,
             fused=True,
@@ -159,10 +161,11 @@ class AdaGrad(Optimizer):
     @torch.no_grad()
     def step(self) -> None:
         memories = self.remembering("sum")
+        (sums,) = memories.named
         adagrad(
             memories.parameters,
             memories.gradients,
-            *memories.named,
+            sums,
             memories.steps,
             lr=self.settings["lr"],
             weight_decay=0.0,
@@ -181,10 +184,12 @@ class Adadelta(Optimizer):
     @torch.no_grad()
     def step(self) -> None:
         memories = self.remembering("square_avg", "acc_delta")
+        squares, updates = memories.named
         adadelta(
             memories.parameters,
             memories.gradients,
-            *memories.named,
+            squares,
+            updates,
             memories.steps,
             lr=self.settings["lr"],
             rho=0.9,

@@ -134,12 +134,12 @@ def total_steps(job: Job, problem: Problem) -> int:
         )
     if steps is not None and length is not None and steps > length:
         raise ConfigError(f"steps={steps}: dataset={job.dataset.name} has only {length}")
-    needs_all = isinstance(job.attacker, Injection)
-    if needs_all and steps is not None and steps < (length or 0):
-        raise ConfigError(
-            f"steps={steps}: attacker={job.attacker.name} shifts a whole series, here of {length} steps; give steps=null or "
-            f"steps={length}"
-        )
     total = steps or length or enough or 0
-    is_cut = job.settings.debug == "profile" and not needs_all
-    return min(total, PROFILED_STEPS) if is_cut else total
+    if isinstance(job.attacker, Injection):
+        if total < (length or 0):
+            raise ConfigError(
+                f"steps={steps}: attacker={job.attacker.name} shifts a whole series, here of {length} steps; "
+                f"give steps=null or steps={length}"
+            )
+        return total
+    return min(total, PROFILED_STEPS) if job.settings.debug == "profile" else total

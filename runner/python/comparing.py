@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.errors import ConfigError
@@ -101,10 +102,7 @@ def compare(
     """
     import pandas as pd
 
-    words = [str(run) for run in runs if not isinstance(run, Result)]
-    in_archives, folders = find_records(words, output_dir)
-    given = [run for run in runs if isinstance(run, Result) or not is_archive(str(run))]
-    unnamed = given or ([] if named else in_archives)
+    unnamed, folders = _find_runs(runs, output_dir, bool(named))
     entries = [*((None, run) for run in unnamed), *named.items()]
     if len(entries) < 2:
         raise ConfigError(f"compare: give two runs or more, not {len(entries)}")
@@ -130,6 +128,17 @@ def compare(
         tests=pd.DataFrame(list(_tests(by_label)), columns=list(TESTS)),
         notes=tuple(warnings(those)),
     )
+
+
+def _find_runs(
+    runs: Sequence[Result | str | PathLike[str]], output_dir: str | PathLike[str], has_others: bool
+) -> tuple[Sequence[Result | str | PathLike[str]], list[Path]]:
+    """Runs without the archives among them, or all runs of these if there are no others; and the
+    folders in which words are looked for."""
+    words = [str(run) for run in runs if not isinstance(run, Result)]
+    in_archives, folders = find_records(words, output_dir)
+    given = [run for run in runs if isinstance(run, Result) or not is_archive(str(run))]
+    return given or ([] if has_others else in_archives), folders
 
 
 def _scores(found: dict[str, ComparedRecord]) -> pd.DataFrame:

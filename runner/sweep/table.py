@@ -189,23 +189,29 @@ def _show_rows(sweep_rows: list[SweepRow], names: list[str], best: list[SweepRow
     from rich.table import Table
 
     varied = list(sweep_rows[0].overrides) or ["settings"]
-    shown = min(SHOWN, len(names))
-    while True:
-        header = [*varied, "seeds", *names[:shown], "state", "record"]
-        lines = [_line(row, names[:shown], row in best) for row in sweep_rows[:ROWS]]
-        if not out.is_terminal:
-            print_table("", (), [header, *lines])
-            break
+
+    def lay_out(n_scores: int) -> list[list[str]]:
+        header = [*varied, "seeds", *names[:n_scores], "state", "record"]
+        rows = sweep_rows[:ROWS]
+        return [header, *(_line(row, names[:n_scores], row in best) for row in rows)]
+
+    def draw(n_scores: int) -> Table:
         table = Table()
+        header, *lines = lay_out(n_scores)
         for i, name in enumerate(header):
             is_number = len(varied) <= i < len(header) - 2
             table.add_column(name, justify="right" if is_number else "left")
         for line in lines:
             table.add_row(*line)
-        if shown <= 1 or measure_words(table) <= out.width:
-            print_uncut(table)
-            break
-        shown -= 1
+        return table
+
+    shown = min(SHOWN, len(names))
+    if out.is_terminal:
+        while shown > 1 and measure_words(draw(shown)) > out.width:
+            shown -= 1
+        print_uncut(draw(shown))
+    else:
+        print_table("", (), lay_out(shown))
     hidden = []
     if len(sweep_rows) > ROWS:
         hidden.append(f"{len(sweep_rows) - ROWS} more rows")

@@ -4,12 +4,10 @@ are genuine."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-from rich.table import Table
 
 from components.datasets import files
 from components.datasets.files import DataFile
@@ -17,6 +15,7 @@ from components.errors import DamagedFileError, DataUnavailableError
 from runner.errors import ConfigError, nearest
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import complain, out
+from runner.terminal.tables import print_table
 
 
 class _FileProgressBar:
@@ -64,20 +63,6 @@ def _folder(found: Path, file: DataFile) -> Path:
     return found.parents[file.path.count("/")]
 
 
-def _show(title: str, header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> None:
-    """A table on a terminal, tab-separated lines otherwise."""
-    if not out.is_terminal:
-        for line in lines:
-            print("\t".join(line))
-        return
-    table = Table(title=title, title_justify="left")
-    for name in header:
-        table.add_column(name, overflow="fold")
-    for line in lines:
-        table.add_row(*line)
-    out.print(table)
-
-
 def _list(chosen: list[DataFile], data_dir: Path) -> int:
     lines = []
     for file in chosen:
@@ -86,7 +71,7 @@ def _list(chosen: list[DataFile], data_dir: Path) -> int:
             f"in {_folder(path, file)}" if path else f"not here: runner data fetch {file.dataset}"
         )
         lines.append((file.path, decimal(file.bytes), where))
-    _show(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
+    print_table(f"Data files (data_dir={data_dir})", ("file", "size", "found"), lines)
     for dataset, source, licence in dict.fromkeys((f.dataset, f.source, f.licence) for f in chosen):
         out.print(f"{dataset}: {source}; licence: {licence}", soft_wrap=True)
     return 0
@@ -105,7 +90,7 @@ def _verify(chosen: list[DataFile], data_dir: Path) -> int:
             state = "DAMAGED"
             damaged.append(str(error))
         lines.append((file.path, state, str(_folder(path, file)) if path else ""))
-    _show(f"Checksums (data_dir={data_dir})", ("file", "state", "in"), lines)
+    print_table(f"Checksums (data_dir={data_dir})", ("file", "state", "in"), lines)
     for message in damaged:
         complain(message)
     return 1 if damaged else 0

@@ -15,24 +15,23 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction, LogJoint
-from components.contracts.posteriors import (
-    DrawsInBulk,
-    HoldsDraws,
-    HoldsModule,
-    Predicts,
-    Redraws,
-)
+from components.contracts.posteriors import DrawsInBulk, HoldsDraws, HoldsModule, Predicts, Redraws
 from components.contracts.predictive import (
     Categorical,
-    GaussianMixture,
     PoissonMixture,
     Predictive,
+    component_log_probs,
     components_of,
     part_of,
 )
 from components.contracts.problems import Batch
 from components.errors import ConfigMismatchError
-from components.evaluation.calibration.simulated import PriorLabels, PriorSeries, Simulated
+from components.evaluation.calibration.simulated import (
+    PriorLabels,
+    PriorSeries,
+    Simulated,
+    sample_labels,
+)
 from components.posteriors.draws import FORECASTS, Draws
 from components.series.structural.structural_posterior import StructuralDraws
 
@@ -189,47 +188,26 @@ def _rank_predictions(
         test: L components at the test rows.
         of_functions: True if each component is one draw of f; False: only y is ranked.
     """
-    n = simulated.problem.n
-    law = part_of(simulated.law, rows=slice(n, None))
+    law = part_of(simulated.law, rows=slice(simulated.problem.n, None))
     y = simulated.problem.test.y
     out: Quantities = {}
-    if not isinstance(test, Categorical) and not isinstance(law, Categorical):
-        labels = _draw_labels(test, generator)
-        truth, f = components_of(law), components_of(test)
-        for i in range(len(y)):
-            t = i % y.shape[1]
-            if of_functions:
-                out[f"f(x{i + 1})"] = RankedQuantity(float(truth[0, i, t]), f[:, i, t])
-            out[f"y(x{i + 1})"] = RankedQuantity(float(y[i, t]), labels[:, i, t])
-    elif of_functions:
-        assert isinstance(test, Categorical)
-        assert isinstance(law, Categorical)
-        odds, truth = (_log_odds(one.logits) for one in (test, law))  # [L, B, T·(C − 1)]
-        for i in range(len(y)):
-            k = i % odds.shape[2]
-            out[f"f(x{i + 1})"] = RankedQuantity(float(truth[0, i, k]), odds[:, i, k])
+    truth, f = (components_of(one) for one in (law, test))
+    if isinstance(test, Categorical):  # log odds [L, B, T·(C − 1)]
+        truth, f = ((x[..., 1:] - x[..., :1]).flatten(2) for x in (truth, f))
+    labels = None if isinstance(test, Categorical) else sample_labels(test, generator)
+    for i in range(len(y)):
+        k = i % f.shape[2]
+        if of_functions:
+            out[f"f(x{i + 1})"] = RankedQuantity(float(truth[0, i, k]), f[:, i, k])
+        if labels is not None:
+            out[f"y(x{i + 1})"] = RankedQuantity(float(y[i, k]), labels[:, i, k])
     return out
-
-
-def _draw_labels(
-    predictive: GaussianMixture | PoissonMixture, generator: torch.Generator
-) -> Tensor:
-    """One label of each component."""
-    if isinstance(predictive, PoissonMixture):
-        return torch.poisson(predictive.log_rate.exp(), generator=generator)
-    z = torch.randn(predictive.mu.shape, generator=generator, dtype=predictive.mu.dtype)
-    return predictive.mu + predictive.v.sqrt() * z.to(predictive.mu.device)
-
-
-def _log_odds(logits: Tensor) -> Tensor:
-    return (logits[..., 1:] - logits[..., :1]).flatten(2)
 
 
 def _rank_log_likelihood(simulated: PriorLabels, train: Predictive, is_joint: bool) -> Quantities:
     """Σ_b log p(y_b | f) of all training labels, or of the first row where f is drawn row by row."""
     problem = simulated.problem
-    law = part_of(simulated.law, rows=slice(problem.n))
-    truth = _log_likelihood(law, problem.train)
+    truth = _log_likelihood(part_of(simulated.law, rows=slice(problem.n)), problem.train)
     draws = _log_likelihood(train, problem.train)
     if not is_joint:
         first = int(problem.train.mask.any(1).nonzero()[0])
@@ -239,17 +217,7 @@ def _rank_log_likelihood(simulated: PriorLabels, train: Predictive, is_joint: bo
 
 def _log_likelihood(predictive: Predictive, batch: Batch) -> Tensor:
     """Σ_t log p(y_bt | component s) over observed labels, [S, B]."""
-    if isinstance(predictive, GaussianMixture):
-        residual = torch.where(batch.mask, batch.y - predictive.mu, 0.0)
-        each = -0.5 * (predictive.v.log() + residual.square() / predictive.v)
-    elif isinstance(predictive, PoissonMixture):
-        each = (
-            torch.where(batch.mask, batch.y, 0.0) * predictive.log_rate - predictive.log_rate.exp()
-        )
-    else:
-        label = batch.y.expand(predictive.logits.shape[:-1]).unsqueeze(-1)
-        each = predictive.logits.log_softmax(-1).gather(-1, label).squeeze(-1)
-    return torch.where(batch.mask, each, 0.0).sum(-1)
+    return torch.where(batch.mask, component_log_probs(predictive, batch.y), 0.0).sum(-1)
 
 
 def _rank_series(
@@ -270,14 +238,12 @@ def _rank_series(
         precisions=None if lam is None else thinned.of(lam)[None],
     )
     series = simulated.problem.series
-    horizon = simulated.problem.future.shape[1]
+    future = simulated.problem.future[0, :, 0]
     out = _rank_parameters(drawn, simulated.theta, theta)
-    ahead = drawn.forecast(series, horizon, generator)
-    assert isinstance(ahead, GaussianMixture)
-    labels = _draw_labels(ahead, generator)
+    ahead = drawn.forecast(series, len(future), generator)
+    labels = sample_labels(ahead, generator)
     for h in simulated.horizons:
-        truth = float(simulated.problem.future[0, h, 0])
-        out[f"y in {h + 1}"] = RankedQuantity(truth, labels[:, h, 0])
+        out[f"y in {h + 1}"] = RankedQuantity(float(future[h]), labels[:, h, 0])
     if lam is None:
         at_truth = replace(drawn, draws=simulated.theta[None].to(theta))
         value = drawn.log_likelihood(series)

@@ -110,7 +110,7 @@ def _simulate_labels(
     else:
         theta = model.sample_prior(1, generator)
         law = model.predictive(theta, x)
-    y = sample_labels(law, generator)
+    y = sample_labels(law, generator)[0]
     n = problem.n
     changed = replace(
         problem,
@@ -131,17 +131,16 @@ def keep_rows(batch: Batch, n: int) -> Batch:
 
 
 def sample_labels(law: Predictive, generator: torch.Generator) -> Tensor:
-    """Labels y [B, T] of the first component of a predictive."""
+    """Labels y [S, B, T] of the components of a predictive."""
     device = generator.device
     if isinstance(law, GaussianMixture):
-        mu = law.mu[0]
-        z = torch.randn(mu.shape, generator=generator, dtype=mu.dtype, device=device)
-        return mu + law.v[0].sqrt() * z.to(mu.device)
+        z = torch.randn(law.mu.shape, generator=generator, dtype=law.mu.dtype, device=device)
+        return law.mu + law.v.sqrt() * z.to(law.mu.device)
     if isinstance(law, PoissonMixture):
-        return torch.poisson(law.log_rate[0].exp().to(device), generator=generator)
-    p = law.logits[0].softmax(-1)  # [B, T, C]
-    drawn = torch.multinomial(p.flatten(0, 1).to(device), 1, generator=generator)
-    return drawn.view(p.shape[:2]).to(p.device)
+        return torch.poisson(law.log_rate.exp().to(device), generator=generator)
+    p = law.logits.softmax(-1)  # [S, B, T, C]
+    drawn = torch.multinomial(p.flatten(0, -2).to(device), 1, generator=generator)
+    return drawn.view(p.shape[:-1]).to(p.device)
 
 
 def check_prior(before: object, after: object, theta: Tensor | None, name: str) -> None:

@@ -28,9 +28,7 @@ class Covariance(Protocol):
     n_tasks: int
 
     @property
-    def independent(self) -> bool:
-        """Whether tasks have no covariance: a group for each of them."""
-        ...
+    def independent(self) -> bool: ...  # tasks have no covariance: a group for each of them
 
     def matrix(self, x: Tensor, task: Tensor, z: Tensor, z_task: Tensor) -> Tensor:
         """Covariance of points with points, [G, n, m]."""
@@ -126,10 +124,8 @@ class IndependentCovariance(nn.Module):
 
     def log_hyperprior(self, scale: float) -> Tensor:
         """ln ℓ and ln σ² are normal around their initial values; up to a constant."""
-        lengthscale, variance = self.initial
-        return log_normal(self.log_lengthscale, lengthscale, scale) + log_normal(
-            self.log_variance, variance, scale
-        )
+        lengthscale = log_normal(self.log_lengthscale, self.initial[0], scale)
+        return lengthscale + log_normal(self.log_variance, self.initial[1], scale)
 
 
 class CoregionalisedCovariance(nn.Module):
@@ -188,8 +184,7 @@ class CoregionalisedCovariance(nn.Module):
         )
 
     def variance(self, x: Tensor, task: Tensor) -> Tensor:
-        """Prior variance at points of these tasks, [G, n]: the same wherever they are, unless the
-        kernel is one of products."""
+        """Prior variance at points of these tasks, [G, n]."""
         variance = self.coregionalisation.diagonal()[task]
         if self.shape not in PRODUCT_SHAPES:
             return variance

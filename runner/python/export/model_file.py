@@ -6,9 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import struct
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +18,7 @@ from torch import Tensor
 from typing_extensions import TypedDict
 
 from runner.disk.atomic import write_bytes
-from runner.disk.plain_file import open_plain
+from runner.disk.zips import open_zip
 from runner.errors import ConfigError
 
 FORMAT = 1  # of the file; a reader refuses others
@@ -39,15 +37,6 @@ LIMITS = {
 }
 KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MOST_RATIO = 100  # of a compressed file; a state of JSON has 10
-READ_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    RuntimeError,  # encrypted
-    NotImplementedError,
-    EOFError,
-    ValueError,
-)
 WHEN = (2000, 1, 1, 0, 0, 0)  # time of each file: equal models are equal files
 
 
@@ -110,14 +99,11 @@ def read_model_file(path: Path) -> ModelFile:
         ConfigError: there is no such file, it is no model, or of another format.
     """
     try:
-        with open_plain(path) as stream, zipfile.ZipFile(stream) as archive:
+        damaged = f"{path}: no model of runner export"
+        with open_zip(path, damaged, f"; write one with runner export RUN {path.name}") as archive:
             parts = _read_parts(archive, path)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; give the file of runner export") from None
-    except READ_ERRORS as error:
-        raise ConfigError(
-            f"{path}: no model of runner export ({error}); write one with runner export RUN {path.name}"
-        ) from None
     return _decode(parts, path)
 
 

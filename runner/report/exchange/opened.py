@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.disk.inside import inside
+from runner.disk.zips import open_zip
 from runner.errors import ConfigError
 from runner.record import record
 from runner.report.exchange.download import MAX_ARCHIVE_BYTES, download, is_url
@@ -73,13 +74,11 @@ def open_archive(source: str) -> Iterator[OpenedArchive]:
         folder = Path(place) / "outputs"
         folder.mkdir()
         try:
-            with zipfile.ZipFile(path) as archive:
+            with open_zip(path, f"{source}: damaged, or no archive") as archive:
                 manifest = _read_manifest(archive, source)
                 _extract(archive, manifest["files"], folder, source)
         except FileNotFoundError:
             raise ConfigError(f"{source}: no such file") from None
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-            raise ConfigError(f"{source}: damaged, or no archive ({error})") from None
         except OSError as error:
             raise ConfigError(f"{source}: cannot be read ({error.strerror or error})") from None
         yield OpenedArchive(folder, manifest["study"], manifest)

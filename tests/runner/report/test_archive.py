@@ -99,6 +99,19 @@ def test_checkpoints_and_posteriors_only_when_asked_for(launched, quick_report, 
     assert not any(name.endswith(("mlflow.json", "away.txt", ".123")) for name in names)
 
 
+def test_compressed_bytes_that_are_damaged_are_one_message(launched, quick_report, tmp_path):
+    path = tmp_path / "small.zip"
+    archive.pack(launched, path)
+    with zipfile.ZipFile(path) as file:
+        info = file.getinfo(MANIFEST)
+    content = bytearray(path.read_bytes())
+    first = info.header_offset + 30 + len(MANIFEST)
+    content[first : first + 2] = b"\xff\xff"  # no kind of block that deflate has
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="damaged, or no archive"), open_archive(str(path)):
+        pass
+
+
 def test_compare_opens_an_archive_where_no_records_are(
     launched, quick_report, tmp_path, capsys, monkeypatch
 ):
