@@ -11,7 +11,6 @@ from typing_extensions import get_protocol_members, is_protocol
 from components.contracts.capabilities import CAPABILITIES
 from components.contracts.capabilities.modules import ModuleProtocol
 
-
 OF_MODELS = [
     name
     for name, one in CAPABILITIES.items()
