@@ -53,8 +53,9 @@ class GeneralisedFilter(IteratedProposal):
     f̃_t = ∫ f_t ψ_t.  ψ is that of G, so that a robust loss has a proposal that forgives as it
     does.  Evidence is unbiased given ψ, and exact for a linear Gaussian model with KL and
     ``floor`` 0; means and intervals of the filtered states weigh particles that follow the whole
-    series and need more of them than the bootstrap filter.  Number of passes and N are fixed (the source stops by the spread of Ẑ and
-    doubles N); ψ is fitted on the log scale.  Raises NumericalError if all weights of a
+    series and need more of them than the bootstrap filter.  Number of passes
+    and N are fixed (the source stops by the spread of Ẑ and doubles N);
+    ψ is fitted on the log scale.  Raises NumericalError if all weights of a
     replicate are zero.
 
     Source: Boustati (2021), Algorithm 6, section 6.3.2 and eqs. (2.92), (6.11); Fujisawa & Eguchi (2008);
