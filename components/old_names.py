@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec
 from operator import attrgetter
@@ -97,6 +97,11 @@ def resolve_old_name(module: str, name: str, former: str | None = None) -> objec
         raise AttributeError(f"module {former or module!r} has no attribute {name!r}")
     _warn(f"{former or module}.{name}", f"{module}.{new or name}", stacklevel=4)
     return attributes[new or name]
+
+
+def look_up_old_names(module: str) -> Callable[[str], object]:
+    """A ``__getattr__`` for the module of that name."""
+    return lambda name: resolve_old_name(module, name)
 
 
 class OldModule(ModuleType):

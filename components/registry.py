@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 
 @dataclass(frozen=True)
@@ -209,6 +209,4 @@ def get(role: str, name: str) -> type[Any]:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

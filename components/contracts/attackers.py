@@ -32,7 +32,7 @@ from components.contracts.victim import (
     Measure,
     Victim,
 )
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 Knowledge = Literal["white box", "grey box", "black box"]
 
@@ -434,6 +434,4 @@ class Attackable(Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

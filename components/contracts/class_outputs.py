@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 Outputs = Literal["logits", "probabilities", "log_probabilities"]
 NonLogitKind = Literal["sums to one", "in [0, 1]", "below zero"]
@@ -68,6 +68,4 @@ def guess_output_kind(values: Tensor) -> NonLogitKind | None:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.streams import Rng
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
@@ -209,6 +209,4 @@ class Agent(Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.streams import Rng
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # kinds of supervised labels
@@ -218,6 +218,4 @@ class UnlabelledProblem(Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -38,7 +38,7 @@ from components.contracts.requirements import DataFacts, Requirements, inherit_r
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
-from components.old_names import CLASS_VARS, resolve_old_name
+from components.old_names import CLASS_VARS, look_up_old_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -650,6 +650,4 @@ class Block(Component):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

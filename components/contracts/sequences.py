@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from torch import Tensor
 
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 
 class Observation(NamedTuple):
@@ -115,6 +115,4 @@ class Trajectories(Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

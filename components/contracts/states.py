@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 REBUILT = "rebuilt"
 
@@ -37,6 +37,4 @@ class InPlaceLoadable(Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, ValidationInfo
 
 from components.errors import ConfigMismatchError
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
@@ -239,6 +239,4 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

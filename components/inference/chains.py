@@ -24,7 +24,7 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.inference.superchains import count_superchains
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.problems.supervised import Supervised
@@ -252,6 +252,4 @@ def mean_over_chains(x: Tensor, replicates: int) -> Tensor:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

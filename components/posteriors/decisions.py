@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 from components.posteriors.draws import Draws
 
 GRID_POINTS = 65  # actions tried between the outermost means of a mixture
@@ -285,6 +285,4 @@ def model_probabilities(log_evidence: Tensor, log_prior: Tensor | None = None) -
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

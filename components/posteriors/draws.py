@@ -23,7 +23,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.sequences import Series
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 FORECASTS = 500  # draws that mix their forecasts, or clusters
 DRAWS_PER_BATCH = 500  # draws for which rows are evaluated together
@@ -273,6 +273,4 @@ def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

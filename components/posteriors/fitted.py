@@ -10,7 +10,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import Estimator
 from components.contracts.predictive import Predictive
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 E = TypeVar("E", bound=Estimator)
 
@@ -28,6 +28,4 @@ class FittedEstimator(Generic[E]):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.errors import IncompleteResultWarning
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 from components.posteriors.netcdf import write_groups
 
 if TYPE_CHECKING:
@@ -157,6 +157,4 @@ def _short(message: str) -> None:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -11,7 +11,7 @@ from torch import Tensor
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.predictive import Categorical, Predictive, Reverse
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,4 @@ class BlockwiseParticles:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

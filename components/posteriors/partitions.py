@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 STARTS = 3  # sampled partitions where greedy moves begin: the ones of the least expected loss
 MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are tried, at most
@@ -174,6 +174,4 @@ class VariationOfInformation:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -11,7 +11,7 @@ from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 
 @runtime_checkable
@@ -138,6 +138,4 @@ class Conditionals(LogJoint, Protocol, metaclass=ModuleProtocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

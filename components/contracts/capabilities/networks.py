@@ -12,7 +12,7 @@ from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
 
@@ -135,6 +135,4 @@ class CastableNetwork(Network, Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

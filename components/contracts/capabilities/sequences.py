@@ -16,7 +16,7 @@ from components.contracts.sequences import LinearGaussianSystem, Series
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import ElevationMapVersion
 from components.maths.time_varying import TimeVaryingSystem
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 
 @runtime_checkable
@@ -278,6 +278,4 @@ class StructuralSeries(Protocol, metaclass=ModuleProtocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

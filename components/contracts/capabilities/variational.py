@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
 
@@ -306,6 +306,4 @@ class Decoder(Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -25,7 +25,7 @@ from components.contracts.user_code import (
     trap_process_exit,
 )
 from components.errors import ConfigMismatchError, GlobalStreamError
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 C = TypeVar("C", bound=type)
 PROBLEM = ("kind", "name", "replicates", "length", "batches", "score", "draw", "describe")
@@ -243,6 +243,4 @@ CHECKS: dict[tuple[type, str], Check] = {
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -13,7 +13,7 @@ from components.contracts.posteriors import POSTERIORS
 from components.contracts.requirements import gives_requirement
 from components.contracts.user_code import format_code_location
 from components.errors import ConfigMismatchError
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 # Methods that a class must define itself, by the base that it derives from, and their signatures.
 METHODS: dict[type, dict[str, str]] = {
@@ -181,6 +181,4 @@ def _check_known_words(where: str, given: Iterable[object], words: frozenset[str
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 GLOBAL_STREAM_FIXES = {
     "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
@@ -33,6 +33,4 @@ def drawn_from(before: dict[str, Any]) -> str | None:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

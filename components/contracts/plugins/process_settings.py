@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 
 @contextmanager
@@ -54,6 +54,4 @@ def _restore_torch(before: tuple[Any, Any, bool] | None) -> None:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

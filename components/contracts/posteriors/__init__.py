@@ -36,7 +36,7 @@ from components.contracts.posteriors.series import (
     SmoothedStates,
     StructuralPosterior,
 )
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 POSTERIORS = {
     "predicts": Predicts,
@@ -96,6 +96,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)

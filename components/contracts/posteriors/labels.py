@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive, Reverse
-from components.old_names import resolve_old_name
+from components.old_names import look_up_old_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,6 +185,4 @@ class DensityPosterior(Protocol):
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return resolve_old_name(__name__, name)
+    __getattr__ = look_up_old_names(__name__)
