@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec
 from operator import attrgetter
@@ -99,9 +99,10 @@ def resolve_old_name(module: str, name: str, former: str | None = None) -> objec
     return attributes[new or name]
 
 
-def look_up_old_names(module: str) -> Callable[[str], object]:
-    """A ``__getattr__`` for the module of that name."""
-    return lambda name: resolve_old_name(module, name)
+def answer_old_names(namespace: dict[str, Any]) -> None:
+    """Give a module, by its ``globals()``, a ``__getattr__`` for old names of what it holds."""
+    module = namespace["__name__"]
+    namespace["__getattr__"] = lambda name: resolve_old_name(module, name)
 
 
 class OldModule(ModuleType):

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 
 @dataclass(frozen=True)
@@ -208,5 +208,4 @@ def get(role: str, name: str) -> type[Any]:
     return _registered[role, name]
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

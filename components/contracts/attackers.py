@@ -6,7 +6,6 @@ An attacker is a component of one of these four bases; a run has one, or none.""
 from __future__ import annotations
 
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Generic,
@@ -32,7 +31,7 @@ from components.contracts.victim import (
     Measure,
     Victim,
 )
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 Knowledge = Literal["white box", "grey box", "black box"]
 
@@ -433,5 +432,4 @@ class Attackable(Protocol):
     attacker: Attacker | None
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

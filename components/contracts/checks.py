@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 from torch import Tensor
 
 from components.errors import ConfigMismatchError
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,5 +101,4 @@ def check_same_shape(what: str, given: Tensor | NDArray[Any], truth: Tensor | ND
     )
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -4,12 +4,12 @@ apart."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 Outputs = Literal["logits", "probabilities", "log_probabilities"]
 NonLogitKind = Literal["sums to one", "in [0, 1]", "below zero"]
@@ -67,5 +67,4 @@ def guess_output_kind(values: Tensor) -> NonLogitKind | None:
     return "below zero" if values.shape[-1] == 1 and bool((values <= 0).all()) else None
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.streams import Rng
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 if TYPE_CHECKING:
     from components.contracts.capabilities.games import QFunction
@@ -208,5 +208,4 @@ class Agent(Protocol):
     def look(self, mind: Any, policy: Callable[[Tensor], Tensor] | None) -> None: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -4,7 +4,7 @@ of every kind."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import Literal, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive
 from components.contracts.streams import Rng
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # kinds of supervised labels
@@ -217,5 +217,4 @@ class UnlabelledProblem(Protocol):
     image_shape: tuple[int, ...] | None  # of a row, where it is an image
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

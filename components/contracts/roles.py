@@ -38,7 +38,7 @@ from components.contracts.requirements import DataFacts, Requirements, inherit_r
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.contracts.structural import Facts, Terms
-from components.old_names import CLASS_VARS, look_up_old_names
+from components.old_names import CLASS_VARS, answer_old_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -649,5 +649,4 @@ class Block(Component):
         raise TypeError(f"{type(self).__name__} has no terms")
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 
 class Observation(NamedTuple):
@@ -114,5 +114,4 @@ class Trajectories(Protocol):
     def outliers(self, replicate: int, times: int, most: int) -> list[int]: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

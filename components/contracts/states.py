@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 REBUILT = "rebuilt"
 
@@ -36,5 +36,4 @@ class InPlaceLoadable(Protocol):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

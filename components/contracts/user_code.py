@@ -17,12 +17,12 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
 from components.errors import ConfigMismatchError
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 # holds the packages ``components`` and ``runner``
 OURS = Path(__file__).resolve().parent.parent.parent
@@ -238,5 +238,4 @@ def reraise_user_error(what: str, whose: object = None) -> Iterator[None]:
         raise refusal(what, error, whose) from error
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

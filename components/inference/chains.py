@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import torch
 from pydantic import PositiveInt
@@ -24,7 +24,7 @@ from components.contracts.traces import Trace
 from components.errors import NumericalError
 from components.inference.log_joint import log_joint, value_and_gradient
 from components.inference.superchains import count_superchains
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 from components.posteriors.draws import Draws
 from components.problems.density import Density
 from components.problems.supervised import Supervised
@@ -251,5 +251,4 @@ def mean_over_chains(x: Tensor, replicates: int) -> Tensor:
     return x.mean() if replicates == 1 else x.reshape(replicates, -1).mean(1)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from components.contracts.predictive import Categorical, GaussianMixture
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 from components.posteriors.draws import Draws
 
 GRID_POINTS = 65  # actions tried between the outermost means of a mixture
@@ -284,5 +284,4 @@ def model_probabilities(log_evidence: Tensor, log_prior: Tensor | None = None) -
     return (log_evidence if log_prior is None else log_evidence + log_prior).softmax(-1)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -23,7 +22,7 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Rows
 from components.contracts.sequences import Series
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 FORECASTS = 500  # draws that mix their forecasts, or clusters
 DRAWS_PER_BATCH = 500  # draws for which rows are evaluated together
@@ -272,5 +271,4 @@ def hold(posterior: Predicts, generator: torch.Generator | None) -> Predicts:
     return Held(posterior) if generator is None else posterior
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
 from components.contracts.predictive import Predictive
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 E = TypeVar("E", bound=Estimator)
 
@@ -27,5 +27,4 @@ class FittedEstimator(Generic[E]):
         return self.estimator.predict_fitted(self.fitted, x)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from components.contracts.posteriors import HoldsDraws
 from components.errors import IncompleteResultWarning
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 from components.posteriors.netcdf import write_groups
 
 if TYPE_CHECKING:
@@ -156,5 +156,4 @@ def _short(message: str) -> None:
     warnings.warn(message, IncompleteResultWarning, stacklevel=3)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

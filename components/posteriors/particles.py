@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,7 +10,7 @@ from torch import Tensor
 from components.contracts.capabilities import OwnInputs, ThetaPredictive
 from components.contracts.capabilities.networks import CastableNetwork, ReversesPredictive
 from components.contracts.predictive import Categorical, Predictive, Reverse
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 
 @dataclass(frozen=True)
@@ -94,5 +93,4 @@ class BlockwiseParticles:
         return BlockwiseParticles(self.model.in_format(dtype), self.theta.detach().to(dtype))
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

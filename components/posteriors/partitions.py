@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from components.maths.compiled.loops import Array
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 STARTS = 3  # sampled partitions where greedy moves begin: the ones of the least expected loss
 MAX_CANDIDATE_PARTITIONS = 500  # distinct sampled partitions that are tried, at most
@@ -173,5 +173,4 @@ class VariationOfInformation:
         return ExpectedVariation(relabel_by_appearance(z))
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 
 @runtime_checkable
@@ -137,5 +137,4 @@ class Conditionals(LogJoint, Protocol, metaclass=ModuleProtocol):
     ) -> Tensor: ...  # [K, P]
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.capabilities.variational import Trainable
 from components.contracts.predictive import Predictive, Reverse
 from components.contracts.problems import Batch
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 Affine = Callable[[int, Tensor], Tensor]  # (layer, h) -> h W_lᵀ + b_l
 
@@ -134,5 +134,4 @@ class CastableNetwork(Network, Protocol):
     def in_format(self, dtype: torch.dtype) -> Self: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from components.contracts.sequences import LinearGaussianSystem, Series
 from components.contracts.structural import Design, Structure
 from components.maths.compiled.elevation_map import ElevationMapVersion
 from components.maths.time_varying import TimeVaryingSystem
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 
 @runtime_checkable
@@ -277,5 +277,4 @@ class StructuralSeries(Protocol, metaclass=ModuleProtocol):
     def columns(self, theta: Tensor, design: Design) -> Tensor: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from components.contracts.capabilities.modules import ModuleProtocol
 from components.contracts.predictive import Predictive
 from components.contracts.problems import Batch
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 Shown = TypeVar("Shown", contravariant=True)  # the batch that a model reads: Batch, Rows, Words
 
@@ -305,5 +305,4 @@ class Decoder(Protocol):
     def decode(self, z: Tensor) -> Tensor: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from components.contracts.user_code import (
     trap_process_exit,
 )
 from components.errors import ConfigMismatchError, GlobalStreamError
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 C = TypeVar("C", bound=type)
 PROBLEM = ("kind", "name", "replicates", "length", "batches", "score", "draw", "describe")
@@ -242,5 +242,4 @@ CHECKS: dict[tuple[type, str], Check] = {
 }
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

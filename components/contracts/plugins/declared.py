@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from operator import attrgetter
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from components.contracts import attackers, problems, roles
 from components.contracts.capabilities import CAPABILITIES
@@ -13,7 +13,7 @@ from components.contracts.posteriors import POSTERIORS
 from components.contracts.requirements import gives_requirement
 from components.contracts.user_code import format_code_location
 from components.errors import ConfigMismatchError
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 # Methods that a class must define itself, by the base that it derives from, and their signatures.
 METHODS: dict[type, dict[str, str]] = {
@@ -180,5 +180,4 @@ def _check_known_words(where: str, given: Iterable[object], words: frozenset[str
             raise ConfigMismatchError(f"{where}: unknown word {word!r}; {fix}")
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 GLOBAL_STREAM_FIXES = {
     "Python's": "draw with random.Random(seed), the seed drawn from a generator of rng",
@@ -32,5 +32,4 @@ def drawn_from(before: dict[str, Any]) -> str | None:
     return next((name for name, state in stand().items() if state != before[name]), None)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

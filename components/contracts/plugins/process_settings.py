@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 
 @contextmanager
@@ -53,5 +53,4 @@ def _restore_torch(before: tuple[Any, Any, bool] | None) -> None:
     torch.set_grad_enabled(has_gradient)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

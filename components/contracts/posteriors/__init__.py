@@ -5,8 +5,6 @@ An inference method lists in ``provides`` the protocols that its posteriors impl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from components.contracts.posteriors.labels import (
     Analyses,
     CastablePosterior,
@@ -36,7 +34,7 @@ from components.contracts.posteriors.series import (
     SmoothedStates,
     StructuralPosterior,
 )
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 POSTERIORS = {
     "predicts": Predicts,
@@ -95,5 +93,4 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.predictive import Predictive, Reverse
-from components.old_names import look_up_old_names
+from components.old_names import answer_old_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,5 +184,4 @@ class DensityPosterior(Protocol):
     def log_density(self, theta: Tensor) -> Tensor | None: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = look_up_old_names(__name__)
+answer_old_names(globals())
