@@ -201,6 +201,7 @@ def test_no_page_is_without_kept_scores_or_a_template(folder):
     (folder / "chapters").mkdir()
     for name in ("README", "missing", "printed", "sbc", "spoofed", "typed", "chapters/new"):
         (folder / f"{name}.md").write_text("0.42\n", encoding="utf-8")
+    (folder / "sbc_ranks.csv").write_text("", encoding="utf-8")
     assert [page.name for page in list_unscored(folder)] == ["typed.md"]
     (folder / "more").mkdir()
     (folder / "more" / "sbc.md").write_text("0.42\n", encoding="utf-8")
