@@ -20,7 +20,7 @@ import numpy as np
 
 from components.figures.labels import readable
 from components.figures.samples.calibration import calibration_figures
-from runner.commands.sbc.rank_record import FACTS, RANKS
+from runner.commands.sbc.rank_record import FACTS, RankRecord
 from runner.commands.sbc.rank_results import HEADER, SEED, RankResults
 from runner.disk.atomic import write_bytes, write_text
 from runner.disk.yaml_limits import read_yaml
@@ -56,8 +56,7 @@ def keep(name: str, page: dict[str, Any], outputs: Path) -> None:
     writer.writerow(COLUMNS)
     for row in page["rows"]:
         folder = run(page, row, outputs)
-        lines = (folder / RANKS).read_text(encoding="utf-8").splitlines()
-        results = RankResults.of_rows(map(json.loads, lines), DRAWS, BINS)
+        results = RankResults.of_rows(RankRecord(folder).rows().values(), DRAWS, BINS)
         commit = json.loads((folder / FACTS).read_text(encoding="utf-8"))["code"]["sha"]
         for quantity, ranks in results.ranks.items():
             numbers = " ".join(map(str, ranks.tolist()))
@@ -116,9 +115,13 @@ def main(argv: list[str]) -> int:
     """Write pages again; the exit code."""
     pages: dict[str, Any] = read_yaml(FOLDER / PAGES)
     parser = argparse.ArgumentParser(prog="python -m scripts.calibration_pages")
-    parser.add_argument("page", nargs="*", choices=[[], *pages], help="default: all")
+    parser.add_argument("page", nargs="*", help=f"of {', '.join(pages)} (default: all)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="run there, and keep the ranks")
     arguments = parser.parse_args(argv)
+    if unknown := set(arguments.page) - set(pages):
+        parser.error(
+            f"no page {', '.join(sorted(unknown))} in {PAGES}; there are {', '.join(pages)}"
+        )
     for name in arguments.page or pages:
         if arguments.keep is not None:
             keep(name, pages[name], arguments.keep)

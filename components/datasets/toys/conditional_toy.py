@@ -18,6 +18,7 @@ from components.contracts.streams import Rng
 from components.datasets.tables.raw_units import RawUnits
 from components.figures.supervised.calibration import calibration
 from components.figures.supervised.predictive_samples import predictive_samples
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
 from components.metrics.branches import both_branches
 
 EVERY = 10  # one test row in this many is examined for branches
@@ -68,13 +69,12 @@ class ConditionalToy(Dataset[KnownLaw]):
     def sample_labels(cls, x: Tensor, generator: torch.Generator) -> Tensor:
         """y ~ p(y|x) [B] of inputs x [B], in float64."""
         law = cls.law(x)
-        device = generator.device
         places = torch.arange(len(x))
         component = torch.zeros(len(x), dtype=torch.long)
         if len(law.mu) > 1:
-            u = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=device).to(x.device)
+            u = standard_uniform(x.shape, generator, x)
             component = (u * len(law.mu)).long()
-        noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=device).to(x.device)
+        noise = standard_normal(x.shape, generator, x)
         return law.mu[component, places, 0] + law.v[component, places, 0].sqrt() * noise
 
     def load(self, rng: Rng, setting: Setting) -> KnownLaw:

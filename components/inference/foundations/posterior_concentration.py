@@ -24,6 +24,7 @@ from components.errors import ConfigMismatchError
 from components.inference.foundations.log_slopes import log_slopes, standard_error
 from components.inference.foundations.normal_limit import gaussian_hellinger
 from components.maths.conjugate_regression import coefficients
+from components.maths.exponential.standard_draws import standard_normal
 from components.posteriors.tables import write_tables
 from components.problems.known_function import KnownFunction
 from components.registry import register
@@ -243,11 +244,7 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
     ) -> tuple[ContractionState, Info]:
         errors = []
         for one in state.smoothed:
-            shape = (self.simulations, len(one.f0))
-            device = rng.noise.device
-            e = torch.randn(shape, generator=rng.noise, dtype=one.f0.dtype, device=device).to(
-                one.f0
-            )
+            e = standard_normal((self.simulations, len(one.f0)), rng.noise, one.f0)
             y = one.f0 + state.problem.noise**0.5 * e
             errors.append((y @ one.S.T - one.f0).square().mean(1))
         state.errors.append(torch.stack(errors, 1).cpu())

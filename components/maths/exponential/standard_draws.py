@@ -11,10 +11,14 @@ from torch import Tensor
 def standard_normal(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
     """A draw of N(0, I), made where the generator is and moved to where ``like`` is."""
     device = generator.device
-    return torch.randn(*shape, generator=generator, dtype=like.dtype, device=device).to(like.device)
+    return torch.randn(tuple(shape), generator=generator, dtype=like.dtype, device=device).to(
+        like.device
+    )
 
 
 def standard_uniform(shape: Iterable[int], generator: torch.Generator, like: Tensor) -> Tensor:
     """Numbers in [0, 1), made where the generator is and moved to where ``like`` is."""
     device = generator.device
-    return torch.rand(*shape, generator=generator, dtype=like.dtype, device=device).to(like.device)
+    return torch.rand(tuple(shape), generator=generator, dtype=like.dtype, device=device).to(
+        like.device
+    )

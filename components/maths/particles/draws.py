@@ -9,15 +9,14 @@ from torch import Tensor
 
 from components.maths.compiled import loops
 from components.maths.compiled.normals import standard_normals, uniforms
+from components.maths.exponential import standard_draws
 
 
 def standard_normal(shape: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Tensor:
     """Independent standard normal numbers where ``like`` lies and of its type."""
     if generator.device.type == "cpu" and loops.is_on_cpu(like):
         return standard_normals(tuple(shape), generator, like.dtype)
-    return torch.randn(shape, generator=generator, device=generator.device, dtype=like.dtype).to(
-        like.device
-    )
+    return standard_draws.standard_normal(shape, generator, like)
 
 
 def standard_normal_like(x: Tensor, generator: torch.Generator) -> Tensor:

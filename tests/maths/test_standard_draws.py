@@ -1,0 +1,20 @@
+"""Standard numbers are those of torch, for every shape, a single number too."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from components.maths.exponential.standard_draws import standard_normal, standard_uniform
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), torch.Size([4])])
+@pytest.mark.parametrize(
+    ("draw", "of_torch"), [(standard_normal, torch.randn), (standard_uniform, torch.rand)]
+)
+def test_numbers_are_those_of_torch(draw, of_torch, shape):
+    like = torch.zeros((), dtype=torch.float32)
+    drawn = draw(shape, torch.Generator().manual_seed(3), like)
+    expected = of_torch(tuple(shape), generator=torch.Generator().manual_seed(3))
+    assert drawn.dtype == like.dtype
+    assert torch.equal(drawn, expected)
