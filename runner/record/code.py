@@ -68,6 +68,19 @@ def commit(keep_diff: bool = False) -> dict[str, str]:
 
 
 @cache
+def source_digest() -> str:
+    """SHA-256 of the sources of this installation: what a wheel without commits computes with."""
+    digest = hashlib.sha256()
+    for folder in ("components", "runner", "conf"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".yaml"):
+                digest.update(
+                    path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes()
+                )
+    return digest.hexdigest()
+
+
+@cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the relevant packages, if installed."""
     numbers = {package: installed_version(package) for package in PACKAGES}

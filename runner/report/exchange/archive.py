@@ -5,7 +5,8 @@ A zip file, laid out as an output folder:
 studies/<study>/snapshot.yaml     the study as it was launched
 <experiment>/<signature>/…        records: run.json, config, metrics, tables, figures, scores
 environment/                      versions and commits of the runs, packages here, the lock
-conf/                             study and published tables that are the user's own
+conf/                             study, components and published tables that are the user's own
+plugins/                          source of the plug-ins that its runs name
 report/                           the pages as they are now
 archive.json                      format, study, SHA-256 of every file
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from runner import CONF
+from runner.catalogue.plugins import source_file
 from runner.disk import conf_folders
 from runner.disk.inside import inside, is_inside
 from runner.errors import ConfigError
@@ -40,6 +42,8 @@ FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # of every entry: the same files make the sa
 STATE_FOLDERS = frozenset({"checkpoints"})  # only with --checkpoints, as are files of posteriors
 PRIVATE_NAMES = frozenset({"mlflow.json"})  # of this machine
 LOCK = code.ROOT / "requirements.lock"
+PLUGINS = "plugins"
+ROLES = ("dataset", "model", "inference", "attacker")
 
 
 def list_record_files(folder: Path, facts: dict[str, Any], checkpoints: bool) -> Iterator[Path]:
@@ -97,6 +101,7 @@ def pack(snapshot: Snapshot, path: Path, checkpoints: bool = False) -> dict[str,
             runs = _pack_records(snapshot, packer, checkpoints)
             _pack_environment(snapshot, packer)
             _pack_conf(snapshot, packer)
+            _pack_plugins(snapshot, packer)
             _pack_report(snapshot, packer, Path(place))
             packer.close({"format": FORMAT, "study": snapshot.name, "checkpoints": checkpoints})
         temporary.replace(path)
@@ -129,6 +134,7 @@ def _pack_environment(snapshot: Snapshot, packer: _Packer) -> None:
         "python": platform.python_version(),
         "system": platform.platform(),
         "frozen_at_commit": snapshot.git,
+        "sources_sha256": code.source_digest(),
         "commits_of_runs": sorted({commit for commit in commits if commit}),
         "versions_of_runs": [dict(v) for v in {tuple(sorted(one.items())) for one in versions}],
         "runs_with_failed_checks": sum(bool(failed_checks(one)) for one in facts),
@@ -141,13 +147,32 @@ def _pack_environment(snapshot: Snapshot, packer: _Packer) -> None:
 
 
 def _pack_conf(snapshot: Snapshot, packer: _Packer) -> None:
-    """Add the study's YAML and published tables if they are the user's own."""
+    """Add YAML of the study, its components and published tables if they are the user's own."""
     names = [("study", snapshot.study.name)]
     names += [("published", table.published) for table in snapshot.study.tables if table.published]
+    names += [
+        (role, run.config[role]["name"])
+        for run in snapshot.runs
+        for role in ROLES
+        if run.config.get(role)
+    ]
     for group, name in dict.fromkeys(names):
         file = conf_folders.find(group, name)
         if file is not None and not is_inside(CONF, file):
             packer.add_file(f"conf/{group}/{file.name}", file)
+
+
+def _pack_plugins(snapshot: Snapshot, packer: _Packer) -> None:
+    """Add the source of every plug-in: its file, or all of its package."""
+    modules = {name for run in snapshot.runs for name in run.config.get("plugins") or []}
+    for module in sorted({name.partition(".")[0] for name in modules}):
+        file = source_file(module)
+        if file is None:
+            continue
+        is_package = file.name == "__init__.py"
+        for source in sorted(file.parent.rglob("*.py")) if is_package else [file]:
+            name = source.relative_to(file.parents[1] if is_package else file.parent)
+            packer.add_file(f"{PLUGINS}/{name.as_posix()}", source)
 
 
 def _pack_report(snapshot: Snapshot, packer: _Packer, place: Path) -> None:

@@ -1,0 +1,1 @@
+"""The arena: suites of problems on which a method is compared with all others."""

@@ -1,0 +1,268 @@
+"""``runner arena verify FILE``: cells of a pack, drawn by seed, computed again in child processes.
+
+A cell is one replicate of one run; a run that carries its replicates together is one cell.  Three
+things must hold:
+
+1. the pack's table of scores is what its records give;
+2. the scores of each record are those of its last evaluation;
+3. the scores of each drawn cell come out again, times excepted.
+
+A child sees neither the folder of this process nor its plug-ins (``python -P``): only those packed,
+and these only with ``--trust``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import random
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from runner.errors import ConfigError
+from runner.record import code
+from runner.record.facts import read_facts_or_warn
+from runner.record.lines import readable_lines
+from runner.record.parts import replicate_record_folder
+from runner.report.exchange.archive import PLUGINS
+from runner.report.exchange.opened import OpenedArchive, open_archive
+from runner.report.report import write
+from runner.study import snapshot as snapshots
+from runner.study.snapshot import FrozenRun, Snapshot
+from runner.terminal.arguments import Parser
+from runner.terminal.printer import complain, out
+
+# what a clock gives is never the same twice
+TIMES = frozenset({"milliseconds_per_step", "ess_per_second", "cost/cpu_seconds", "seconds"})
+SHOWN = 3  # scores that differ, a cell
+Scores = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PackedCell:
+    """A replicate of a run with the scores that the pack states; replicate None: all together."""
+
+    run: FrozenRun
+    replicate: int | None
+    facts: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As printed."""
+        return self.run.name + ("" if self.replicate is None else f", replicate {self.replicate}")
+
+    @property
+    def scores(self) -> Scores:
+        """As the record states them."""
+        stated: Scores = self.facts["finished"][str(self.replicate or 0)]
+        return stated
+
+
+def list_cells(snapshot: Snapshot) -> list[PackedCell]:
+    """All cells whose runs are done."""
+    cells = []
+    for run in snapshot.runs:
+        facts = snapshot.facts(run)
+        if facts is None or facts["state"] != "done":
+            continue
+        numbers = [None] if facts.get("vectorised") else sorted(map(int, facts["finished"]))
+        cells += [PackedCell(run, number, facts) for number in numbers]
+    return cells
+
+
+def list_differences(before: Scores, after: Scores, tolerance: float) -> Iterator[str]:
+    """Scores that differ by more than the tolerance times the larger of both, in words."""
+    for name in sorted(before.keys() | after.keys()):
+        if name in TIMES:
+            continue
+        if name not in before or name not in after:
+            yield f"{name} {'not stated' if name in after else 'does not come out'}"
+            continue
+        one, other = (s if isinstance(s, list) else [s] for s in (before[name], after[name]))
+        if len(one) != len(other):
+            yield f"{name} of {len(one)} replicates stated, of {len(other)} here"
+        for stated, here in zip(one, other, strict=False):
+            both_missing = math.isnan(stated) and math.isnan(here)
+            if not both_missing and not math.isclose(stated, here, rel_tol=tolerance):
+                yield f"{name} {stated:.6g} stated, {here:.6g} here"
+
+
+def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
+    """What is wrong with the pack's table of scores: it is not what its records give."""
+    name = f"{snapshot.name}_replicates.csv"
+    packed = opened.folder / "report" / name
+    with tempfile.TemporaryDirectory() as place:
+        write(snapshot.name, snapshot.study, snapshot, Path(place))
+        again = (Path(place) / name).read_text(encoding="utf-8").splitlines()
+    stated = packed.read_text(encoding="utf-8").splitlines() if packed.is_file() else []
+    wrong = [line for line in stated if line not in set(again)]
+    missing = len(set(again) - set(stated))
+    if wrong:
+        return f"report/{name}: {len(wrong)} lines that its records do not give; first: {wrong[0]}"
+    return f"report/{name}: lacks {missing} scores of its records" if missing else None
+
+
+def check_record(snapshot: Snapshot, cell: PackedCell) -> list[str]:
+    """Scores of a record that are not those of its last evaluation."""
+    last: Scores = {}
+    for line in readable_lines(snapshot.folder(cell.run)):
+        if line["phase"] != "train" and line["replicate"] == (cell.replicate or 0):
+            last = line["metrics"]
+    stated = {name: value for name, value in cell.scores.items() if name in last}
+    shared = {name: last[name] for name in stated}
+    return list(list_differences(stated, shared, 0.0))
+
+
+def compute_again(
+    cell: PackedCell, snapshot: Snapshot, plugins: Path | None
+) -> tuple[Scores | None, str]:
+    """Scores of a cell computed by a child process, None if it could not; its last line."""
+    path = snapshots.location(snapshot.name, snapshot.output_dir)
+    words = [] if cell.replicate is None else ["--replicate", str(cell.replicate)]
+    command = [sys.executable, "-P", "-m", "runner.study.one_run", str(path), cell.run.name, *words]
+    paths = [str(path) for path in (code.ROOT, plugins) if path is not None]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    child = subprocess.run(
+        command,
+        env=environment,
+        cwd=snapshot.output_dir,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    folder = snapshot.folder(cell.run)
+    if cell.replicate is not None:
+        folder = replicate_record_folder(folder, cell.replicate)
+    facts = read_facts_or_warn(folder) or {"finished": {}}
+    scores: Scores | None = facts["finished"].get(str(cell.replicate or 0))
+    said = (child.stderr.strip() or child.stdout.strip()).splitlines()
+    return scores, said[-1] if said else f"exit code {child.returncode}"
+
+
+def prepare_again(snapshot: Snapshot, folder: Path, data_dir: Path) -> Snapshot:
+    """The pack's study below another folder, with the data of this machine, not tracked."""
+    here = {"data_dir": str(data_dir), "output_dir": str(folder), "tracking": False}
+    runs = [replace(run, config={**run.config, **here}) for run in snapshot.runs]
+    again = replace(snapshot, runs=runs, output_dir=folder)
+    snapshots.save(again)
+    return again
+
+
+def find_plugins(opened: OpenedArchive, snapshot: Snapshot, is_trusted: bool) -> Path | None:
+    """Folder of the packed plug-ins; None: no run needs one.
+
+    Raises:
+        ConfigError: there are some, and nobody has said that they may run, or their source is not
+            in the pack.
+    """
+    modules = sorted({name for run in snapshot.runs for name in run.config.get("plugins") or []})
+    if not modules:
+        return None
+    folder = opened.folder / PLUGINS
+    if not folder.is_dir():
+        raise ConfigError(f"{', '.join(modules)}: not in the pack; its runs cannot be computed")
+    if not is_trusted:
+        files = ", ".join(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.py")))
+        raise ConfigError(
+            f"its runs execute code of the pack ({files} in {PLUGINS}/): read it, then give --trust"
+        )
+    return folder
+
+
+def draw_cells(cells: list[PackedCell], count: str, seed: int) -> list[PackedCell]:
+    """Cells to compute again, without repetition.
+
+    Raises:
+        ConfigError: the count is no number from 1, nor the word all.
+    """
+    if count == "all":
+        return cells
+    if not count.isdecimal() or int(count) < 1:
+        raise ConfigError(f"--cells {count}: give a number from 1, or all")
+    return random.Random(seed).sample(cells, min(int(count), len(cells)))
+
+
+def verify(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
+    """Check an opened pack: 0 if everything agrees, 1 if something differs.
+
+    Raises:
+        ConfigError: it holds no study, no run that is done, or code that is not trusted.
+    """
+    snapshot = snapshots.load(opened.study, opened.folder)
+    cells = [] if snapshot is None else list_cells(snapshot)
+    if snapshot is None or not cells:
+        raise ConfigError(f"{arguments.file}: holds no run that is done")
+    wrong = [fault] if (fault := check_table(opened, snapshot)) else []
+    for cell in cells:
+        wrong += [f"{cell.name}: record: {fault}" for fault in check_record(snapshot, cell)]
+    for fault in wrong:
+        complain(fault)
+    plugins = find_plugins(opened, snapshot, arguments.trust)
+    drawn = draw_cells(cells, arguments.cells, arguments.seed)
+    agreeing = 0
+    with tempfile.TemporaryDirectory(prefix="runner-verify-") as place:
+        again = prepare_again(snapshot, Path(place), Path(arguments.data_dir).resolve())
+        for cell in drawn:
+            scores, said = compute_again(cell, again, plugins)
+            if scores is None:
+                differing = [f"not computed: {said}"]
+            else:
+                differing = list(list_differences(cell.scores, scores, arguments.tolerance))
+            agreeing += not differing
+            more = [f"{len(differing) - SHOWN} more"] if len(differing) > SHOWN else []
+            shown = "; ".join([*differing[:SHOWN], *more])
+            out.print(f"{'differs' if differing else 'agrees '}  {cell.name}  {shown}".rstrip())
+    _report_code(cells[0].facts)
+    chance = 1.0 - len(drawn) / len(cells)
+    out.print(
+        f"{agreeing} of {len(drawn)} cells agree (of {len(cells)}; seed {arguments.seed}); one changed "
+        f"cell of the records goes unseen with probability {chance:.2f}"
+    )
+    return int(bool(wrong) or agreeing < len(drawn))
+
+
+def _report_code(facts: dict[str, Any]) -> None:
+    """Say how the code of the pack differs from the code here."""
+    before = {**(facts.get("git") or {}), "versions": facts.get("versions") or {}}
+    apart = code.difference(before, code.identity(code.commit(), code.versions()))
+    if apart:
+        out.print(f"code     {apart}")
+
+
+def main(argv: list[str]) -> int:
+    """Compute cells of a pack again; 0: they agree, 1: something differs, 2: it cannot be done."""
+    parser = Parser(
+        prog="runner arena verify",
+        description="Checks the scores of a pack, and computes some of its cells again.",
+        epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
+    )
+    parser.add_argument("file", help="made by runner arena pack or runner archive; a path or a URL")
+    parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=secrets.randbelow(10**6),
+        help="of the draw of cells (default: a new one, which is printed)",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-6,
+        help="of a score, relative (default: 1e-6; other processors round otherwise)",
+    )
+    parser.add_argument("--trust", action="store_true", help="the plug-ins of the pack may run")
+    parser.add_argument(
+        "--data-dir",
+        default=os.environ.get("RUNNER_DATA_DIR", "data"),
+        help="data files (default: $RUNNER_DATA_DIR or data)",
+    )
+    arguments = parser.parse_args(argv[1:])
+    with open_archive(arguments.file) as opened:
+        return verify(opened, arguments)

@@ -1,0 +1,148 @@
+"""``runner arena verify``: a pack whose scores were changed does not pass."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from made_records import made_record
+
+from runner.arena import verify
+from runner.catalogue import new
+from runner.errors import ConfigError
+from runner.report.exchange import archive
+from runner.report.exchange.opened import MANIFEST, open_archive
+from runner.study import snapshot as snapshots
+from runner.study.definition import StudyDefinition
+from runner.study.snapshot import FrozenRun, Snapshot
+
+ROWS = [{"label": name, "model": name, "preset": "", "experiment": "made"} for name in ("A", "B")]
+TABLES = [{"name": "t", "title": "", "columns": {"error": "rmse"}}]
+STUDY = StudyDefinition(name="small", description="two rows", rows=ROWS, tables=TABLES)
+RECORD = "made/aaaaaaaaaaaa/run.json"
+LINES = "made/aaaaaaaaaaaa/metrics.jsonl"
+TABLE = "report/small_replicates.csv"
+
+
+@pytest.fixture
+def pack(tmp_path):
+    """A study of two runs with two replicates each."""
+    runs = []
+    for row in ("a", "b"):
+        runs.append(FrozenRun(row.upper(), row.upper(), {}, [], "made", row * 12, "made-data"))
+        made_record(tmp_path / "outputs", row * 12, replicates=2)
+    snapshot = Snapshot("small", STUDY, "2026-11-01", "c" * 40, [], runs, tmp_path / "outputs")
+    snapshots.save(snapshot)
+    archive.pack(snapshot, tmp_path / "small.zip")
+    return tmp_path / "small.zip"
+
+
+def change(pack: Path, **texts: tuple[str, str]) -> None:
+    """Replaces text in files of a pack, and makes its checksums right again."""
+    with zipfile.ZipFile(pack) as packed:
+        files = {name: packed.read(name) for name in packed.namelist() if name != MANIFEST}
+        manifest = json.loads(packed.read(MANIFEST))
+    for name, (before, after) in texts.items():
+        assert before in files[name].decode()
+        files[name] = files[name].decode().replace(before, after).encode()
+    manifest["files"] = {name: hashlib.sha256(file).hexdigest() for name, file in files.items()}
+    with zipfile.ZipFile(pack, "w") as packed:
+        for name, file in files.items():
+            packed.writestr(name, file)
+        packed.writestr(MANIFEST, json.dumps(manifest))
+
+
+def run_verify(pack: Path, monkeypatch, **given) -> int:
+    """Exit code where each cell comes out as 1/6 + replicate."""
+    monkeypatch.setattr(
+        verify,
+        "compute_again",
+        lambda cell, snapshot, plugins: ({"rmse": 1.0 / 6 + cell.replicate}, ""),
+    )
+    keys = {"file": str(pack), "cells": "all", "seed": 0, "trust": False, "tolerance": 1e-6}
+    with open_archive(str(pack)) as opened:
+        return verify.verify(opened, Namespace(**keys | {"data_dir": "data"} | given))
+
+
+def test_a_pack_as_it_was_written_agrees(pack, monkeypatch, capsys):
+    assert run_verify(pack, monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert "4 of 4 cells agree (of 4; seed 0)" in said
+    assert run_verify(pack, monkeypatch, cells="1") == 0
+    assert "goes unseen with probability 0.75" in capsys.readouterr().out
+
+
+IN_RECORD = {RECORD: ("0.16666666666666666", "0.1")}
+IN_LINES = {LINES: ("0.16666666666666666", "0.1")}
+IN_TABLE = {TABLE: ("A,error,made-data,0,0,0.16666666666666666", "A,error,made-data,0,0,0.1")}
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (IN_TABLE, "1 lines that its records do not give"),
+        (IN_RECORD | IN_TABLE, "A, replicate 0: record: rmse 0.1 stated, 0.166667 here"),
+        (
+            IN_RECORD | IN_LINES | IN_TABLE,
+            "differs  A, replicate 0  rmse 0.1 stated, 0.166667 here",
+        ),
+    ],
+    ids=["table", "record", "everywhere"],
+)
+def test_one_changed_score_is_found(pack, monkeypatch, capsys, files, said):
+    change(pack, **files)
+    assert run_verify(pack, monkeypatch) == 1
+    shown = capsys.readouterr()
+    assert said in shown.out + shown.err
+
+
+def test_what_a_clock_gives_and_missing_scores():
+    before = {"rmse": [1.0, float("nan")], "milliseconds_per_step": 3.0, "lost": 1.0}
+    after = {"rmse": [1.0 + 1e-9, float("nan")], "milliseconds_per_step": 4.0, "new": 2.0}
+    assert list(verify.list_differences(before, after, 1e-6)) == [
+        "lost does not come out",
+        "new not stated",
+    ]
+    assert list(verify.list_differences({"rmse": 1.0}, {"rmse": 1.0 + 1e-9}, 0.0)) == [
+        "rmse 1 stated, 1 here"
+    ]
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "many"])
+def test_a_count_of_cells_that_is_none(pack, monkeypatch, count):
+    with pytest.raises(ConfigError, match="give a number from 1, or all"):
+        run_verify(pack, monkeypatch, cells=count)
+
+
+@pytest.mark.slow
+def test_a_plug_in_runs_when_it_is_trusted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert new.main(["new", "inference", "walk"]) == 0
+    row = "+experiment=mog, inference=walk, 'plugins=[walk]', steps=60, inference.chains=4"
+    Path("conf/study").mkdir()
+    Path("conf/study/mine.yaml").write_text(
+        "{name: mine, description: d, replicates: 2, rows: [{label: walk, model: m, preset: '', overrides: "
+        f"[{row}]}}], tables: [{{name: t, title: t, columns: {{sd: error_sd}}}}]}}"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path])}
+
+    def runner(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "runner.commands.cli", *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    words = ("--config-dir", "conf", "--plugin", "walk", "tracking=false")
+    assert runner("study", "mine", *words).returncode == 0
+    assert runner("archive", "mine", "--config-dir", "conf", "--to", "p.zip").returncode == 0
+    Path("walk.py").unlink()  # the pack's own is used
+    given = ["verify", "p.zip", "--cells", "1"]
+    with pytest.raises(ConfigError, match=r"code of the pack \(walk.py in plugins/\)"):
+        verify.main(given)
+    assert verify.main([*given, "--trust"]) == 0
+    assert "1 of 1 cells agree (of 2" in capsys.readouterr().out
