@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -69,6 +69,18 @@ class Density:
     def dim(self) -> int:
         """P, the number of unconstrained coordinates."""
         return len(self.names) if self.free is None else self.free
+
+    def without_truth(self) -> Density:
+        """The target as a method is shown it: nothing that its draws are scored by."""
+        return replace(
+            self,
+            mean=None,
+            second_moment=None,
+            mean_error=None,
+            second_moment_error=None,
+            log_normaliser=None,
+            reference_draws=None,
+        )
 
     def length(self, batch_kind: BatchKind) -> int | None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -132,6 +132,12 @@ class Supervised:
     @property
     def n_inputs(self) -> int:
         return self.train.x.shape[1]
+
+    def without_truth(self) -> Self:
+        """The rows as a method is shown them: test labels are missing, as are true parameters."""
+        y = torch.zeros_like(self.test.y)
+        test = replace(self.test, y=y, mask=torch.zeros_like(self.test.mask))
+        return replace(self, test=test, truth={})
 
     def length(self, batch_kind: BatchKind) -> int | None:
         return None

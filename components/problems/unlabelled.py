@@ -86,6 +86,10 @@ class Unlabelled:
     def n(self) -> int:
         return self.train.n_rows
 
+    def without_truth(self) -> Unlabelled:
+        """The rows as a method is shown them: its test rows are those of training."""
+        return replace(self, test=self.train, test_classes=None)
+
     def length(self, batch_kind: BatchKind) -> int | None:
         return None
 

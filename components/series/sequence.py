@@ -109,6 +109,10 @@ class Sequence:
                 f"dataset={self.name}: the date {text!r} is not in ISO 8601; give dates as {SHOWN}"
             )
 
+    def without_truth(self) -> Sequence:
+        """The observations as a method is shown them: no states, nothing uncorrupted."""
+        return replace(self, states=None, means=None, clean=None, suspect=None)
+
     def attack(self, attacker: Contamination, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any
         inference.

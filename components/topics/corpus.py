@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -118,6 +119,13 @@ class Corpus:
     def n_words(self) -> int:
         """V."""
         return len(self.vocabulary)
+
+    def without_truth(self) -> Corpus:
+        """The corpus as a method is shown it: no topics, and no document but those to learn from."""
+        shown = copy(self)  # making one anew would draw halves
+        shown.truth, shown.test = None, self.train
+        shown.held = shown.seen
+        return shown
 
     def length(self, batch_kind: BatchKind) -> int | None:
         return None

@@ -15,7 +15,7 @@ from components.evaluation.assess import assess
 from components.evaluation.replayed import PosteriorProvenance
 from runner.compose.config import Job
 from runner.execution import checkpoint
-from runner.execution.assembly import build_model, load_problem
+from runner.execution.assembly import build_model, hide_truth, load_problem
 from runner.execution.rng import Streams
 
 Content = tuple[str, dict[str, Tensor]]  # of a checkpoint: its skeleton as JSON, its tensors
@@ -97,7 +97,8 @@ def begin(job: Job, replicate: int = 0) -> Rehearsal:
     rng = Streams(job.settings.seed, replicate)
     problem = load_problem(job, rng)
     model = build_model(job, problem, rng)
-    return Rehearsal(job, rng, problem, model, job.inference.init(model, problem, rng))
+    state = job.inference.init(model, hide_truth(problem, job.inference), rng)
+    return Rehearsal(job, rng, problem, model, state)
 
 
 def find_difference(one: Content, other: Content) -> str | None:

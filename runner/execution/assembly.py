@@ -10,7 +10,7 @@ import torch
 
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
-from components.contracts.roles import HoldOutProblem, Problem, Setting
+from components.contracts.roles import HoldOutProblem, Inference, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
 from components.evaluation.decision import add_decision
@@ -41,6 +41,17 @@ def load_problem(job: Job, rng: Streams, at_once: int = 1) -> Problem:
         return _load(job, rng, at_once)
     splits = [_load(job, rng.of(r), 1) for r in range(at_once)]
     return SupervisedReplicates([split for split in splits if isinstance(split, Supervised)])
+
+
+def hide_truth(problem: Problem, inference: Inference) -> Problem:
+    """The problem as a method is shown it: without what its result is scored by.
+
+    A problem without a truth is shown whole, as is any to a method that says that it measures
+    itself (``reads_truth``)."""
+    if inference.reads_truth or not hasattr(problem, "without_truth"):
+        return problem
+    shown: Problem = problem.without_truth()
+    return shown
 
 
 def build_model(job: Job, problem: Problem, rng: Streams) -> Any:

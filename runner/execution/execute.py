@@ -25,7 +25,7 @@ from runner.execution.artefacts import (
     write_files,
     write_predictions,
 )
-from runner.execution.assembly import build_model, load_problem, total_steps
+from runner.execution.assembly import build_model, hide_truth, load_problem, total_steps
 from runner.execution.blocks import RowBlocks
 from runner.execution.data_digest import data_digest
 from runner.execution.divergence import check_scores
@@ -182,7 +182,7 @@ class Run:
             model = build_model(job, problem, rng)
         try:
             with self.announcements.show_new_warnings():
-                state = inference.init(model, problem, rng)
+                state = inference.init(model, hide_truth(problem, inference), rng)
         except (
             NumericalError
         ) as error:  # nothing has diverged: the start that was requested is invalid

@@ -26,6 +26,7 @@ class LinearAnalysis(Inference[Conjugate, Supervised, Batch, S], Generic[S]):
         kinds=frozenset({"supervised"}), batch_kind="whole", capabilities=frozenset({"conjugate"})
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "analyses"})
+    reads_truth: ClassVar[bool] = True
 
 
 def read_linear_data(model: Conjugate, problem: Supervised) -> LinearData:

@@ -112,6 +112,7 @@ class PacBayes(Inference[WeightSpace, Supervised, Batch, PacState]):
         capabilities=frozenset({"network", "weight_space"}),
     )
     provides: ClassVar[frozenset[str]] = frozenset({"predicts", "redraws", "analyses"})
+    reads_truth: ClassVar[bool] = True  # the bound is laid next to the error on test rows
 
     prior_share: Annotated[float, Field(ge=0, lt=1)]
     prior_steps: NonNegativeInt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
@@ -75,6 +75,10 @@ class SupervisedReplicates:
     @property
     def replicates(self) -> int:
         return len(self.splits)
+
+    def without_truth(self) -> SupervisedReplicates:
+        """The splits, each without its truth."""
+        return replace(self, splits=[split.without_truth() for split in self.splits])
 
     def length(self, batch_kind: BatchKind) -> int | None:
         return None

@@ -1,0 +1,68 @@
+"""A method is not shown what its result is scored by."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import load, made_job
+
+from components import registry
+from runner.execution.assembly import hide_truth
+from runner.execution.execute import run
+
+
+class Blind:
+    """Stands for any method."""
+
+    reads_truth = False
+
+
+@pytest.mark.parametrize(
+    ("dataset", "hidden"),
+    [
+        ("mixture_of_gaussians_2d", ["mean", "second_moment", "reference_draws", "log_normaliser"]),
+        ("wiener_velocity", ["states", "means", "clean"]),
+        ("bars", ["truth"]),
+    ],
+)
+def test_truths_of_densities_states_and_topics(dataset, hidden):
+    problem, rng = load(dataset)
+    before = rng.data.get_state()
+    shown = hide_truth(problem, Blind)
+    assert torch.equal(rng.data.get_state(), before)  # nothing is drawn anew
+    assert all(getattr(shown, name) is None for name in hidden)
+    assert any(getattr(problem, name) is not None for name in hidden)
+    assert hide_truth(problem, type("Open", (), {"reads_truth": True})) is problem
+
+
+def test_test_labels_are_missing_and_training_rows_stay():
+    problem, _ = load("linear_simulation")
+    shown = hide_truth(problem, Blind)
+    assert not shown.test.mask.any()
+    assert not shown.test.y.any()
+    assert problem.test.mask.any()
+    assert shown.train is problem.train
+    assert shown.truth == {}
+
+
+def test_a_run_shows_a_sampler_no_moments(tmp_path, monkeypatch):
+    seen = []
+    method = registry.get("inference", "sgld")
+    init = method.init
+    monkeypatch.setattr(method, "init", lambda self, model, problem, rng: seen.append(problem) or init(self, model, problem, rng))  # fmt: skip
+    run(made_job(tmp_path, "+experiment=mog", "smoke=true", "replicates=1"))
+    assert [problem.mean for problem in seen] == [None]
+
+
+def test_what_reads_the_truth_is_known():
+    """Analyses of simulated data, and a bound that is laid next to its test error."""
+    named = registry.names("inference")
+    readers = {name for name in named if registry.get("inference", name).reads_truth}
+    assert readers == {
+        "conjugate_bayes",
+        "four_statisticians",
+        "maximum_likelihood",
+        "pac_bayes",
+        "ridge_path",
+        "statistical_risk",
+    }
