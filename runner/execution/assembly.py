@@ -10,12 +10,11 @@ import torch
 
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
-from components.contracts.capabilities.costs import metered, metered_density
+from components.contracts.capabilities.costs import metered
 from components.contracts.roles import HoldOutProblem, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
 from components.evaluation.decision import add_decision
-from components.problems.density import Density
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled

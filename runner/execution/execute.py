@@ -95,9 +95,7 @@ class Run:
 
     # -- one replicate
     # -------------------------------------------------------------------------------------------------
-    def _resume(
-        self, state: S, rng: Streams, meter: CostMeter
-    ) -> tuple[S, int, float, RowBlocks]:
+    def _resume(self, state: S, rng: Streams, meter: CostMeter) -> tuple[S, int, float, RowBlocks]:
         """The newest whole checkpoint of this replicate poured into a fresh state: (state, step,
         seconds, blocks); the costs go on from there, too.
 

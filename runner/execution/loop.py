@@ -18,9 +18,9 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from components.contracts.capabilities.costs import pause, resume
 from components.contracts.roles import Inference, Info, Problem
 from components.errors import NumericalError
-from components.contracts.capabilities.costs import pause, resume
 from runner.execution.costs import CostMeter
 from runner.execution.divergence import add_error_location
 from runner.execution.rng import Streams
