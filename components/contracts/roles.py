@@ -417,7 +417,7 @@ class Inference(Component, Generic[M, P, B, S]):
     # shown test labels and true parameters by ``init``: for what measures itself by them
     reads_truth: ClassVar[bool] = False
     # gradient evaluations that each chain makes in a step: their number, or the training metric
-    # that reports it; None: unknown
+    # that reports it; None: unknown.  Read for records from before costs were counted only
     gradients_per_step: ClassVar[int | str | None] = None
 
     # Capabilities of the module that it makes from the model, required by gradients inside it.

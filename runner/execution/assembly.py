@@ -10,10 +10,12 @@ import torch
 
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
+from components.contracts.capabilities.costs import metered, metered_density
 from components.contracts.roles import HoldOutProblem, Inference, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
 from components.evaluation.decision import add_decision
+from components.problems.density import Density
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -72,7 +74,7 @@ def _build_model(job: Job, problem: Problem, rng: Streams) -> Any:
     check_sizes(problem, model)
     if isinstance(problem, Supervised) and registry.file("model", job.model.name) is None:
         examine_model(model, problem, f"model={job.model.name}")
-    return model
+    return metered(model)
 
 
 def _load(job: Job, rng: Streams, at_once: int) -> Problem:
@@ -113,6 +115,8 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
         if isinstance(job.attacker, Evasion):
             job.attacker.check_target(problem, "attacker")
         problem.attacker = job.attacker
+    if isinstance(problem, Density):
+        problem.log_density = metered_density(problem.log_density)
     return limit_to_one_batch(job, problem, rng) if settings.debug == "overfit" else problem
 
 
