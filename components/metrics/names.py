@@ -7,10 +7,13 @@ between two ends (a coverage): no search can follow it unless the user says wher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:  # callers that only ask for a direction need no torch
     from components.contracts.problems import Kind, Target
+
+T = TypeVar("T")
 
 _DRAWS = {
     "ess",
@@ -354,6 +357,7 @@ LOWER_IS_BETTER = frozenset(
         "best_context_free",
         "correction",
         "correction_q95",
+        "cost",
     }
 )
 UNDIRECTED_SCORES = frozenset(
@@ -429,6 +433,15 @@ UNDIRECTED_SCORES = frozenset(
 PREFIXES = frozenset(
     {"one_ahead", "late"}
 )  # "one_ahead/mape" is mape of other forecasts, "late/nelbo" of late evaluations
+
+
+# "cost/gradients" is a count of training, which every run has next to its scores
+COST_PREFIX = "cost/"
+
+
+def without_costs(scores: Mapping[str, T]) -> dict[str, T]:
+    """The scores of a run alone, as its screens, tables and searches show them."""
+    return {name: value for name, value in scores.items() if not name.startswith(COST_PREFIX)}
 
 
 def base_name(score: str) -> str:

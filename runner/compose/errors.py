@@ -251,11 +251,13 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
             return f"{key}: no {role} is chosen; choose one too, {role}=… (runner list {role} names them)"
         if isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
             return None  # key of a part: checked where its class is known
-    complaint = _wrong_key(key, cfg)
+    value = override_values(override)[0]
+    entries = [f"{key}.{entry}" for entry in value] if isinstance(value, dict) else []
+    complaint = next(filter(None, (_wrong_key(path, cfg) for path in [key, *entries])), None)
     # the name of a part; keys may follow
-    if complaint is None and isinstance(override_values(override)[0], str):
+    if complaint is None and isinstance(value, str):
         try:
-            OmegaConf.update(cfg, key, override_values(override)[0])
+            OmegaConf.update(cfg, key, value)
         except OmegaConfBaseException as error:
             return f"{override.input_line}: {str(error).splitlines()[0]}"
     return complaint

@@ -33,7 +33,7 @@ from runner.compose.parts import (
     parse_ratio,
     whole,
 )
-from runner.compose.settings import UNSIGNED_KEYS, Settings
+from runner.compose.settings import UNSIGNED_KEYS, Budget, Settings
 from runner.compose.validation import format_yaml_value, validate_model
 from runner.disk import conf_folders
 from runner.disk.inside import inside
@@ -109,6 +109,12 @@ class ResolvedConfig:
     signature: str = ""
 
     @property
+    def budget(self) -> dict[str, float]:
+        """Limits of the costs of a replicate, by kind."""
+        limits = self.settings.budget or {}
+        return {kind: limit for kind, limit in limits.items() if limit is not None}
+
+    @property
     def choice(self) -> dict[str, str | None]:
         """The name of the component of each role."""
         return {role: (self.config.get(role) or {}).get("name") for role in CHOSEN}
@@ -158,6 +164,8 @@ def _normalise_numbers(config: dict[str, Any]) -> dict[str, Any]:
     run_level |= {
         key: whole(value) for key, value in run_level.items() if key in integer_keys(Settings)
     }
+    if isinstance(config.get("budget"), dict):
+        run_level["budget"] = {kind: whole(limit) for kind, limit in config["budget"].items()}
     return (
         config
         | run_level
@@ -224,6 +232,7 @@ def resolve(
     _refuse_misplaced(config, explicit or ())
     _refuse_large(config)
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
+    validate_model(Budget, settings.budget or {}, "budget")
     _check_paper_tables(settings)
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []

@@ -10,7 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 MAX_NAME_BYTES = 255  # characters that the name of a file or a folder may have
 # Keys that cannot change a number: paths, logging, and the handling of a result.
@@ -87,6 +95,17 @@ def validate_folder(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
+class Budget(BaseModel):
+    """Limits of the costs of a replicate's training, by kind; None: no limit."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    densities: PositiveInt | None = None
+    gradients: PositiveInt | None = None
+    forwards: PositiveInt | None = None
+    environment_steps: PositiveInt | None = None
+    cpu_seconds: PositiveFloat | None = None
+
+
 class Settings(BaseModel):
     """The run-level keys (conf/config.yaml holds their defaults and meanings)."""
 
@@ -110,6 +129,8 @@ class Settings(BaseModel):
     side_by_side: bool = False  # records from before the key have none
     # records from before the key have none
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    # records from before the key have none; validated as ``Budget``
+    budget: dict[str, Any] | None = None
     # records from before the key have none
     decision: dict[str, Any] | None = None
     fresh: bool
@@ -143,7 +164,8 @@ def signed_config(config: dict[str, Any]) -> dict[str, Any]:
     # nothing is held out, as in the records from before the key
     if signed.get("validation") is None:
         signed.pop("validation", None)
-    signed = _drop_idle_decision(signed)
+    limits = {k: v for k, v in (signed.pop("budget", None) or {}).items() if v is not None}
+    signed = _drop_idle_decision(signed) | ({"budget": limits} if limits else {})
     if not signed.get("side_by_side"):  # one after the other, as in the records from before the key
         signed.pop("side_by_side", None)
     dropped: dict[str, Any] = _drop_legacy_defaults(_drop_idle_shrinkage(signed))

@@ -10,6 +10,7 @@ import torch
 
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
+from components.contracts.capabilities.costs import metered
 from components.contracts.roles import HoldOutProblem, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
@@ -61,7 +62,7 @@ def _build_model(job: Job, problem: Problem, rng: Streams) -> Any:
     check_sizes(problem, model)
     if isinstance(problem, Supervised) and registry.file("model", job.model.name) is None:
         examine_model(model, problem, f"model={job.model.name}")
-    return model
+    return metered(model)
 
 
 def _load(job: Job, rng: Streams, at_once: int) -> Problem:

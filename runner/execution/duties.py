@@ -17,6 +17,7 @@ from components.errors import NumericalError
 from runner.compose.config import Job
 from runner.execution import checkpoint
 from runner.execution.blocks import RowBlocks
+from runner.execution.costs import CostMeter
 from runner.execution.divergence import add_error_location, add_step_to_errors, check_finite
 from runner.execution.loop import Step, StepCallback
 from runner.execution.rng import Streams
@@ -46,6 +47,7 @@ class ReplicateContext:
     announcements: Announcements
     received: ReceivedSignals
     watch: Watch
+    meter: CostMeter
     total: int  # steps of a replicate
     before: float  # seconds that it took before it was last stopped
     blocks: RowBlocks  # draws on disk
@@ -64,10 +66,11 @@ class ReplicateContext:
     def report_evaluation(
         self, step: int, phase: str, scores: Scores, told: Scores | None = None
     ) -> None:
-        """Records and shows scores, and tells of them (or of ``told``) who watches the run, and may
+        """Records and shows scores, with the costs so far in the record, and tells of them (or of ``told``) who watches the run, and may
         give it up."""
         replicate = self.rng.replicate
-        self.record.line(step, replicate, self.seconds, phase, scores)
+        metrics = scores | self.meter.metrics()
+        self.record.line(step, replicate, self.seconds, phase, metrics)
         self.record.flush()
         self.live.show_evaluation(step, replicate, means(scores))
         self.watch.tell(step, self.total, replicate, told or scores, self.record.facts["finished"])
@@ -113,7 +116,7 @@ def evaluate(course: ReplicateContext, every: int) -> StepCallback:
         if step.number % every or step.last:
             return
         # few draws are not reported before the end
-        with course.announcements.show_new_warnings(shortfalls=False):
+        with course.announcements.show_new_warnings(shortfalls=False), course.meter.clock(False):
             posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
             all_scores = course.watch.scores_under_attack(
@@ -183,6 +186,7 @@ def save_checkpoints(
             "seconds": course.seconds,
             "signature": job.signature,
             "code": record.code,
+            "costs": course.meter.state() if course.meter.is_complete else None,
         }
         if going is not None:
             going.result()

@@ -28,6 +28,7 @@ from runner.execution.artefacts import (
 )
 from runner.execution.assembly import build_model, load_problem, total_steps
 from runner.execution.blocks import RowBlocks
+from runner.execution.costs import CostMeter
 from runner.execution.data_digest import data_digest
 from runner.execution.divergence import check_scores
 from runner.execution.duties import ReplicateContext, duties
@@ -95,9 +96,9 @@ class Run:
 
     # -- one replicate
     # -------------------------------------------------------------------------------------------------
-    def _resume(self, state: S, rng: Streams) -> tuple[S, int, float, RowBlocks]:
+    def _resume(self, state: S, rng: Streams, meter: CostMeter) -> tuple[S, int, float, RowBlocks]:
         """The newest whole checkpoint of this replicate poured into a fresh state: (state, step,
-        seconds, blocks).
+        seconds, blocks); the costs go on from there, too.
 
         Raises:
             RunFailure: it is whole, and the code of today has another state to pour it into.
@@ -140,6 +141,7 @@ class Run:
             printer.out.print(
                 f"note     the checkpoint is of another device: random numbers from step {step} on are of {rng.device}",
             )
+        meter.load(facts.get("costs"))
         replicate_text = f"replicate {rng.replicate + 1}/{self.settings.replicates}"
         printer.out.print(f"resumed at step {step} of {replicate_text}")
         return state, step, facts["seconds"], facts["blocks"]
@@ -179,16 +181,17 @@ class Run:
         with self.announcements.show_new_warnings():
             problem = load_problem(job, rng, self.settings.replicates if self.vectorised else 1)
         total = total_steps(job, problem)
+        meter = CostMeter(job.budget, self.settings.replicates if self.vectorised else 1)
         with self.announcements.show_new_warnings():
             model = build_model(job, problem, rng)
         try:
-            with self.announcements.show_new_warnings():
+            with self.announcements.show_new_warnings(), meter.running():
                 state = inference.init(model, problem, rng)
         except (
             NumericalError
         ) as error:  # nothing has diverged: the start that was requested is invalid
             raise ConfigError(f"replicate {replicate + 1} cannot start: {error}") from error
-        state, start, before, blocks = self._resume(state, rng)
+        state, start, before, blocks = self._resume(state, rng, meter)
         if replicate == 0:
             console.show_facts(problem.describe())
             if "data_digest" not in self.record.facts:
@@ -203,16 +206,19 @@ class Run:
             announcements=self.announcements,
             received=received,
             watch=self.watch,
+            meter=meter,
             total=total,
             before=before,
             blocks=blocks,
         )
         if start:
             course.trace.extend(self._resumed_trace(replicate))
-        with duties(course) as active_duties:
-            state = train(steps(inference, problem, state, rng, start, total), active_duties, state)
+        with duties(course) as active_duties, meter.clock(True):
+            going = steps(inference, problem, state, rng, start, total, meter)
+            state = train(going, active_duties, state)
+        last = self._note_budget(meter, replicate, total)
         posterior = inference.posterior(state)
-        with self.announcements.show_new_warnings(), received.interrupt_immediately(total):
+        with self.announcements.show_new_warnings(), received.interrupt_immediately(last):
             from components.evaluation.assess import assess  # only the evaluation needs it
             from components.evaluation.replayed import PosteriorProvenance
             from components.evaluation.run_checks import run_checks
@@ -242,10 +248,22 @@ class Run:
                 smoke=self.settings.smoke,
                 declared=declared,
             )
-        course.report_evaluation(total, "final", scores)
+        course.report_evaluation(last, "final", scores)
+        scores |= meter.metrics()
 
         write = partial(self._write, course, posterior, assessment, checks)
         return scores, [*to_rows("run", checks), *to_rows("attack", assessment.checks)], write
+
+    def _note_budget(self, meter: CostMeter, replicate: int, total: int) -> int:
+        """The last step of a replicate; run.json keeps the limit of a budget that ended it."""
+        if meter.ended is None:
+            return total
+        ends = self.record.facts.setdefault("budget_ends", {})
+        ends[str(replicate)] = meter.ended
+        step: int = meter.ended["step"]
+        limit = f"budget.{meter.ended['kind']}={meter.ended['limit']}"
+        printer.out.print(f"note     {limit} is spent: training ended after step {step} of {total}")
+        return step
 
     def _write(
         self,

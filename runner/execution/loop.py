@@ -2,7 +2,7 @@
 
 A minibatch, an observation, a series, a Gibbs sweep and an episode are all "a batch".
 
-    for step in steps(inference, problem, state, rng, start, stop):
+    for step in steps(inference, problem, state, rng, start, stop, meter):
         for duty in duties:
             duty(step)
 
@@ -18,8 +18,10 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from components.contracts.capabilities.costs import pause, resume
 from components.contracts.roles import Inference, Info, Problem
 from components.errors import NumericalError
+from runner.execution.costs import CostMeter
 from runner.execution.divergence import add_error_location
 from runner.execution.rng import Streams
 
@@ -41,19 +43,33 @@ StepCallback = Callable[[Step], None]
 
 
 def steps(
-    inference: Inference, problem: Problem, state: S, rng: Streams, start: int, stop: int
+    inference: Inference,
+    problem: Problem,
+    state: S,
+    rng: Streams,
+    start: int,
+    stop: int,
+    meter: CostMeter,
 ) -> Iterator[Step[S]]:
-    """Trains: step start+1, when the first is asked for, to step stop.
+    """Trains: step start+1, when the first is asked for, to step stop, or to the one after which
+    the budget of ``meter`` is spent.
 
     Raises:
         NumericalError: naming the step.
     """
+    if start and meter.is_spent(start):
+        return
     for number, batch in problem.batches(inference.requires.batch_kind, rng, start, stop):
+        resume(meter.costs)
         try:  # no context manager: each step would pay for it
             state, info = inference.step(state, batch, rng)
         except NumericalError as error:
             raise add_error_location(error, number, rng.replicate, inference) from error
-        yield Step(number, state, info, last=number == stop)
+        finally:
+            pause()
+        yield Step(number, state, info, last=number == stop or meter.is_spent(number))
+        if meter.ended:
+            return
 
 
 def train(going: Iterable[Step[S]], duties: Iterable[StepCallback], state: S) -> S:

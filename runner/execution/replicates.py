@@ -98,6 +98,8 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
     for r in recorded:
         for path in (predictions_file, outcomes_file):
             _copy(path(folder, int(r)), path(record.folder, int(r)))
+    if ends := {r: e for r, e in facts.get("budget_ends", {}).items() if r in recorded}:
+        record.facts["budget_ends"] = record.facts.get("budget_ends", {}) | ends
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
         checks=record.facts.get("checks", {})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.metrics.names import better
+from components.metrics.names import better, without_costs
 from runner.errors import ConfigError
 from runner.record.checks import failed_checks, verdict
 from runner.record.code import has_changes
@@ -185,7 +185,8 @@ def rows_test(a: ComparedRecord, b: ComparedRecord, metric: str) -> McNemar | No
 def metrics_of(runs: Iterable[ComparedRecord]) -> list[str]:
     """All metrics that a run has, headline metrics first."""
     return sorted(
-        dict.fromkeys(name for run in runs for name in run.result), key=lambda name: "/" in name
+        dict.fromkeys(name for run in runs for name in without_costs(run.result)),
+        key=lambda name: "/" in name,
     )
 
 

@@ -266,4 +266,4 @@ def _scores_of(run: FrozenRun) -> frozenset[str]:
     names = score_names(
         dataset.poses(), run.config.get("attacker") is not None, dataset.target_kind()
     )
-    return names | TIMING_METRICS | DISTANCES | ({ESS_RATE} if "ess" in names else set())
+    return names | {"cost"} | TIMING_METRICS | DISTANCES | ({ESS_RATE} if "ess" in names else set())

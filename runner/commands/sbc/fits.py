@@ -86,6 +86,7 @@ class Fitter:
         from components.evaluation.calibration.quantities import compute_quantities, rank
         from components.evaluation.calibration.simulated import check_prior, simulate
         from runner.execution.assembly import build_model, total_steps
+        from runner.execution.costs import CostMeter
         from runner.execution.loop import steps, train
 
         problem, model = self.template
@@ -96,7 +97,8 @@ class Fitter:
         method = self.job.inference
         state = method.init(fitted, simulated.problem, rng)
         total = total_steps(self.job, simulated.problem)
-        state = train(steps(method, simulated.problem, state, rng, 0, total), (), state)
+        going = steps(method, simulated.problem, state, rng, 0, total, CostMeter())
+        state = train(going, (), state)
         posterior = method.posterior(state)
         generator = rng.evaluation
         quantities = compute_quantities(simulated, posterior, self.settings.draws, generator)

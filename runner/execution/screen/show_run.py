@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from components.metrics.names import without_costs
 from runner.record.checks import tally
 from runner.terminal.printer import WIDE, announce, mean_and_se, note, out
 from runner.terminal.tables import measure_words, print_uncut
@@ -83,6 +84,7 @@ def show_result(
     reason: str = "",
 ) -> None:
     """Mean and standard error of every headline metric; metrics by task in one row per task."""
+    result = without_costs(result)
     n = max(map(len, result.values()), default=0)
     repetitions = f"{n} replicates: mean ± SE" if n > 1 else "one replicate"
     headline = [k for k in result if "/" not in k]

@@ -1,0 +1,94 @@
+"""Costs of a replicate's training, which its record keeps as metrics, and the budget that ends it.
+
+Counts, and CPU seconds, go on where a checkpoint stopped.  With R replicates computed together
+each has the R-th part.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.contracts.capabilities.costs import Costs, counting
+from components.metrics.names import COST_PREFIX
+from runner.execution.scores import Scores
+
+CPU_SECONDS = "cpu_seconds"
+
+
+@dataclass
+class CostMeter:
+    """Costs so far, and the limits of a budget by kind."""
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+    replicates: int = 1  # computed together
+    costs: Costs = field(default_factory=Costs)
+    cpu_seconds: float = 0.0  # until ``_began``
+    is_complete: bool = True  # False: a checkpoint without counts was continued
+    ended: dict[str, Any] | None = None  # the limit that was reached, and the step
+    _began: float | None = None  # CPU seconds of this process when the clock was started
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Counts what is evaluated inside, and runs the clock."""
+        with self.clock(True), counting(self.costs):
+            yield
+
+    @contextmanager
+    def clock(self, on: bool) -> Iterator[None]:
+        """Runs the clock of CPU seconds inside, or stops it there."""
+        before = self._began is not None
+        self._switch(on)
+        try:
+            yield
+        finally:
+            self._switch(before)
+
+    def _switch(self, on: bool) -> None:
+        self.cpu_seconds = self._cpu_now()
+        self._began = time.process_time() if on else None
+
+    def _cpu_now(self) -> float:
+        running = 0.0 if self._began is None else time.process_time() - self._began
+        return self.cpu_seconds + running
+
+    def state(self) -> dict[str, float]:
+        """Counts by kind, and CPU seconds, of all replicates that are computed together."""
+        return {**self.costs.counts(), CPU_SECONDS: self._cpu_now()}
+
+    def load(self, state: Mapping[str, Any] | None) -> None:
+        """Goes on from the counts of a checkpoint; None: it has none."""
+        self.is_complete = state is not None
+        counts = {CPU_SECONDS: 0.0} | dict(state or {})
+        self.cpu_seconds = counts.pop(CPU_SECONDS)
+        if self._began is not None:
+            self._began = time.process_time()
+        vars(self.costs).update(vars(Costs(**counts)))
+
+    def metrics(self) -> Scores:
+        """Costs of a replicate as metrics: numbers, or a list of them for several together."""
+        if not self.is_complete:
+            return {}
+        R = self.replicates
+        shares = {f"{COST_PREFIX}{kind}": _share(n, R) for kind, n in self.state().items()}
+        return {name: [n] * R for name, n in shares.items()} if R > 1 else shares
+
+    def is_spent(self, step: int) -> bool:
+        """True if a limit is reached after this step, which ``ended`` then keeps."""
+        if not self.limits:
+            return False
+        state = self.state()
+        for kind, limit in self.limits.items():
+            if state.get(kind, 0) >= limit * self.replicates:
+                self.ended = {"kind": kind, "limit": limit, "step": step}
+                return True
+        return False
+
+
+def _share(n: float, replicates: int) -> float:
+    """The R-th part of a count: an integer where it is one."""
+    is_whole = isinstance(n, int) and n % replicates == 0
+    return n // replicates if is_whole else n / replicates
