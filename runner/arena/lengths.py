@@ -96,11 +96,8 @@ def _overrides(suite: Suite, overrides: list[str], explicit: set[str], steps: in
 
 
 def _budget(limits: Limits) -> list[str]:
-    """The override that ends a run at its budget."""
-    from runner.compose.settings import Settings
-
-    words = ", ".join(f"{kind}: {limit:g}" for kind, limit in limits.items())
-    return [f"budget={{{words}}}"] if "budget" in Settings.model_fields else []
+    """The overrides that end a run at its budget."""
+    return [f"budget.{kind}={limit:g}" for kind, limit in limits.items()]
 
 
 def _probe(job: Job) -> dict[str, tuple[float, float]] | None:
