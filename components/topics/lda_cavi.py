@@ -10,6 +10,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
+from components.contracts.capabilities.costs import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
@@ -108,6 +109,7 @@ class LdaCavi(TopicInference[SideBySide]):
             factors = fit_documents(
                 batch.pairs, weights, model.alpha, begin, self.updates, self.tolerance
             )
+            count(forwards=int(factors.passes.sum()))
             bounds.append(topic_elbo(model, batch, factors, lam_now))
             lam.append(model.eta[:, None] + factors.stats)
             gamma.append(factors.gamma)

@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
+from components.contracts.capabilities.costs import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
@@ -83,6 +84,7 @@ class LdaCollapsedGibbs(TopicInference[LdaCollapsedGibbsState]):
         z = torch.stack(
             [sweep(state.words, state.totals, *one, alpha, eta) for one in zip(z, u, strict=True)]
         )
+        count(forwards=len(z) * batch.n_rows)
         t = state.t + 1
         if t > self.burn_in and (t - self.burn_in) % self.thinning == 0:
             state.kept.append(word_counts(state.words, z[0], len(eta), len(alpha)).int())

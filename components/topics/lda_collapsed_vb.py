@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
+from components.contracts.capabilities.costs import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
@@ -57,6 +58,7 @@ class LdaCollapsedVb(TopicInference[Sharing]):
         alpha = state.model.alpha.cpu()
         eta = state.model.eta.cpu()
         phi = update_responsibilities(state.documents.pairs, state.phi, alpha, eta, self.order == 2)
+        count(forwards=batch.n_rows)
         change = 0.5 * (phi - state.phi).abs().sum(1)
         return replace(state, phi=phi), {"change": change.mean() if len(change) else 0.0}
 

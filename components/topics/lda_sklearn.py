@@ -10,6 +10,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
+from components.contracts.capabilities.costs import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
@@ -74,6 +75,7 @@ class LdaSklearn(TopicInference[LdaSklearnState]):
             evaluate_every=-1,
             random_state=seed_from(rng.init),
         ).fit(counts)
+        count(forwards=estimator.n_iter_ * batch.n_rows)
         return replace(state, lam=torch.from_numpy(estimator.components_).to(eta)), {}
 
     def posterior(self, state: LdaSklearnState) -> Topics:

@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
+from components.contracts.capabilities.costs import count
 from components.contracts.problems import Counts
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -72,6 +73,7 @@ class LdaSvi(Inference[TopicModel, Corpus, Counts, LdaSviState]):
         model = state.model
         lam = state.lam
         factors = self.factors(model, lam, batch)
+        count(forwards=int(factors.passes.sum()))
         rho = (state.t + 1 + self.tau) ** -self.kappa
         aim = model.eta[:, None] + batch.scale * factors.stats  # λ̂
         info = {"elbo": topic_elbo(model, batch, factors, lam), "rho": rho}

@@ -66,8 +66,10 @@ class ReplicateContext:
     def report_evaluation(
         self, step: int, phase: str, scores: Scores, told: Scores | None = None
     ) -> None:
-        """Records and shows scores, with the costs so far in the record, and tells of them (or of ``told``) who watches the run, and may
-        give it up."""
+        """Records scores, with the costs so far, and shows them.
+
+        Whoever watches the run, and may give it up, is told of them (or of ``told``).
+        """
         replicate = self.rng.replicate
         metrics = scores | self.meter.metrics()
         self.record.line(step, replicate, self.seconds, phase, metrics)

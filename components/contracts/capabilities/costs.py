@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, wraps
 from typing import Any, TypeVar
@@ -81,6 +81,20 @@ def count(
         costs.environment_steps += environment_steps
 
 
+@contextmanager
+def counting_mapped(n: int) -> Iterator[None]:
+    """Counts n times what is evaluated inside: one of n that are mapped over (``torch.func.vmap``),
+    each with its gradient, which no hook sees there."""
+    costs = pause()
+    one = Costs()
+    resume(None if costs is None else one)
+    try:
+        yield
+    finally:
+        resume(costs)
+    count(n * one.densities, n * one.densities, n * one.forwards)
+
+
 def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
     """Counts so many gradients whenever a derivative is taken back through ``value``."""
     if value.requires_grad:
@@ -91,15 +105,20 @@ def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
         value.register_hook(add)
 
 
-# of the costs, the arguments after self, and the result
-Meter = Callable[[Costs, tuple[Any, ...], Any], None]
+# Of the costs, the arguments after self and the result: another result in its place, or None
+Meter = Callable[[Costs, tuple[Any, ...], Any], Any]
+
+
+def _count_draws(costs: Costs, value: Tensor, draws: int, rows: int) -> None:
+    """Counts a log density of so many rows at so many draws, and what is taken back through it."""
+    costs.densities += draws
+    costs.forwards += draws * rows
+    count_backward(costs, value, draws)
 
 
 def _log_likelihood(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
-    if result.shape[1]:
-        costs.densities += len(result)
-        costs.forwards += len(result) * given[1].n_rows
-        count_backward(costs, result, len(result))
+    if result.shape[1]:  # [K, B]; a density has no rows, and counts by itself
+        _count_draws(costs, result, len(result), given[1].n_rows)
 
 
 def _score(costs: Costs, given: tuple[Any, ...], result: Any) -> None:
@@ -109,16 +128,93 @@ def _score(costs: Costs, given: tuple[Any, ...], result: Any) -> None:
     costs.forwards += K * given[1].n_rows
 
 
-METERS: dict[str, Meter] = {"log_likelihood": _log_likelihood, "score": _score}
+def _by_row(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
+    _count_draws(costs, result, *result.shape)  # [S, B]
+
+
+def _with_derivative(costs: Costs, given: tuple[Any, ...], result: Any) -> Any:
+    log_q, log_joint, pull_back = result
+    _by_row(costs, given, log_joint)
+
+    def counted(*cotangents: Tensor) -> Any:
+        costs.gradients += len(log_joint)
+        return pull_back(*cotangents)
+
+    return log_q, log_joint, counted
+
+
+def _elbo(costs: Costs, given: tuple[Any, ...], result: dict[str, Tensor]) -> None:
+    batch, noise = given
+    draws = len(noise) if isinstance(noise, Tensor) else getattr(noise, "n_draws", 1)
+    _count_draws(costs, result["elbo"], draws, batch.n_rows)
+
+
+def _log_prob(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
+    draws = result.shape[:-1].numel()  # [..., B]
+    costs.densities += draws
+    count_backward(costs, result, draws)
+
+
+def _outputs(costs: Costs, given: tuple[Any, ...], result: Any) -> None:
+    if isinstance(result, Tensor):
+        costs.forwards += result.shape[:-2].numel()  # [..., B, T, C]
+
+
+def _states(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
+    costs.forwards += result.shape[:-1].numel()  # [R, N, dx]
+
+
+def _density_of_states(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
+    costs.densities += result.numel()  # [R, N]
+
+
+def _draw_block(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
+    if given[2] is not None:
+        costs.forwards += len(result) * given[2].n_rows
+
+
+def _fit(costs: Costs, given: tuple[Any, ...], result: Any) -> None:
+    costs.forwards += given[0].n_rows
+
+
+METERS: dict[str, Meter] = {
+    # of ``LogJoint``; its prior alone costs nothing
+    "log_likelihood": _log_likelihood,
+    "score": _score,
+    "draw_block": _draw_block,
+    # of bounds
+    "elbo": _elbo,
+    "elbo_rows": _by_row,
+    "path_rows": _by_row,
+    "rows_at": _by_row,
+    "log_joint": _by_row,
+    "draw_with_derivative": _with_derivative,
+    # of networks
+    "forward": _outputs,
+    "outputs": _outputs,
+    "propagate": _outputs,
+    "log_prob": _log_prob,
+    # of state-space models
+    "transition": _states,
+    "transition_mean": _states,
+    "propose": _states,
+    "draw_states": _states,
+    "log_transition": _density_of_states,
+    "log_observation": _density_of_states,
+    "log_predictive": _density_of_states,
+    "at": lambda costs, given, result: metered(result),
+    # of what is fitted in one go
+    "coefficients": _fit,
+    "fit": _fit,
+    "counts": _fit,
+}
 
 
 def metered(model: T) -> T:
     """The same object with methods that count; its class is a subclass of its own."""
     counting_class = _metered_class(type(model))
-    try:
+    with suppress(TypeError):  # Python lets no class of C change: it counts by itself, if at all
         object.__setattr__(model, "__class__", counting_class)
-    except TypeError:  # a class that Python does not let change: it counts by itself, if at all
-        pass
     return model
 
 
@@ -147,8 +243,11 @@ def _count_calls(plain: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
             result = plain(self, *args, **named)
         finally:
             _current.costs = costs
-        meter(costs, (*args, *named.values()), result)
-        return result
+        try:
+            other = meter(costs, (*args, *named.values()), result)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return result  # a method of a user's own that has only the name in common
+        return result if other is None else other
 
     return method
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from components.contracts.capabilities.costs import count
 from components.contracts.games import Turn
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
@@ -51,6 +52,7 @@ class Episode:
         for remaining in reversed(range(environment.horizon)):
             a = draw_action(choose(s), rng.noise)
             cut = not remaining and not environment.continuing
+            count(environment_steps=self.game.replicates if live is None else int(live.sum()))
             transition = self.game.move(
                 standing, Turn(s, self.index, choose), a, live, rng, cut=cut
             )

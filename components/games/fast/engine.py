@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
+from components.contracts.capabilities.costs import count
 from components.contracts.games import ChangingEnvironment
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt
@@ -215,6 +216,7 @@ class CompiledGame:
             Tally(s.view(replicates, -1).numpy(), total.numpy(), firsts.numpy(), self.moves),
             self.scratch,
         )
+        count(environment_steps=int(self.moves.sum()))
         after = s if environment.continuing else environment.reset(replicates, rng.batches)
         return standing.close(after, total, firsts)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from components.contracts.capabilities import Pathwise
+from components.contracts.capabilities.costs import count, pause, resume
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Called, Gradients, split
@@ -63,7 +64,11 @@ def row_gradients(
         return value.mean()  # S⁻¹ Σ_s ℓ_b(ε_s)
 
     places = torch.arange(batch.n_rows, device=noise.device)
+    costs = pause()  # of one row, inside
     values = vmap(of_row, in_dims=(0, 0, 1))(row_parameters, places, noise)  # [B]
+    resume(costs)
+    S = len(noise)
+    count(densities=S, gradients=S, forwards=S * batch.n_rows)
     row_grads = torch.autograd.grad(
         values.sum(), list(row_parameters.values()), allow_unused=True, materialize_grads=True
     )

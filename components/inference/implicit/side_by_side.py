@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import WeightSpace
+from components.contracts.capabilities.costs import counting_mapped
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -213,7 +214,8 @@ class ParallelAdversarial(
         noise = self.repeat_for_generators(
             [state.q.one.noise(one.draws(batch.n_rows), g) for g in streams]
         )
-        terms, ours = self.terms(state, batch, noise)
+        with counting_mapped(len(noise)):
+            terms, ours = self.terms(state, batch, noise)
         _descend(state.optimizer, -terms["objective"].sum() / (batch.scale * batch.n_rows))
         info = {name: value.detach() for name, value in terms.items()}
         if state.discriminator is not None and state.discriminator_optimizer is not None:

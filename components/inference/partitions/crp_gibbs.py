@@ -11,6 +11,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import DirichletProcess
+from components.contracts.capabilities.costs import count
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
@@ -111,6 +112,7 @@ class CrpGibbs(Inference[DirichletProcess, Unlabelled, Rows, CrpState]):
             torch.as_tensor(v)
             for v in state.numbers.sweep(z.numpy(), u, self.split_merge, self.scans)
         )
+        count(forwards=self.chains * self.scans * batch.n_rows)
         n = state.n + 1
         if n > self.burn_in and (n - self.burn_in) % self.thinning == 0:
             state.kept.append(z.int())

@@ -11,6 +11,7 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities.costs import count
 from components.contracts.capabilities.partitions import DirichletProcess
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
@@ -110,6 +111,7 @@ class DpSklearn(Inference[DirichletProcess, Unlabelled, Rows, DpSklearnState]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # Info says it
             mixture.fit(batch.x.flatten(1).cpu().numpy())
+        count(forwards=mixture.n_iter_ * batch.n_rows)
         parts = {
             "weights": mixture.weights_,
             "means": mixture.means_,

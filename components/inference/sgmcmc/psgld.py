@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
+from components.contracts.capabilities.costs import count
 from components.contracts.checks import Response
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
@@ -37,6 +38,7 @@ def curvature(
         )
         if not slope.requires_grad:  # a log joint that is linear in θ
             return torch.zeros_like(theta)
+        count(gradients=len(theta))
         (along,) = torch.autograd.grad((slope * probe).sum(), theta)
     return probe * along
 

@@ -9,6 +9,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
+from components.contracts.capabilities.costs import count
 from components.contracts.capabilities.mean_field import ClosedFormAscent, Factors
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
@@ -71,6 +72,7 @@ def climb(state: CoordinateState, batch: RowBatch) -> tuple[CoordinateState, Inf
     finite: the updates are each at an optimum, so that it cannot."""
     factors = make_contiguous(state.ascent.cycle(state.factors, batch))
     objective = state.ascent.objective(factors, batch)
+    count(forwards=len(objective) * batch.n_rows)
     allowed = ROUNDING * torch.finfo(objective.dtype).eps * (state.objective.abs() + batch.n_rows)
     gain = objective - state.objective
     if not (gain >= -allowed).all():  # NaN is neither

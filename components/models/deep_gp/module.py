@@ -33,6 +33,12 @@ class DGPNoise:
     levels: list[list[Tensor | None]]  # shared [S, B, P] and specific [S, T, n, J] of each level
     likelihood: Tensor | None  # [S, T, n, C], likelihoods without a closed form
 
+    @property
+    def n_draws(self) -> int:
+        """S, or 1 where nothing is drawn."""
+        drawn = (noise for level in [*self.levels, [self.likelihood]] for noise in level)
+        return next((len(noise) for noise in drawn if noise is not None), 1)
+
 
 def pool(parts: list[Predictive]) -> Predictive:
     """One mixture over the samples of several (dimension S)."""

@@ -10,6 +10,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
+from components.contracts.capabilities.costs import count
 from components.contracts.roles import Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -92,6 +93,7 @@ class StructuralGibbs(StructuralInference[StructuralGibbsState]):
         structure = state.model.structure
         place, alpha = state.sweeps.sweep(state.place, rng.noise)
         theta = pack_theta(structure, place)
+        count(forwards=len(theta) * batch.y.shape[1])
         if not torch.isfinite(theta.sum()):
             raise NumericalError(
                 "a conditional drew what is not finite", "change the priors of model.blocks"

@@ -10,6 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
+from components.contracts.capabilities.costs import count
 from components.contracts.roles import Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt
@@ -159,6 +160,7 @@ class StructuralMLE(StructuralInference[Searches]):
 
         def evaluate(z: Tensor) -> tuple[float, Tensor, dict[str, Tensor]]:
             z = z.detach().requires_grad_()
+            count(densities=1, gradients=1, forwards=len(design.seen))
             system = state.model.system(coordinates.theta(z), design)
             value = -filter_system(system, design.y, is_observed).log_density.squeeze(0)
             return float(value.detach()), torch.autograd.grad(value, z)[0], {}
