@@ -17,6 +17,10 @@ class ConfigError(RunnerError):
     """A mistake in what was asked for, found before any work."""
 
 
+class UnfitError(ConfigError):
+    """Components that do not fit each other, with what would fit."""
+
+
 class RunFailure(RunnerError):
     """A run that cannot go on; what it had done is safe on disk."""
 

@@ -1,1 +1,1 @@
-"""The arena: suites of problems on which a method is compared with all others."""
+"""A method of the user's next to all others, on the problems of a suite."""

@@ -52,6 +52,10 @@ COMMANDS = {
         "runner.report.report",
         "report <study>         published | ours | difference | verdict, as HTML, Markdown, CSV, PNG",
     ),
+    "arena": (
+        "runner.arena.command",
+        "arena [run|show]       your method next to all others, on problems where truth is known",
+    ),
     "archive": (
         "runner.report.exchange.archive",
         "archive <study>        records, YAML, environment and report in one file for others",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -441,3 +442,17 @@ def run(
         active_run.record.close()
         return active_run, active_run.record.facts["result"]
     return active_run, active_run.go()
+
+
+def rehearse(job: Job) -> Path:
+    """Folder of a record with the lines of a job's first replicate; no artefact is written."""
+    active_run = Run(job)
+    live: list[Live] = []
+    try:
+        active_run.replicate(0, ReceivedSignals(), live)
+        active_run.record.flush()
+    finally:
+        for display in live:
+            display.stop()
+        active_run.record.close()
+    return active_run.record.folder

@@ -106,6 +106,7 @@
   const opened = (index) => {
     const cell = known.cells[index];
     inside.replaceChildren(make("h3", cell.title), make("p", cell.verdict));
+    if (cell.command) inside.append(make("p", cell.command, { className: "command" }));
     if (cell.data) inside.append(make("p", `data: ${cell.data}`, { className: "grey" }));
     if (cell.scores.length) {
       const scores = cell.scores.map(([seed, r, score]) => [`seed ${seed}, replicate ${r}`, score === null ? "not finite" : String(score)]);

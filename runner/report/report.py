@@ -165,12 +165,12 @@ def _write_table_figure(laid: TableLayout, folder: Path, smoke: bool) -> Path:
     return path
 
 
-def _write_page(path: Path, context: dict[str, Any]) -> Path:
-    """Write a page from the template for files of its suffix."""
+def write_page(path: Path, context: dict[str, Any], template: Path | None = None) -> Path:
+    """Write a page from the template for files of its suffix, or from one that extends it."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader([TEMPLATES, *([template.parent] if template else [])]),
         autoescape=lambda file: str(file).endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -178,7 +178,8 @@ def _write_page(path: Path, context: dict[str, Any]) -> Path:
         finalize=plain_value,
     )
     environment.filters["md"] = markdown
-    write_text(path, environment.get_template(f"template{path.suffix}.j2").render(context))
+    name = template.name if template else f"template{path.suffix}.j2"
+    write_text(path, environment.get_template(name).render(context))
     return path
 
 
@@ -236,9 +237,9 @@ def write(
     }
     if "html" in forms:
         interactive = embed_figures(figures, details(page_tables, snapshot, folder))
-        paths.append(_write_page(folder / f"{stem}.html", context | interactive))
+        paths.append(write_page(folder / f"{stem}.html", context | interactive))
     if "md" in forms:
-        paths.append(_write_page(folder / f"{stem}.md", context))
+        paths.append(write_page(folder / f"{stem}.md", context))
     write_numbers(tables, folder / f"{stem}.csv")
     write_replicates(tables, folder / f"{stem}_replicates.csv")
     origin = Origin(

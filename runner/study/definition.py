@@ -5,6 +5,7 @@ It is defined in ``conf/study/*.yaml``.
 rows     one per line of the table: a model under a preset (experiment and overrides)
 grid     keys and values; every combination is run for each row
          (seed: pooled, others: columns)
+problems names and overrides: values of the grid key ``problem``
 tables   layouts, each with the published table it is compared with; columns are
          values of a grid key, or metrics by name
 figures  learning curves; with ``kind: cost`` scores against seconds, steps or gradient
@@ -48,6 +49,7 @@ from runner.study.figure_specs import (
 # metrics of predictions that two runs have kept
 DISTANCES = frozenset({"distance", "distance_mean", "distance_sd"})
 POOLED_KEY = "seed"  # a grid key; its runs are more replicates of the same cell
+PROBLEM_KEY = "problem"  # a grid key; each value stands for the overrides of that problem
 
 NOT_A_MAPPING_MESSAGE = "must hold keys and their values"
 WRONG = {  # by pydantic's type of a mistake
@@ -206,6 +208,10 @@ class StudyDefinition(StrictModel):
     replicates: PositiveInt | None = None  # of every run; None: each experiment's own
     overrides: list[str] = []  # of every run
     grid: dict[str, list[Any]] = {}  # key -> values; every row runs with each combination
+    # name -> overrides that make it: values of the grid key ``problem``
+    problems: dict[str, list[str]] = {}
+    # experiment that all runs are recorded under; null: the one that each composes, or the study
+    recorded_under: FileName | None = None
     rows: Annotated[list[Row], Field(min_length=1)]
     tables: list[TableSpec]
     figures: list[DrawnFigure] = []
@@ -219,6 +225,14 @@ class StudyDefinition(StrictModel):
     splits: Splits | None = None
     # what a replicate draws anew, in words: heads the page
     draws_anew: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _problems_are_a_grid(cls, keys: Any) -> Any:
+        if isinstance(keys, dict) and isinstance(problems := keys.get("problems"), dict):
+            grid = keys.get("grid") or {}
+            return keys | {"grid": {PROBLEM_KEY: list(problems)} | grid} if problems else keys
+        return keys
 
     @model_validator(mode="after")
     def _cells_exist(self) -> StudyDefinition:
@@ -399,13 +413,15 @@ def plan(study: StudyDefinition, extra: list[str]) -> Iterator[PlannedRun]:
         for position, values in enumerate(itertools.product(*grid.values())):
             cell = dict(zip(grid, values, strict=True))
             replicates = [] if study.replicates is None else [f"replicates={study.replicates}"]
-            cells = [f"{k}={v}" for k, v in cell.items()]
+            problem = study.problems.get(str(cell.get(PROBLEM_KEY)), [])
+            cells = [f"{k}={v}" for k, v in cell.items() if not problem or k != PROBLEM_KEY]
             cell_overrides = [o for k, v in cell.items() for o in row.cells.get(k, {}).get(v, [])]
             experiment = [f"+experiment={row.experiment}"] if row.experiment else []
             overrides = [
                 *experiment,
                 *replicates,
                 *study.overrides,
+                *problem,
                 *row.overrides,
                 *cells,
                 *cell_overrides,
@@ -430,7 +446,7 @@ def load_study(name: str) -> StudyDefinition:
         with reading(path):
             study = StudyDefinition(**read_yaml(path))
     except ValidationError as error:
-        raise ConfigError(f"{path.name}: {_describe(error)}") from None
+        raise ConfigError(f"{path.name}: {describe_mistake(error, StudyDefinition)}") from None
     except TypeError:
         raise ConfigError(f"{path.name}: {NOT_A_MAPPING_MESSAGE}") from None
     printed = {
@@ -448,13 +464,13 @@ def load_study(name: str) -> StudyDefinition:
     return study
 
 
-def _describe(error: ValidationError) -> str:
+def describe_mistake(error: ValidationError, kind: type[StudyDefinition]) -> str:
     """The first mistake of a study's YAML; a misspelt key before a missing one."""
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     where = ".".join(str(p) for p in first["loc"])
     message = WRONG.get(first["type"], first["msg"].removeprefix("Value error, "))
     if first["type"] == "extra_forbidden":
         message = "unknown key" + nearest(
-            str(first["loc"][-1]), allowed_keys_at(StudyDefinition, first["loc"][:-1])
+            str(first["loc"][-1]), allowed_keys_at(kind, first["loc"][:-1])
         )
     return f"{where}: {message}" if where else message

@@ -26,7 +26,7 @@ from runner.disk.inside import inside
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_comments import Dumper
 from runner.disk.yaml_limits import MAX_SNAPSHOT_VALUES, read_yaml
-from runner.errors import ConfigError, nearest
+from runner.errors import ConfigError, UnfitError, nearest
 from runner.record.facts import read_facts_or_warn
 from runner.record.record import now
 from runner.study.definition import DISTANCES, PlannedRun, Row, StudyDefinition, plan
@@ -40,7 +40,8 @@ ESS_RATE = "ess_per_second"  # keys that they read of runs with an ess
 
 @dataclass(frozen=True)
 class FrozenRun:
-    """One run of a study; ``refused`` says why it cannot be composed (it then has no config)."""
+    """One run of a study; ``refused`` says why it cannot be composed (it then has no config), and
+    ``unfit`` that the reason is components that do not fit each other."""
 
     name: str
     row: str
@@ -51,6 +52,7 @@ class FrozenRun:
     data: str = ""
     config: dict[str, Any] = field(default_factory=dict)
     refused: str | None = None
+    unfit: bool = False
 
     @cached_property
     def protocol_parts(self) -> dict[str, str]:
@@ -108,7 +110,11 @@ def refuse_unnamed_plugins(modules: set[str], name: str) -> None:
 
 
 def _freeze_run(
-    planned: PlannedRun, name: str, output_dir: Path, plugins: list[str], told: dict[str, str]
+    planned: PlannedRun,
+    study: StudyDefinition,
+    output_dir: Path,
+    plugins: list[str],
+    told: dict[str, str],
 ) -> FrozenRun:
     """Composes and validates one run, as ``runner`` would, with the plug-ins that its user named,
     and none but these; one without an experiment is recorded under the study's.  ``told`` are
@@ -126,15 +132,16 @@ def _freeze_run(
         cfg, experiment, explicit = compose([*planned.overrides, f"output_dir={output_dir}"])
         named = OmegaConf.to_container(cfg, resolve=True).get("plugins")  # type: ignore[union-attr]
         if isinstance(named, list):
-            refuse_unnamed_plugins({module_name(m) for m in named} - set(plugins), name)
+            refuse_unnamed_plugins({module_name(m) for m in named} - set(plugins), study.name)
             cfg.plugins = [*named, *(m for m in plugins if m not in named)]
-        job = prepare(cfg, experiment or name, explicit)
+        job = prepare(cfg, study.recorded_under or experiment or study.name, explicit)
     except (HydraException, OmegaConfBaseException) as error:
         if str(error) not in told:  # finding out takes another composition
             told[str(error)] = explain(error, planned.overrides)
         return FrozenRun(*facts, refused=told[str(error)].splitlines()[0])
     except (ConfigError, DataUnavailableError) as error:
-        return FrozenRun(*facts, refused=str(error).strip().splitlines()[0])
+        why = str(error).strip().splitlines()[0]
+        return FrozenRun(*facts, refused=why, unfit=isinstance(error, UnfitError))
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
 
 
@@ -155,7 +162,7 @@ def take(
 
     explanations: dict[str, str] = {}
     runs = [
-        _freeze_run(planned, study.name, output_dir, plugins, explanations)
+        _freeze_run(planned, study, output_dir, plugins, explanations)
         for planned in watch(list(plan(study, extra)))
     ]
     if all(run.refused for run in runs):

@@ -261,7 +261,10 @@ def main(argv: list[str]) -> int:
     if arguments.status:
         _show_status(snapshot, runs, arguments.json)
         return 0
-    code = _run(snapshot, runs, arguments, launcher)
+    again = f"runner rerun --failed {arguments.study}"
+    code = run_remaining(
+        snapshot, runs, arguments.jobs, launcher, arguments.jobs_per_gpu, arguments.failed, again
+    )
     if code <= 1:
         out.print(f"report   runner report {snapshot.name}{_flags(arguments)}")
     refused = len(refused_among(snapshot, arguments.only))
@@ -273,15 +276,22 @@ def main(argv: list[str]) -> int:
     return code or int(refused > 0)
 
 
-def _run(
-    snapshot: Snapshot, runs: list[FrozenRun], arguments: argparse.Namespace, launcher: Launcher
+def run_remaining(
+    snapshot: Snapshot,
+    runs: list[FrozenRun],
+    jobs: int,
+    launcher: Launcher = HERE,
+    per_gpu: int = 1,
+    failed: bool = False,
+    again: str = "",
 ) -> int:
-    """Runs what is left to do, after saying what that is; the exit code of the command."""
+    """Runs what is left to do, after saying what that is; the exit code of the command.
+
+    ``failed``: only what failed; ``again``: the command that does so.
+    """
     states = {run.signature: state(snapshot, run) for run in runs}
     states_to_run = (
-        FAILED
-        if arguments.failed
-        else ("not started", "interrupted", "pruned", "failed", "crashed")
+        FAILED if failed else ("not started", "interrupted", "pruned", "failed", "crashed")
     )
     before = runs_to_await(snapshot, states)
     running_ids = {run.signature for run in before}
@@ -291,17 +301,17 @@ def _run(
         if states[run.signature] in states_to_run and run.signature not in running_ids
     ]
     counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
-    where = f"as jobs of {launcher.engine}" if launcher.engine else f"{arguments.jobs} at a time"
+    where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} at a time"
     out.print(f"study    {snapshot.name}: {counts}; running {len(remaining)}, {where}")
     if before:
         out.print(
             f"         {len(before)} still going from before: they count among these, and are waited for"
         )
     diverged = sum(s == "diverged" for s in states.values())
-    if diverged and not arguments.failed:
+    if diverged and not failed:
         out.print(
-            f"         {diverged} diverged before: runner rerun --failed {arguments.study} tries them again"
+            f"         {diverged} diverged before: {again or f'runner rerun --failed {snapshot.name}'} tries them again"
         )
     if not before and not remaining:
         return 0
-    return launch(snapshot, [*before, *remaining], arguments.jobs, launcher, arguments.jobs_per_gpu)
+    return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu)

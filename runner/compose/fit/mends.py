@@ -15,7 +15,7 @@ from runner.compose.fit.composition import Composition, problem_kinds
 from runner.compose.fit.incompatible import IncompatibleError, Offer, list_names
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
-from runner.errors import ConfigError
+from runner.errors import UnfitError
 
 # Title of a list that replaces another list with no name that works.
 LEADS = {
@@ -27,7 +27,7 @@ LEADS = {
 GROUPS = 4  # largest number of groups of parts, and experiments, that are named
 
 
-def add_suggested_fixes(error: IncompatibleError, whole: Composition) -> ConfigError:
+def add_suggested_fixes(error: IncompatibleError, whole: Composition) -> UnfitError:
     """Incompatibility error with its fixes; each setting and name works in the composition.
 
     If no name that the error is about works, the message suggests replacements of one
@@ -43,7 +43,7 @@ def add_suggested_fixes(error: IncompatibleError, whole: Composition) -> ConfigE
         if names := _names(whole, offer):
             text += f"{offer.joint if text else '; '}{offer.lead}: {list_names(names)}"
     text = text or _suggest_alternatives(error, whole)
-    return ConfigError(f"{error.problem}{text}{_missing_steps(whole) if text else ''}")
+    return UnfitError(f"{error.problem}{text}{_missing_steps(whole) if text else ''}")
 
 
 def _missing_steps(whole: Composition) -> str:

@@ -1,0 +1,122 @@
+"""Length of a run whose budget is a cost: a few steps are taken, and their cost is counted.
+
+    steps = t + (limit − cost(t)) / cost of a step,   the least over the limits
+
+Warm-up and burn-in are a share of the steps, draws are thinned to a number that fits memory, and a
+run is evaluated ten times.  What the user has set stays.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from runner.arena.suite import COST, Suite
+from runner.compose.overrides import compose, explicit_keys
+from runner.compose.parts import component_defaults
+from runner.errors import RunnerError
+from runner.record.lines import by_replicate, readable_lines
+from runner.terminal.printer import suppress_output
+
+if TYPE_CHECKING:
+    from runner.compose.config import Job
+
+PROBE_STEPS = 20  # between the two evaluations of a probe
+EVALUATIONS = 10  # of a run, so that the first one is at a tenth of its steps
+WARM_UP_KEYS = ("warmup", "burn_in")
+NO_COST = 1e-12  # a cost of less a step is none
+
+Limits = Mapping[str, float]  # kind of cost -> most of it
+
+
+def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]:
+    """Overrides that make a run as long as its budget; nothing if it cannot be composed (freezing
+    says why) or if none of the costs is counted."""
+    if not limits:
+        return []
+    explicit = explicit_keys(overrides)
+    with (
+        TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        suppress_output(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            job = _prepare(suite, overrides, explicit, folder)
+        except Exception:  # a mistake, or data that cannot be had: freezing says so
+            return []
+        if "steps" in explicit or job.inference.max_useful_steps is not None:
+            return _budget(limits)
+        costs = _probe(job)
+    if costs is None:
+        return [f"steps={2 * PROBE_STEPS}"]
+    steps = count_steps(costs, limits)
+    if steps is None:
+        return []
+    return _overrides(suite, overrides, explicit, steps) + _budget(limits)
+
+
+def count_steps(costs: Mapping[str, tuple[float, float]], limits: Limits) -> int | None:
+    """Steps that keep every limit, from the costs of ``PROBE_STEPS`` and twice as many steps; None:
+    no cost that is limited was counted."""
+    steps = []
+    for kind, (first, second) in costs.items():
+        per_step = (second - first) / PROBE_STEPS
+        if kind in limits and per_step > NO_COST:
+            steps.append(2 * PROBE_STEPS + (limits[kind] - second) / per_step)
+    return max(1, math.floor(min(steps))) if steps else None
+
+
+def _prepare(suite: Suite, overrides: list[str], explicit: set[str], folder: str) -> Job:
+    """The job of a probe: twice ``PROBE_STEPS`` steps of one replicate."""
+    from runner.compose.config import prepare
+
+    short = ["replicates=1", "tracking=false", f"output_dir={folder}", "record_every=1000"]
+    steps = [] if "steps" in explicit else [f"steps={2 * PROBE_STEPS}"]
+    lengths = _overrides(suite, overrides, {*explicit, "steps", "eval_every"}, 2 * PROBE_STEPS)
+    words = [*overrides, *short, *steps, f"eval_every={PROBE_STEPS}", *lengths]
+    return prepare(*compose(words))
+
+
+def _overrides(suite: Suite, overrides: list[str], explicit: set[str], steps: int) -> list[str]:
+    """Overrides for this many steps, of the keys that the user has not set."""
+    name = compose(overrides)[0].inference.name
+    keys = component_defaults("inference", name)
+    warm_up = int(suite.warm_up * steps)
+    values = {"steps": steps, "eval_every": math.ceil(steps / EVALUATIONS)}
+    values |= {f"inference.{key}": warm_up for key in WARM_UP_KEYS if key in keys}
+    if "thinning" in keys:
+        fitting = math.ceil((steps - warm_up) / suite.draws)
+        values["inference.thinning"] = max(int(keys["thinning"]), fitting)
+    return [f"{key}={value}" for key, value in values.items() if key not in explicit]
+
+
+def _budget(limits: Limits) -> list[str]:
+    """The overrides that end a run at its budget."""
+    return [f"budget.{kind}={limit:g}" for kind, limit in limits.items()]
+
+
+def _probe(job: Job) -> dict[str, tuple[float, float]] | None:
+    """Costs of a probe at its two evaluations, by kind; None: it failed."""
+    from components.errors import NumericalError
+    from runner.execution.execute import rehearse
+
+    try:
+        return read_costs(rehearse(job))
+    except (NumericalError, RunnerError):
+        return None
+
+
+def read_costs(folder: Path) -> dict[str, tuple[float, float]]:
+    """Costs of a record at its first and its last evaluation, by kind."""
+    costs: dict[str, list[float]] = {}
+    for line in readable_lines(folder):
+        for metric in line["metrics"] if line["phase"] != "train" else ():
+            if metric.startswith(COST):
+                kind = metric.removeprefix(COST)
+                costs.setdefault(kind, []).extend(v for _, v in by_replicate(line, metric))
+    return {kind: (values[0], values[-1]) for kind, values in costs.items()}

@@ -1,0 +1,312 @@
+"""The page of a suite: standings by every score, tables by problem, scores against costs.
+
+The user's rows are marked; it opens offline.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from components.metrics.names import ScoreDirection
+from runner.arena.scores import Line, is_finite
+from runner.arena.standings import LEVEL, Standing, rank_rows
+from runner.arena.suite import Suite
+from runner.report.context import table_views
+from runner.report.details import details
+from runner.report.earlier_scores import EarlierCell, EarlierScores
+from runner.report.figures.ranks import MIN_BLOCKS, MIN_ROWS, rank
+from runner.report.report import embed_figures, write_page
+from runner.report.results import layout_table
+from runner.report.wording import CORRECTION, describe_bold, describe_test
+from runner.study.definition import Row, TableSpec
+from runner.terminal.printer import number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TEMPLATE = Path(__file__).parent / "page.html.j2"
+MARK = "†"
+STATES = {"failed": "failed", "over budget": "over budget", "not applicable": "n/a"}
+
+
+def write(
+    suite: Suite,
+    budget: str,
+    lines: Sequence[Line],
+    own: Sequence[Row],
+    path: Path,
+    notes: Sequence[str] = (),
+) -> Path:
+    """Writes the page of a budget's lines; ``own``: the user's rows."""
+    rows = list_rows(suite, lines, own)
+    study = suite.to_study(rows)
+    reference = own[0].name if own else None
+    study = study.model_copy(update={"reference": reference})
+    tables = layout_table(study, None, to_earlier(suite, lines))
+    shown = details(tables, None, path.parent)
+    commands = (
+        command_of(suite, budget, row, cell.column, row.name in {r.name for r in own})
+        for laid in tables
+        for row, cells in laid.rows
+        for cell in cells
+    )
+    for cell, command in zip(shown["cells"], commands, strict=True):
+        cell["command"] = command
+    boards = [
+        (table, rank_rows(lines, str(table.metric), direction_of(table), reference))
+        for table in suite.tables
+    ]
+    figures = _figures(suite, boards)
+    names = {row.name for row in own}
+    context = {
+        "name": f"arena: {suite.name}",
+        "smoke": False,
+        "description": suite.description,
+        "draws_anew": suite.draws_anew or "",
+        "notes": [*_notes(suite, budget, lines), *notes],
+        "boards": [_board(suite, table, standings, names) for table, standings in boards],
+        "figures": figures,
+        "tables": table_views(tables),
+        "bold": describe_bold(suite.splits is not None),
+        "test": describe_test(suite.splits is not None),
+        "correction": CORRECTION,
+        "reference": reference,
+        "beside": "",
+        "changes": {},
+        "provenance": _provenance(suite, budget, lines),
+        "runs": [],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return write_page(path, context | embed_figures(figures, shown), TEMPLATE)
+
+
+def list_rows(suite: Suite, lines: Sequence[Line], own: Sequence[Row]) -> list[Row]:
+    """The user's rows, then those of the suite that have lines."""
+    names = {line.row for line in lines}
+    own_names = {row.name for row in own}
+    kept = [row for row in suite.rows if row.name in names - own_names]
+    return [*own, *kept] or list(suite.rows)
+
+
+def to_earlier(suite: Suite, lines: Sequence[Line]) -> EarlierScores:
+    """Final scores as the tables of a report take them."""
+    cells: EarlierScores = {}
+    for table in suite.tables:
+        for line in lines:
+            if not line.is_final:
+                continue
+            place = (table.name, line.row, line.problem)
+            cell = cells.setdefault(place, EarlierCell(line.data))
+            cell.doubted = cell.doubted or line.state == "doubted"
+            if (value := line.values.get(str(table.metric))) is not None:
+                cell.values[line.seed, line.replicate] = value
+            else:
+                cell.why = STATES.get(line.state, "")
+    return cells
+
+
+def command_of(suite: Suite, budget: str, row: Row, problem: str, is_own: bool) -> str:
+    """Command line that runs one cell."""
+    cells = row.cells.get("problem", {}).get(problem, [])
+    words = [*row.overrides, *cells]
+    quoted = " ".join(f"'{w}'" if set(w) & set("[]{}() ") else w for w in words)
+    label = f" --as '{row.name}'"
+    chosen = f" --budget {budget}" if budget else ""
+    only = f" --only 'problem={problem}'"
+    return f"runner arena run {suite.name} {quoted}{label}{chosen}{only}"
+
+
+def direction_of(table: TableSpec) -> ScoreDirection:
+    """Direction of a table's score, which every table of a suite has."""
+    direction = table.column_direction("") or table.better
+    assert direction is not None
+    return direction
+
+
+def _notes(suite: Suite, budget: str, lines: Sequence[Line]) -> list[str]:
+    limits = suite.budgets.get(budget, {})
+    words = " or ".join(f"{limit:,.0f} {kind}" for kind, limit in limits.items())
+    notes = [f"Budget {budget}, of a replicate: {words}, which is reached first."] if limits else []
+    if not any(line.is_final for line in lines):
+        notes.append("Nothing has been run yet.")
+    return notes
+
+
+def _provenance(suite: Suite, budget: str, lines: Sequence[Line]) -> list[tuple[str, str]]:
+    commits = dict.fromkeys(line.commit for line in lines if line.commit)
+    counts = len({(line.seed, line.replicate) for line in lines if line.is_final})
+    return [
+        ("suite", f"{suite.name}, {len(suite.problems)} problems"),
+        ("budget", budget or "none"),
+        ("replicates", f"up to {counts}"),
+        ("code", ", ".join(commits) or "–"),
+    ]
+
+
+def _cell(text: str, value: float | str = "", title: str = "") -> dict[str, Any]:
+    if isinstance(value, float) and not math.isfinite(value):
+        value = ""
+    return {"text": text, "value": value, "title": title}
+
+
+def _number(value: float, title: str = "") -> dict[str, Any]:
+    return _cell(number(value) if is_finite(value) else "–", value, title)
+
+
+def _count(value: int, total: int) -> dict[str, Any]:
+    return _cell(f"{value} of {total}" if value else "–", float(value))
+
+
+def _board(
+    suite: Suite, table: TableSpec, standings: list[Standing], own: set[str]
+) -> dict[str, Any]:
+    """Standings as the template shows them."""
+    kinds = list_costs(standings)
+    reference = next((s.row for s in standings if s.row in own), None)
+    reference = reference or (standings[0].row if standings else "")
+    columns = [
+        "row",
+        "place",
+        "mean rank",
+        "median",
+        f"{LEVEL:.0%} interval",
+        f"less {reference}",
+        "p (Holm)",
+        "leader at 1/10",
+        MARK,
+        *STATES.values(),
+        *kinds,
+    ]
+    rows = []
+    for place, standing in enumerate(standings, 1):
+        low, high = standing.interval
+        pair = standing.against
+        n = len(standing.results)
+        interval = f"{number(low)} – {number(high)}" if is_finite(low) else "–"
+        difference = pair.difference if pair else math.nan
+        cells = [
+            _cell(f"{standing.row}{f' {MARK}' if standing.is_doubted else ''}", standing.row),
+            _cell(str(place) if standing.ranks else "–", float(place)),
+            _number(standing.mean_rank),
+            _number(standing.typical),
+            _cell(interval, low),
+            _number(difference),
+            _number(pair.p_holm if pair else math.nan),
+            _count(standing.early, n),
+            _count(standing.count("doubted"), n),
+            *(_count(standing.count(state), n) for state in STATES),
+            *(_number(standing.cost(kind)) for kind in kinds),
+        ]
+        kind = "own" if standing.row in own else "below" if standing.is_doubted else ""
+        rows.append({"cells": cells, "kind": kind})
+    note = (
+        f"By mean rank over problems of {table.metric} ({direction_of(table)} is better); median over "
+        f"problems with its bootstrap interval; mean difference from {reference} over problems and p of "
+        "the Wilcoxon test after Holm; problems on which a row had the leader's score at a tenth of the "
+        f"leader's cost; {MARK}: problems on which it failed checks of its own. Costs: medians over "
+        "problems, of a replicate."
+    )
+    return {"title": table.title, "columns": columns, "rows": rows, "note": note}
+
+
+def list_costs(standings: Sequence[Standing]) -> list[str]:
+    """Kinds of cost that some row has, in a fixed order."""
+    kinds = {k for s in standings for r in s.results.values() for k in r.costs}
+    return sorted(kinds)
+
+
+# ---- figures
+def _figures(suite: Suite, boards: list[tuple[TableSpec, list[Standing]]]) -> list[dict[str, Any]]:
+    """Ranks of every score, and every score against every cost."""
+    figures = []
+    for table, standings in boards:
+        picture = _draw_ranks(table, standings)
+        figures += [picture] if picture else []
+        for kind in list_costs(standings):
+            picture = _draw_costs(table, standings, kind)
+            figures += [picture] if picture else []
+    return figures
+
+
+def _view(figure: Figure, caption: str, chart: dict[str, Any]) -> dict[str, Any]:
+    from components.figures.labels import readable
+
+    buffer = io.BytesIO()
+    readable(figure).savefig(buffer, format="png", dpi=110, bbox_inches="tight")
+    return {
+        "caption": caption,
+        "base64": base64.b64encode(buffer.getvalue()).decode(),
+        "chart": chart,
+    }
+
+
+def _draw_ranks(table: TableSpec, standings: list[Standing]) -> dict[str, Any] | None:
+    """Critical-difference diagram of the rows that have a rank on every problem that the leader
+    has; None: too few."""
+    problems = list(standings[0].ranks) if standings else []
+    complete = [s for s in standings if all(p in s.ranks for p in problems)]
+    if len(complete) < MIN_ROWS or len(problems) < MIN_BLOCKS:
+        return None
+    from components.figures.supervised.critical_difference import critical_difference_diagram
+
+    scores = {s.row: np.array([s.ranks[p] for p in problems]) for s in complete}
+    ranking = rank(scores, True, "nemenyi")
+    caption = (
+        f"{table.title}: mean ranks over {len(problems)} problems, 1 is best; bars join what cannot be "
+        f"told apart at 5 % (Nemenyi, critical difference {ranking.distance:.2f}); Friedman p "
+        f"{ranking.p_friedman:.2g}"
+    )
+    figure = critical_difference_diagram(ranking.ranks, ranking.groups(), ranking.distance)
+    return _view(figure, caption, {})
+
+
+def _draw_costs(table: TableSpec, standings: list[Standing], kind: str) -> dict[str, Any] | None:
+    """Median score over problems against the median cost, by evaluation, and the Pareto front of
+    final ones; None: no row has both."""
+    import pandas as pd
+
+    from components.figures.samples.cost import cost_figure
+    from runner.report.figures.cost_chart import cost_chart
+    from runner.report.figures.costs import pareto_front
+
+    points = [point for s in standings for point in _points(s, kind)]
+    if not points:
+        return None
+    curves = pd.DataFrame(points)
+    finals = curves.drop_duplicates("method", keep="last").copy()
+    direction = direction_of(table)
+    finals["front"] = pareto_front(
+        list(zip(finals["cost"], finals["mean"], strict=True)), direction
+    )
+    label = kind.replace("_", " ")
+    words = (direction, label, str(table.metric))
+    caption = (
+        f"{table.title} against {label}: medians over problems and the central half of them; points: "
+        "final score, filled on the Pareto front"
+    )
+    return _view(cost_figure(curves, finals, *words), caption, cost_chart(curves, finals, *words))
+
+
+def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:
+    """Points of a curve: at each evaluation that every problem of the row has, and at its end."""
+    results = [r for r in standing.results.values() if is_finite(r.score) and kind in r.costs]
+    length = min((len(result.path) for result in results), default=0)
+    columns = [[result.path[i] for result in results] for i in range(length)]
+    columns.append([(result.costs, result.score) for result in results])
+    points = []
+    for column in columns:
+        scores = [score for _, score in column]
+        costs = [costs.get(kind, math.nan) for costs, _ in column]
+        if scores and all(map(is_finite, [*scores, *costs])):
+            low, middle, high = np.quantile(scores, [0.25, 0.5, 0.75])
+            names = {"panel": "", "method": standing.row, "step": len(points)}
+            spread = {"mean": middle, "low": low, "high": high}
+            points.append(names | {"cost": float(np.median(costs))} | spread)
+    return points

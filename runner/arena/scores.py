@@ -1,0 +1,165 @@
+"""Scores and costs of the runs of a suite, a line for each evaluation of a replicate.
+
+Kept scores have the same lines: ``conf/arena/<suite>.csv.gz``.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from runner.arena.suite import COST, Suite
+from runner.disk.atomic import write_bytes
+from runner.errors import ConfigError
+from runner.record.checks import failed_checks
+from runner.record.code import describe_commit
+from runner.record.lines import by_replicate, readable_lines
+from runner.study.definition import PROBLEM_KEY
+from runner.study.snapshot import FrozenRun, Snapshot
+
+# doubted: it failed checks of its own; not applicable: the method needs what the problem lacks
+State = Literal["done", "doubted", "failed", "over budget", "not applicable", "not run"]
+FIXED = ("budget", "row", "problem", "seed", "replicate", "step", "state", "data", "commit")
+TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
+DIGITS = 6  # significant ones, of a kept score
+
+
+@dataclass(frozen=True)
+class Line:
+    """Scores and costs of one replicate at one evaluation; ``step`` is −1 at the end of a run."""
+
+    budget: str
+    row: str
+    problem: str
+    seed: int
+    replicate: int
+    step: int
+    state: State
+    data: str = ""
+    commit: str = ""
+    values: dict[str, float] = field(default_factory=dict)  # metric -> value
+
+    @property
+    def is_final(self) -> bool:
+        """True if it has the scores of a finished run, or says why there are none."""
+        return self.step < 0
+
+
+def read_snapshot(suite: Suite, budget: str, snapshot: Snapshot) -> list[Line]:
+    """Lines of every run of a snapshot."""
+    return [line for run in snapshot.runs for line in _read_run(suite, budget, snapshot, run)]
+
+
+def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> list[Line]:
+    facts = snapshot.facts(run) or {}
+    state = find_state(run, facts, suite.budgets.get(budget, {}))
+    names = (budget, run.row, str(run.cell[PROBLEM_KEY]), facts.get("seed", 0))
+    origin = (facts.get("data", run.data), describe_commit(facts.get("git") or {}))
+    if state not in ("done", "doubted", "over budget"):
+        return [Line(*names, 0, -1, state, *origin)]
+    lines = []
+    for line in readable_lines(snapshot.folder(run)):
+        if line["phase"] not in ("train", "final"):
+            lines += [
+                Line(*names, replicate, line["step"], state, *origin, values)
+                for replicate, values in _by_replicate(suite, line).items()
+            ]
+    result = {"replicate": 0, "metrics": facts["result"]}
+    lines += [
+        Line(*names, r, -1, state, *origin, v) for r, v in _by_replicate(suite, result).items()
+    ]
+    return lines
+
+
+def _by_replicate(suite: Suite, line: dict[str, Any]) -> dict[int, dict[str, float]]:
+    """Scores of the suite and costs of a line of a record, by replicate."""
+    values: dict[int, dict[str, float]] = {}
+    for metric in line["metrics"]:
+        if metric in suite.metrics or metric.startswith(COST):
+            for replicate, value in by_replicate(line, metric):
+                values.setdefault(replicate, {})[metric] = float(value)
+    return values
+
+
+def find_state(run: FrozenRun, facts: dict[str, Any], limits: dict[str, float]) -> State:
+    """State of a run, in the words of a leaderboard."""
+    if run.refused:
+        return "not applicable" if run.unfit else "not run"
+    if not facts or facts["state"] in ("pending", "running", "interrupted", "pruned"):
+        return "not run"
+    if facts["state"] != "done":
+        return "failed"
+    for kind, limit in limits.items():
+        if any(cost > TOLERANCE * limit for cost in facts["result"].get(COST + kind, ())):
+            return "over budget"
+    return "doubted" if failed_checks(facts) else "done"
+
+
+def describe_row(suite: Suite, budget: str, snapshot: Snapshot) -> dict[str, Any]:
+    """A user's row as plain values: scores, config of each run, code and versions behind it."""
+    runs = [run for run in snapshot.runs if not run.refused]
+    facts = {run.cell[PROBLEM_KEY]: snapshot.facts(run) or {} for run in runs}
+    return {
+        "suite": suite.name,
+        "budget": budget,
+        "row": snapshot.study.rows[0].name,
+        "overrides": snapshot.study.rows[0].overrides,
+        "scores": to_csv(read_snapshot(suite, budget, snapshot)),
+        "configs": {run.cell[PROBLEM_KEY]: run.config for run in runs},
+        "code": {problem: known.get("git") or {} for problem, known in facts.items()},
+        "versions": {problem: known.get("versions") or {} for problem, known in facts.items()},
+    }
+
+
+def to_csv(lines: Iterable[Line]) -> str:
+    """Lines as text of a CSV file, in a fixed order."""
+    ordered = sorted(lines, key=lambda x: (x.budget, x.row, x.problem, x.seed, x.replicate, x.step))
+    metrics = sorted({metric for line in ordered for metric in line.values})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*FIXED, *metrics])
+    for line in ordered:
+        values = (line.values.get(metric) for metric in metrics)
+        numbers = ["" if value is None else f"{value:.{DIGITS}g}" for value in values]
+        writer.writerow([*(vars(line)[name] for name in FIXED), *numbers])
+    return text.getvalue()
+
+
+def write_kept(lines: Iterable[Line], path: Path) -> None:
+    """Writes kept scores, packed; the same lines give the same bytes."""
+    write_bytes(path, gzip.compress(to_csv(lines).encode(), 9, mtime=0))
+
+
+def read_kept(path: Path) -> list[Line]:
+    """Kept scores.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
+        return [_parse(rows[0], row) for row in rows[1:]]
+    except (OSError, EOFError, ValueError, IndexError, KeyError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error}); put back the file that was there"
+        ) from None
+
+
+def _parse(header: Sequence[str], row: Sequence[str]) -> Line:
+    cells = dict(zip(header, row, strict=True))
+    fixed: dict[str, Any] = {name: cells.pop(name) for name in FIXED}
+    if fixed["state"] not in get_args(State):
+        raise ValueError(f"state {fixed['state']}")
+    fixed |= {name: int(fixed[name]) for name in ("seed", "replicate", "step")}
+    return Line(**fixed, values={name: float(text) for name, text in cells.items() if text})
+
+
+def is_finite(value: float | None) -> bool:
+    """True for a score that counts."""
+    return value is not None and math.isfinite(value)

@@ -1,0 +1,212 @@
+"""Standings of the rows of a suite by one of its scores.
+
+A row's place follows from its mean rank over problems: on each problem rows are ranked by their
+mean over replicates; a failed run and one over budget rank last, problems that a row is not
+applicable to are left out of its mean.  A row that failed its own checks (†) on more than half of
+its problems is listed below those that did not.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.stats import bootstrap, rankdata
+
+from components.metrics.names import ScoreDirection
+from runner.arena.scores import Line, is_finite
+from runner.arena.suite import COST
+from runner.statistics.paired_tests import PairedDifference, compare, holm
+
+LEVEL = 0.9  # of a bootstrap interval
+RESAMPLES = 999
+TENTH = 0.1  # share of the leader's cost
+LAST = ("failed", "over budget")  # states that rank last
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row on one problem: mean score over replicates, mean costs, and state."""
+
+    state: str
+    score: float = math.nan
+    costs: dict[str, float] = field(default_factory=dict)
+    path: list[tuple[dict[str, float], float]] = field(default_factory=list)  # of its evaluations
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One row over all problems."""
+
+    row: str
+    results: dict[str, Result]  # by problem
+    ranks: dict[str, float]  # by problem
+    typical: float = math.nan  # median over problems
+    interval: tuple[float, float] = (math.nan, math.nan)
+    early: int = 0  # problems on which it has the leader's score at a tenth of the leader's cost
+    against: PairedDifference | None = None  # from the reference row, over problems
+
+    def count(self, *states: str) -> int:
+        """Problems on which its runs ended so."""
+        return sum(result.state in states for result in self.results.values())
+
+    @property
+    def mean_rank(self) -> float:
+        """Mean rank; infinite if it has none."""
+        return statistics.fmean(self.ranks.values()) if self.ranks else math.inf
+
+    @property
+    def is_doubted(self) -> bool:
+        """True if its runs failed checks on more than half of the problems that it has."""
+        return self.count("doubted") > len(self.ranks) / 2
+
+    def cost(self, kind: str) -> float:
+        """Median of a cost over problems; NaN if it was not counted."""
+        costs = [r.costs[kind] for r in self.results.values() if kind in r.costs]
+        return statistics.median(costs) if costs else math.nan
+
+
+def gather(lines: Sequence[Line], metric: str) -> dict[str, dict[str, Result]]:
+    """Results by row and problem."""
+    groups: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line.row, line.problem), []).append(line)
+    results: dict[str, dict[str, Result]] = {}
+    for (row, problem), group in groups.items():
+        results.setdefault(row, {})[problem] = _result(group, metric)
+    return results
+
+
+def _result(lines: list[Line], metric: str) -> Result:
+    final = [line for line in lines if line.is_final]
+    state = final[0].state if final else "not run"
+    steps: dict[int, list[Line]] = {}
+    for line in lines:
+        if not line.is_final:
+            steps.setdefault(line.step, []).append(line)
+    path = [(_mean_costs(each), _mean(each, metric)) for _, each in sorted(steps.items())]
+    return Result(state, _mean(final, metric), _mean_costs(final), path)
+
+
+def _mean(lines: list[Line], metric: str) -> float:
+    """Mean over replicates; infinite replicates make it infinite, a missing one NaN."""
+    values = [line.values.get(metric, math.nan) for line in lines]
+    return statistics.fmean(values) if values else math.nan
+
+
+def _mean_costs(lines: list[Line]) -> dict[str, float]:
+    kinds = {metric for line in lines for metric in line.values if metric.startswith(COST)}
+    return {kind.removeprefix(COST): _mean(lines, kind) for kind in sorted(kinds)}
+
+
+def rank_rows(
+    lines: Sequence[Line], metric: str, direction: ScoreDirection, reference: str | None = None
+) -> list[Standing]:
+    """All rows with a rank in the order of their places, then the others.
+
+    ``reference``: the row that the others are compared with; None: the leader.
+    """
+    results = gather(lines, metric)
+    sign = 1.0 if direction == "lower" else -1.0
+    problems = list(dict.fromkeys(line.problem for line in lines))
+    ranks: dict[str, dict[str, float]] = {row: {} for row in results}
+    for problem in problems:
+        for row, rank in _rank(results, problem, sign).items():
+            ranks[row][problem] = rank
+    standings = [_standing(row, results[row], ranks[row]) for row in results]
+    standings.sort(key=lambda s: (not s.ranks, s.is_doubted, s.mean_rank, s.row))
+    if not standings:
+        return []
+    early = _count_early(standings, problems, sign)
+    against = _compare(standings, reference or standings[0].row)
+    return [replace(s, early=early[s.row], against=against.get(s.row)) for s in standings]
+
+
+def _rank(results: dict[str, dict[str, Result]], problem: str, sign: float) -> dict[str, float]:
+    """Ranks of the rows on a problem, ties sharing theirs; 1 is best."""
+    losses = {}
+    for row, by_problem in results.items():
+        result = by_problem.get(problem)
+        if result is None or result.state in ("not applicable", "not run"):
+            continue
+        if result.state in LAST or math.isinf(result.score):
+            losses[row] = math.inf
+        elif is_finite(result.score):
+            losses[row] = sign * result.score
+    ranks = rankdata(list(losses.values())) if losses else ()
+    return dict(zip(losses, map(float, ranks), strict=True))
+
+
+def _standing(row: str, results: dict[str, Result], ranks: dict[str, float]) -> Standing:
+    values = [results[p].score for p in ranks if is_finite(results[p].score)]
+    if not values:
+        return Standing(row, results, ranks)
+    return Standing(row, results, ranks, statistics.median(values), median_interval(values))
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Percentile bootstrap interval of the median over problems; NaN for fewer than three."""
+    if len(values) < 3:
+        return (math.nan, math.nan)
+    resampled = bootstrap(
+        (np.array(values),),
+        np.median,
+        n_resamples=RESAMPLES,
+        confidence_level=LEVEL,
+        method="percentile",
+        random_state=np.random.default_rng(0),
+    )
+    low, high = resampled.confidence_interval
+    return float(low), float(high)
+
+
+def _count_early(standings: list[Standing], problems: list[str], sign: float) -> dict[str, int]:
+    """Problems on which each row has, at a tenth of the best row's cost, a score as good.
+
+    Every cost that both rows have must be at most a tenth."""
+    early = dict.fromkeys((s.row for s in standings), 0)
+    for problem in problems:
+        best = min(
+            (s.results[problem] for s in standings if _counts(s, problem)),
+            key=lambda result: sign * result.score,
+            default=None,
+        )
+        for standing in standings if best else ():
+            result = standing.results.get(problem)
+            if result and best and _reaches(result, best, sign):
+                early[standing.row] += 1
+    return early
+
+
+def _counts(standing: Standing, problem: str) -> bool:
+    result = standing.results.get(problem)
+    return (
+        problem in standing.ranks
+        and result is not None
+        and is_finite(result.score)
+        and result.state not in LAST
+    )
+
+
+def _reaches(result: Result, best: Result, sign: float) -> bool:
+    for costs, score in result.path:
+        shared = costs.keys() & best.costs.keys()
+        cheap = all(costs[kind] <= TENTH * best.costs[kind] for kind in shared)
+        if shared and cheap and is_finite(score) and sign * score <= sign * best.score:
+            return True
+    return False
+
+
+def _compare(standings: list[Standing], reference: str) -> dict[str, PairedDifference]:
+    """Differences of the rows from the reference row over the problems that both have, with p of
+    Wilcoxon's test corrected for their number by Holm."""
+    keys = {p: i for i, p in enumerate(dict.fromkeys(p for s in standings for p in s.results))}
+    scores = {
+        s.row: {(keys[p], 0): s.results[p].score for p in s.results if _counts(s, p)}
+        for s in standings
+    }
+    base = scores.pop(reference, {})
+    return holm({row: compare(values, base) for row, values in scores.items()})

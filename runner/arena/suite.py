@@ -1,0 +1,98 @@
+"""Suites: frozen problems, budgets and scores, and the rows that are compared on them.
+
+A suite is a study with a few more keys, ``conf/arena/<name>.yaml``; the kept scores of its rows
+are ``conf/arena/<name>.csv.gz``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, PositiveFloat, ValidationError, model_validator
+
+from components.metrics.names import better
+from runner.disk import conf_folders
+from runner.disk.read_yaml import reading
+from runner.disk.yaml_limits import read_yaml
+from runner.errors import ConfigError, nearest
+from runner.study.definition import PROBLEM_KEY, Row, StudyDefinition, describe_mistake
+
+GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
+COST = "cost/"  # a metric of a cost begins so
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Suite(StudyDefinition):
+    """The whole of ``conf/arena/<name>.yaml``."""
+
+    measures: str  # in a few words, for the list of suites
+    # name -> limits of a replicate: {gradients: 20000}; the first one that is reached ends it
+    budgets: dict[str, dict[str, PositiveFloat]] = {}
+    warm_up: Share = 0.25  # share of the steps, of methods that have a warm-up or a burn-in
+    draws: int = 5000  # most draws of a chain that are kept, of methods that thin
+
+    @model_validator(mode="after")
+    def _check_suite(self) -> Suite:
+        if not self.problems:
+            raise ValueError("problems: there is none; give each a name and its overrides")
+        for table in self.tables:
+            if table.columns != PROBLEM_KEY:
+                raise ValueError(f"table {table.name}: columns must be {PROBLEM_KEY}")
+            if (table.better or better(table.metrics[0])) is None:
+                raise ValueError(
+                    f"table {table.name}: neither side of {table.metric} is better; give better"
+                )
+        return self
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics of the tables; the first one decides the lead."""
+        return [str(table.metric) for table in self.tables]
+
+    @property
+    def experiment(self) -> str:
+        """Experiment that the runs are recorded under."""
+        return f"{GROUP}.{self.name}"
+
+    def budget(self, name: str | None) -> str:
+        """A budget by its name; the first one if no name is given, empty if there are none.
+
+        Raises:
+            ConfigError: there is no such budget.
+        """
+        if name is not None and name not in self.budgets:
+            raise ConfigError(f"--budget {name}: no such budget{nearest(name, self.budgets)}")
+        return name or next(iter(self.budgets), "")
+
+    def to_study(self, rows: list[Row]) -> StudyDefinition:
+        """The study of these rows on all problems."""
+        keys = {key: getattr(self, key) for key in StudyDefinition.model_fields}
+        nothing = {"figures": [], "evolutions": [], "spreads": [], "ranks": []}
+        changes = {"name": self.experiment, "recorded_under": self.experiment, "rows": rows}
+        return StudyDefinition(**keys | nothing | changes | {"reference": None, "gold": None})
+
+
+def load_suite(name: str) -> Suite:
+    """The suite ``conf/arena/<name>.yaml``, the runner's or of ``--config-dir``.
+
+    Raises:
+        ConfigError: there is none, or it is not valid.
+    """
+    path = conf_folders.find(GROUP, name)
+    if path is None:
+        raise ConfigError(f"arena {name}: no such suite{nearest(name, conf_folders.names(GROUP))}")
+    try:
+        with reading(path):
+            return Suite(**read_yaml(path))
+    except ValidationError as error:
+        raise ConfigError(f"{path.name}: {describe_mistake(error, Suite)}") from None
+    except TypeError:
+        raise ConfigError(f"{path.name}: must hold keys and their values") from None
+
+
+def kept_scores_file(name: str) -> Path | None:
+    """The kept scores of a suite; None: there are none."""
+    path = conf_folders.find(GROUP, name)
+    scores = path.with_name(f"{name}.csv.gz") if path else None
+    return scores if scores and scores.is_file() else None
