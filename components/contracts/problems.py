@@ -16,8 +16,8 @@ from components.old_names import answer_old_names
 
 Kind = Literal["supervised", "unlabelled", "density", "sequence", "game"]
 Target = Literal["real", "binary", "classes"]  # kinds of supervised labels
-# kinds of rows of an unlabelled problem
-Values = Literal["real", "binary", "categorical", "count", "words"]
+# kinds of rows of an unlabelled problem; incomplete: real ones with gaps, NaN
+Values = Literal["real", "incomplete", "binary", "categorical", "count", "words"]
 # Values that inputs can take, also under an evasion attack; tokens: numbers of words in their
 # order, 0 where a row has ended.
 Domain = Literal["continuous", "binary", "tokens"]

@@ -137,6 +137,10 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
         "pareto_k",
         "perplexity",
         "neighbour_error",
+        "gap_rmse",
+        "gap_nlpp",
+        "gap_crps",
+        "gap_coverage90",
     }
     | {"perplexity_truth", "topic_distance", "coherence", "elbo", "elbo_spread"}
     | _DRAWS
@@ -291,6 +295,9 @@ LOWER_IS_BETTER = frozenset(
         "nll_bound",
         "nll_ais",
         "neighbour_error",
+        "gap_rmse",
+        "gap_nlpp",
+        "gap_crps",
         "rmse",
         "mae",
         "mape",

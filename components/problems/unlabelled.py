@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from components.contracts.attackers import Attacker
-from components.contracts.capabilities import LatentVariable
+from components.contracts.capabilities import Elbo, LatentVariable
 from components.contracts.checks import check_shape
 from components.contracts.posteriors import (
     Analyses,
@@ -20,15 +20,19 @@ from components.contracts.posteriors import (
     HoldsModule,
     PredictsRows,
 )
+from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
-from components.metrics.unlabelled import likelihood_bounds, neighbours
+from components.metrics.unlabelled import imputation, likelihood_bounds, neighbours
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
 from components.problems.input_columns import InputColumns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BOUND_SAMPLES = 100  # of the guide behind −ELBO where the likelihood has a proposal of its own
 
@@ -68,6 +72,8 @@ class Unlabelled:
     attacker: Attacker | None = None  # always None: there are no labels to attack
     # columns that rows were made of; None: columns x1 … xD in the units of x
     columns: InputColumns | None = None
+    # training and held-out rows of incomplete values before values were removed: truth of the gaps
+    complete: tuple[Tensor, Tensor] | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigMismatchError where binary values, or the probabilities that they are drawn
@@ -129,8 +135,17 @@ class Unlabelled:
             validation = Rows(
                 sample_binary(Rows(validation.x.cpu(), 1.0), generator).x.to(self._device), 1.0
             )
+        complete = self.complete
+        if complete is not None:
+            train_part, validation_part = (complete[0][part.to(self._device)] for part in row_sets)
+            complete = train_part, validation_part
         return replace(
-            self, name=f"{self.name}-validation", train=train, test=validation, test_classes=None
+            self,
+            name=f"{self.name}-validation",
+            train=train,
+            test=validation,
+            test_classes=None,
+            complete=complete,
         )
 
     def _parts(self) -> list[Rows | Words]:
@@ -190,15 +205,51 @@ class Unlabelled:
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if (
             self.test_classes is not None
-            and self.values == "real"
+            and self.values in ("real", "incomplete")
             and isinstance(module, LatentVariable)
         ):
             with torch.no_grad():
                 means = torch.cat([module.encode(part)[0] for part in self._parts()])
             out["neighbour_error"] = neighbours.leave_one_out_error(means, self.test_classes)
+        for suffix, (gaps, filled, truth) in self._filled(posterior, rng).items():
+            named = imputation.scores(filled, gaps, truth)
+            out |= {name + suffix: value for name, value in named.items()}
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
+
+    def _filled(
+        self, posterior: object, rng: Rng
+    ) -> dict[str, tuple[Tensor, GaussianMixture, Tensor]]:
+        """Gaps of held-out ("") and of training rows ("/train") [B, I], the law of every value given
+        the observed ones of its row, and its truth, NaN where nobody knows."""
+        module = posterior.module if isinstance(posterior, HoldsModule) else None
+        if self.values != "incomplete" or not isinstance(module, Elbo):
+            return {}
+        out = {}
+        for place, (suffix, rows) in enumerate({"/train": self.train, "": self.test}.items()):
+            assert isinstance(rows, Rows)
+            with torch.no_grad():
+                filled = module.sample_predictive(rows.x, 1, rng.at("evaluation", place))
+            assert isinstance(filled, GaussianMixture)
+            truth = torch.full_like(rows.x, torch.nan)
+            truth = truth if self.complete is None else self.complete[place]
+            out[suffix] = (rows.x.flatten(1).isnan(), filled, truth.flatten(1))
+        return out
+
+    def tables(self, posterior: object, rng: Rng) -> dict[str, pd.DataFrame]:
+        """``imputed``: mean and sd of each gap, and what was removed where that is known."""
+        if self.values != "incomplete":
+            return {}
+        import pandas as pd
+
+        parts = [
+            imputation.list_gaps(filled, gaps, truth).assign(
+                rows="training" if suffix else "held out"
+            )
+            for suffix, (gaps, filled, truth) in self._filled(posterior, rng).items()
+        ]
+        return {"imputed": pd.concat(parts)} if parts else {}
 
     def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> dict[str, Tensor | float]:
         """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes;

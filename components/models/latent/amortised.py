@@ -66,7 +66,7 @@ class Amortised(nn.Module, Generic[R]):
     def __init__(
         self,
         generative: BernoulliModel | GaussianModel,
-        guide: GaussianGuide,
+        guide: GaussianGuide | nn.Identity,
         latent_dim: int,
         like: Tensor,
     ):

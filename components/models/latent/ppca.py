@@ -1,18 +1,21 @@
-"""Probabilistic principal component analysis in closed form."""
+"""Probabilistic principal component analysis, and matrix factorisation of rows with gaps."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import PositiveInt
+from pydantic import PositiveFloat, PositiveInt, model_validator
+from torch import Tensor
 
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
+from components.errors import ConfigMismatchError
 from components.models.latent.amortised import gaussian_guide
 from components.models.latent.generative import GaussianModel
+from components.models.latent.incomplete_rows import IncompleteRows, LinearFactors, fit_factors
 from components.models.latent.perceptron import Perceptron
 from components.models.latent.principal_axes import principal_axes
 from components.models.latent.vae import VAE, AutoEncoder
@@ -30,39 +33,89 @@ class PPCA(Model[Unlabelled, AutoEncoder]):
 
     λ_j, u_j are eigenvalues and eigenvectors of the covariance of the training rows.  −ELBO of a
     row is −log p(x) itself: inference=fixed scores it without training.  It is the vae without
-    hidden layers: other inference methods start at the maximum.  x [N, …].
+    hidden layers: other inference methods start at the maximum.
 
-    Raises ConfigMismatchError where a row has no more values than ``latent_dim``.
+    Rows with gaps (NaN) have no closed form: EM over their observed values (``incomplete_rows``),
+    from the closed form of the rows filled by column means; p(z|x) is exact for every pattern of
+    gaps, and a gap is imputed by its conditional Gaussian.  With ``weight_sd`` the columns of W
+    have the prior N(0, τ² I), eqs. (2.9) to (2.11) with x integrated out; ``latents: points`` puts
+    z at its mode too, probabilistic matrix factorisation.  x [N, …].
 
-    Source: Tipping and Bishop (1999), eqs. (6) to (8); Boustati (2021), section 2.1.1.1."""
+    Raises ConfigMismatchError where a row has no more values than ``latent_dim``, or a column no
+    observed value.
 
-    requires = Requirements(kinds=frozenset({"unlabelled"}), values=frozenset({"real"}))
+    Source: Tipping and Bishop (1999), eqs. (6) to (8), section 3.3 (gaps); Salakhutdinov and Mnih
+    (2008); Boustati (2021), section 2.1.1.1."""
+
+    requires = Requirements(
+        kinds=frozenset({"unlabelled"}), values=frozenset({"real", "incomplete"})
+    )
     offers: ClassVar[frozenset[str]] = VAE.offers
+    legacy_defaults: ClassVar[dict[str, Any]] = {
+        "latents": "integrated",
+        "weight_sd": None,
+        "em_steps": 1000,
+        "tolerance": 1e-7,
+    }
 
     latent_dim: PositiveInt
+    latents: Literal["integrated", "points"]
+    weight_sd: PositiveFloat | None
+    em_steps: PositiveInt
+    tolerance: PositiveFloat
 
-    def build(self, problem: Unlabelled, rng: Rng) -> AutoEncoder:
-        assert isinstance(problem.train, Rows)
-        x = problem.train.x
-        rows = x.flatten(1)
+    @model_validator(mode="after")
+    def _bounds_points(self) -> PPCA:
+        if self.latents == "points" and self.weight_sd is None:
+            raise ValueError(
+                "latents: points need a prior of W, or z shrinks without end; set model.weight_sd=1"
+            )
+        return self
+
+    def _closed_form(self, rows: Tensor) -> LinearFactors:
         Q = self.latent_dim
         axes = principal_axes(rows, Q, self.name)
         noise = axes.variances[Q:].mean()  # eq. (8)
         largest = axes.variances[:Q]
         W = axes.directions * (largest - noise).clamp_min(0).sqrt()  # eq. (7)  [I, Q]
-        values = rows.shape[1]
+        return LinearFactors(W, axes.center, noise)
+
+    def _fit(self, rows: Tensor) -> LinearFactors:
+        """Factors of rows [N, I], NaN in gaps."""
+        gaps = rows.isnan()
+        points = self.latents == "points"
+        if not gaps.any() and self.weight_sd is None:
+            return self._closed_form(rows)
+        if bool(gaps.all(0).any()):
+            raise ConfigMismatchError(
+                f"model=ppca: column {int(gaps.all(0).long().argmax()) + 1} has no observed value in a "
+                "training row; leave it out"
+            )
+        start = self._closed_form(torch.where(gaps, rows.nanmean(0), rows))
+        return fit_factors(rows, start, self.em_steps, self.tolerance, self.weight_sd, points)
+
+    def build(self, problem: Unlabelled, rng: Rng) -> AutoEncoder:
+        assert isinstance(problem.train, Rows)
+        x = problem.train.x
+        rows = x.flatten(1)
+        W, center, noise = self._fit(rows)
+        Q, values = self.latent_dim, rows.shape[1]
         up = Perceptron([Q, values], "identity", rng)
-        guide = gaussian_guide(values, [], Q, "identity", False, "exp", rng)
-        generative = GaussianModel(up, rows.cpu(), "learned")
-        module = AutoEncoder(generative, guide, Q, x)
-        total = (W.square().sum(0) + noise).unsqueeze(1)  # M = WᵀW + σ² I, diagonal  [Q, 1]
-        backward = W.T / total
-        down = guide.network.layers[-1]
+        generative = GaussianModel(up, torch.where(rows.isnan(), center, rows).cpu(), "learned")
+        if problem.values == "incomplete":
+            module: AutoEncoder = IncompleteRows(generative, Q, x)
+        else:
+            guide = gaussian_guide(values, [], Q, "identity", False, "exp", rng)
+            module = AutoEncoder(generative, guide, Q, x)
+            total = (W.square().sum(0) + noise).unsqueeze(1)  # M = WᵀW + σ² I, diagonal  [Q, 1]
+            backward = W.T / total
+            down = guide.network.layers[-1]
+            with torch.no_grad():
+                down.weight.copy_(torch.cat([backward, torch.zeros_like(backward)]))
+                scale = 0.5 * (noise / total[:, 0]).log()
+                down.bias.copy_(torch.cat([-backward @ center, scale]))
         with torch.no_grad():
             up.layers[-1].weight.copy_(W)
-            up.layers[-1].bias.copy_(axes.center)
+            up.layers[-1].bias.copy_(center)
             generative.log_noise.fill_(float(noise.log()))
-            down.weight.copy_(torch.cat([backward, torch.zeros_like(backward)]))
-            scale = 0.5 * (noise / total[:, 0]).log()
-            down.bias.copy_(torch.cat([-backward @ axes.center, scale]))
         return module

@@ -1,0 +1,226 @@
+"""Rows with gaps: their likelihood as dense Gaussians, EM, imputation, matrix factorisation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from configured import component, load
+from torch.distributions import MultivariateNormal
+from unlabelled_problems import real_rows
+
+from components.contracts.problems import Rows
+from components.errors import ConfigMismatchError
+from components.models.latent.incomplete_rows import (
+    IncompleteRows,
+    LinearFactors,
+    em_step,
+    fit_factors,
+    infer_codes,
+)
+from components.posteriors.latent import LatentPosterior
+from components.problems.unlabelled import Unlabelled
+from runner.execution.rng import Streams
+
+NAN = torch.nan
+
+
+def with_gaps(share: float = 0.3, n: int = 60) -> Unlabelled:
+    whole = real_rows(n=n)
+    g = torch.Generator().manual_seed(4)
+    parts = []
+    for rows in (whole.train, whole.test):
+        gaps = torch.rand(rows.x.shape, generator=g) < share
+        gaps[0] = True  # a row without observed values
+        parts.append(Rows(rows.x.masked_fill(gaps, NAN), 1.0))
+    complete = whole.train.x, whole.test.x
+    return Unlabelled("gaps", "incomplete", *parts, None, complete=complete)
+
+
+def built(problem: Unlabelled, **keys) -> IncompleteRows:
+    return component("model", "ppca", **{"latent_dim": 2} | keys).build(problem, Streams(0))
+
+
+def dense(factors: LinearFactors) -> MultivariateNormal:
+    W, center, noise = factors
+    return MultivariateNormal(center, W @ W.T + noise * torch.eye(len(center)).double())
+
+
+def log_marginals(x, law) -> torch.Tensor:
+    """log N of the observed values of each row."""
+    out = []
+    for row in x:
+        seen = (~row.isnan()).nonzero()[:, 0]
+        if not len(seen):
+            out.append(torch.zeros((), dtype=x.dtype))
+            continue
+        covariance = law.covariance_matrix[seen][:, seen]
+        out.append(MultivariateNormal(law.mean[seen], covariance).log_prob(row[seen]))
+    return torch.stack(out)
+
+
+def factors_of(module: IncompleteRows) -> LinearFactors:
+    up = module.generative.network.layers[0]
+    return LinearFactors(
+        *(p.detach() for p in (up.weight, up.bias, module.generative.log_noise.exp()))
+    )
+
+
+def some_factors(seed: int = 0) -> LinearFactors:
+    g = torch.Generator().manual_seed(seed)
+    W = torch.randn(4, 2, generator=g, dtype=torch.float64)
+    return LinearFactors(W, torch.randn(4, generator=g).double(), torch.tensor(0.4).double())
+
+
+def test_likelihood_is_the_dense_one_of_observed_values():
+    problem = with_gaps()
+    factors = some_factors()
+    expected = log_marginals(problem.train.x, dense(factors))
+    torch.testing.assert_close(infer_codes(problem.train.x, factors).log_evidence, expected)
+    module = built(problem)
+    with torch.no_grad():
+        weights = LatentPosterior(module).log_weights(problem.test, 7, Streams(0).noise)
+        paths = module.path_rows(problem.test, module.draw_noise(problem.test, 3, Streams(0).noise))
+    exact = log_marginals(problem.test.x, dense(factors_of(module)))
+    torch.testing.assert_close(weights, exact.expand(7, -1))
+    torch.testing.assert_close(paths, exact.expand(3, -1))
+    scores = problem.score(LatentPosterior(module), Streams(0))
+    assert scores["nll_bound"] == pytest.approx(-float(exact.mean()))
+    filled = problem.test.x.nan_to_num(0.0)  # what a model that ignores gaps would have
+    assert abs(float((log_marginals(filled, dense(factors)) - expected).mean())) > 0.3
+
+
+def test_bound_has_the_evidence_as_its_mean():
+    problem = with_gaps()
+    module = built(problem)
+    with torch.no_grad():
+        rows = module.elbo_rows(
+            problem.test, module.draw_noise(problem.test, 4000, Streams(0).noise)
+        )
+    exact = log_marginals(problem.test.x, dense(factors_of(module)))
+    error = rows.std(0) / math.sqrt(len(rows)) + 1e-12
+    assert float(((rows.mean(0) - exact) / error).abs().max()) < 4.5
+
+
+@pytest.mark.parametrize("weight_sd", [None, 0.5])
+@pytest.mark.parametrize("points", [False, True])
+def test_em_never_descends(weight_sd, points):
+    problem = with_gaps()
+    factors = some_factors()
+    values = []
+    for _ in range(30):
+        factors, value = em_step(problem.train.x, factors, weight_sd, points)
+        values.append(float(value))
+    assert min(b - a for a, b in itertools.pairwise(values)) > -1e-9
+    assert values[-1] > values[0] + 1
+
+
+def test_one_step_of_em_literally():
+    """Every row in turn, with inverses: the sums over the rows in which a value is observed."""
+    x, factors, tau = with_gaps(n=20).train.x, some_factors(), 0.7
+    W, center, noise = factors
+    products = torch.zeros(4, 3).double()
+    moments = torch.zeros(4, 3, 3).double()
+    codes = []
+    for row in x:
+        seen = ~row.isnan()
+        M = torch.eye(2).double() + W[seen].T @ W[seen] / noise
+        m = torch.linalg.inv(M) @ W[seen].T @ (row - center)[seen] / noise
+        second = torch.ones(3, 3).double()
+        second[:2, :2] = torch.linalg.inv(M) + m.outer(m)
+        second[:2, 2] = second[2, :2] = m
+        codes.append((m, second))
+        for i in seen.nonzero()[:, 0]:
+            moments[i] += second
+            products[i] += row[i] * second[2]
+    ridge = torch.diag(torch.tensor([1.0, 1.0, 0.0])).double() * noise / tau**2
+    expected = torch.stack(
+        [torch.linalg.inv(S + ridge) @ b for S, b in zip(moments, products, strict=True)]
+    )
+    square = [
+        row[i] ** 2 - 2 * row[i] * expected[i] @ second[2] + expected[i] @ second @ expected[i]
+        for row, (_, second) in zip(x, codes, strict=True)
+        for i in (~row.isnan()).nonzero()[:, 0]
+    ]
+    after, _ = em_step(x, factors, tau, False)
+    torch.testing.assert_close(after.weights, expected[:, :2])
+    torch.testing.assert_close(after.center, expected[:, 2])
+    torch.testing.assert_close(after.noise, torch.stack(square).mean())
+
+
+def test_no_slope_at_the_end_of_em():
+    problem = with_gaps()
+    module = built(problem, tolerance=1e-13, em_steps=20000)
+    value = module.elbo(problem.train, torch.empty(0))["elbo"]
+    slopes = torch.autograd.grad(value, list(module.parameters()))
+    assert max(float(s.abs().max()) for s in slopes) < 1e-3
+
+
+def test_without_gaps_em_ends_in_the_closed_form():
+    x = real_rows(n=60).train.x
+    closed = component("model", "ppca", latent_dim=2)._closed_form(x)
+    found = fit_factors(x, some_factors(), 5000, 1e-14, None, False)
+    torch.testing.assert_close(
+        found.weights @ found.weights.T, closed.weights @ closed.weights.T, rtol=1e-4, atol=1e-5
+    )
+    torch.testing.assert_close(found.noise, closed.noise, rtol=1e-5, atol=0)
+    torch.testing.assert_close(found.center, closed.center, rtol=1e-5, atol=1e-6)
+
+
+def test_gaps_are_imputed_by_conditional_gaussians():
+    problem = with_gaps()
+    module = built(problem)
+    law = dense(factors_of(module))
+    filled = module.sample_predictive(problem.test.x, 1, Streams(0).noise)
+    for row, mean, v in zip(problem.test.x, filled.mean, filled.variance, strict=True):
+        seen, gap = ~row.isnan(), row.isnan()
+        C = law.covariance_matrix
+        gain = C[gap][:, seen] @ torch.linalg.inv(C[seen][:, seen])
+        expected = law.mean[gap] + gain @ (row - law.mean)[seen]
+        spread = (C[gap][:, gap] - gain @ C[seen][:, gap]).diagonal()
+        torch.testing.assert_close(mean[gap].detach(), expected)
+        torch.testing.assert_close(v[gap].detach(), spread)
+    scores = problem.score(LatentPosterior(module), Streams(0))
+    gaps, truth = problem.test.x.isnan(), problem.complete[1]
+    rmse = (filled.mean.detach() - truth)[gaps].square().mean().sqrt()
+    assert scores["gap_rmse"] == pytest.approx(float(rmse))
+    assert scores["gap_rmse"] < 0.9 * float(truth.std())
+    table = problem.tables(LatentPosterior(module), Streams(0))["imputed"]
+    assert len(table) == int(gaps.sum() + problem.train.x.isnan().sum())
+
+
+def test_points_minimise_the_regularised_squares():
+    """Salakhutdinov and Mnih (2008), eq. (4): no slope in z, W, with λ = σ² and σ²/τ²."""
+    x, tau = with_gaps().train.x, 0.8
+    found = fit_factors(x, some_factors(), 1500, 1e-13, tau, True)
+    z = infer_codes(x, found).mean.requires_grad_()
+    W = found.weights.clone().requires_grad_()
+    residual = torch.where(x.isnan(), 0.0, x.nan_to_num(0.0) - z @ W.T - found.center)
+    energy = residual.square().sum() + found.noise * (z.square().sum() + W.square().sum() / tau**2)
+    slopes = torch.autograd.grad(0.5 * energy, [z, W])
+    assert max(float(s.abs().max()) for s in slopes) < 1e-4
+
+
+def test_what_cannot_be_factorised_is_refused():
+    problem = with_gaps()
+    with pytest.raises(ValueError, match=r"model.weight_sd=1"):
+        built(problem, latents="points")
+    problem.train.x[:, 2] = NAN
+    with pytest.raises(ConfigMismatchError, match="column 3 has no observed value"):
+        built(problem)
+
+
+def test_values_are_removed_and_put_aside():
+    problem, _ = load("measured_rows", set="wine", gaps=0.3)
+    gaps = problem.train.x.isnan()
+    assert float(gaps.double().mean()) == pytest.approx(0.3, abs=0.03)
+    truth = problem.complete[0]
+    assert torch.equal(problem.train.x[~gaps], truth[~gaps])
+    assert float(problem.train.x.nanmean(0).abs().max()) < 1e-9
+    inside = problem.held_out(0.2, Streams(0))
+    assert torch.equal(
+        inside.complete[1].nan_to_num(0)[~inside.test.x.isnan()],
+        inside.test.x[~inside.test.x.isnan()],
+    )
