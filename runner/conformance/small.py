@@ -130,6 +130,7 @@ SMALL: dict[str, dict[str, list[str]]] = {
         "adam_noise": ["burn_in=1"],
         "particle_mcmc": ["filter={name: bootstrap_filter, particles: 8}"],
         "psgld": ["burn_in=1"],
+        "santa": ["burn_in=1"],
         "adversarial_training": ["training_attacker=fgsm"],
         "ara_training": ["chains=2", "attack_steps=1.0"],
         "beta_bootstrap_filter": ["particles=8"],

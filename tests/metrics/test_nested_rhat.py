@@ -87,7 +87,7 @@ def test_chains_of_a_superchain_share_a_start_and_null_changes_none():
 
 
 @pytest.mark.parametrize(
-    "name", ["nuts", "mala", "gibbs", "sgld", "psgld", "sghmc", "recipe", "adam_noise"]
+    "name", ["nuts", "mala", "gibbs", "sgld", "psgld", "sghmc", "recipe", "santa", "adam_noise"]
 )
 def test_a_bad_divisor_names_the_key(name):
     assert component("inference", name, chains=8, superchains=2).superchains == 2

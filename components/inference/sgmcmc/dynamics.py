@@ -1,16 +1,67 @@
-"""Common keys and steps of stochastic gradient MCMC."""
+"""Common keys and steps of stochastic gradient MCMC: step sizes ε_t, and which states are kept."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, Literal
 
 import torch
+from pydantic import BaseModel, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.roles import Info
 from components.inference.chains import C, Sampler, advance, mean_over_chains
-from components.inference.sgmcmc.step_sizes import StepSizes
+from components.maths.annealing import cosine_anneal
+
+
+class StepSizes(BaseModel):
+    """ε_t of step t = 0, 1, …, as ``schedule`` says.
+
+        constant    ε_t = ε
+        polynomial  ε_t = ε (1 + t/b)^−γ,  ½ < γ ≤ 1: Σ ε_t = ∞ and Σ ε_t² < ∞, as Robbins & Monro ask
+        cyclical    ε_t = ε/2 [cos(π (t mod T)/T) + 1],  T steps a cycle
+
+    With constant and cyclical steps the bias of order ε does not vanish.  Where a cycle begins,
+    steps are as large as ε, so that chains change modes; to keep only states of small steps let
+    ``burn_in`` and ``thinning`` be multiples of the cycle. (Zhang et al. also leave out the noise
+    in the first part of each cycle; here it is never left out.)
+
+    Source: Welling & Teh (2011), section 3; Zhang et al. (2020), eq. (1)."""
+
+    step_size: PositiveFloat  # ε > 0, of the first step
+    # of ε_t: constant, polynomial ε (1 + t/b)^−γ, or cyclical ε/2 (cos(π (t mod T)/T) + 1), Zhang
+    # et al. (2020)
+    schedule: Literal["constant", "polynomial", "cyclical"]
+    # γ of a polynomial schedule, 0.5 < γ <= 1 by Robbins-Monro; Welling & Teh (2011) use 0.55
+    decay: PositiveFloat
+    decay_scale: PositiveFloat  # b of a polynomial schedule, > 0: steps until the decay sets in
+    # T of a cyclical schedule, steps >= 1: then let burn_in and thinning be multiples of it
+    cycle_length: PositiveInt
+    burn_in: NonNegativeInt  # steps before any state is kept; Gallego (2021) section 2.3.3
+    thinning: PositiveInt  # one state in this many is kept; Gallego (2021) section 2.3.3
+
+    @model_validator(mode="after")
+    def _check_decay(self) -> StepSizes:
+        if self.schedule == "polynomial" and not 0.5 < self.decay <= 1:
+            raise ValueError(
+                f"decay: {self.decay} breaks the Robbins-Monro conditions; use a value in (0.5, 1]"
+            )
+        return self
+
+    def step_size_at(self, t: int) -> float:
+        """ε_t, t ≥ 0 steps having been done."""
+        if self.schedule == "polynomial":
+            return self.step_size * (1 + t / self.decay_scale) ** -self.decay
+        if self.schedule == "cyclical":
+            return cosine_anneal(self.step_size, 0.0, t % self.cycle_length, self.cycle_length)
+        return self.step_size
+
+    def largest_step(self, t: int) -> float:
+        """The largest ε of the steps since draws are kept, or of all where there are none yet; t ≥
+        1 steps done."""
+        first = self.burn_in if t > self.burn_in else 0
+        last = min(t, first + self.cycle_length) if self.schedule == "cyclical" else first + 1
+        return max(self.step_size_at(s) for s in range(first, last))
 
 
 class GradientDynamics(Sampler[C], StepSizes, Generic[C]):

@@ -59,9 +59,7 @@ class Recipe(Superchains, GradientDynamics[RecipeState], GradientNoise):
     with v = ∇K(r), K = rᵀr/2m of ``mass`` m.  thermostat is Nosé and Hoover's: ξ takes the
     place of the friction and adapts to the gradient's noise, ṙ = ∇log p − ξ r and
     ξ̇ = rᵀr/P − 1 for G = I, where −1 is Γ.  thermostats has a ξ for each coordinate, with
-    ½ |ξ − A|² in H, as Santa; Santa's other parts do not fit the recipe: its
-    preconditioner follows past gradients, which are no function of z, and its temperature
-    falls to 0, where it is an optimizer.  A finite ``speed`` c makes all that moves
+    ½ |ξ − A|² in H, as ``santa``, whose preconditioner follows past gradients.  A finite ``speed`` c makes all that moves
     relativistic, K(r) = m c² Σ_j √(1 + r_j²/(m c)²) and v_j = r_j/(m √(1 + r_j²/(m c)²)):
     no coordinate moves faster than c, however large a gradient is.
     ``metric``: constant G = I, or potential G = s √|U(θ) + c| I, U = −log p(θ, y), with long

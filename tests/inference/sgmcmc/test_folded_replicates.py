@@ -26,6 +26,7 @@ METHODS = {
     "sghmc": [{}],
     "recipe": [{}, {"dynamics": "hamiltonian", "metric": "potential", "updates": "together"}],
     "psgld": [{"correction": True}],
+    "santa": [{"step_size": 0.001, "refine": False}, {"step_size": 0.001}],
     "adam_noise": [{}],
     "sgd_momentum": [{"resample_every": 3}],
 }

@@ -1,0 +1,122 @@
+"""Stochastic annealing thermostats with an adaptive preconditioner: a sampler that cools to an
+optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat
+from torch import Tensor
+
+from components.contracts.capabilities import LogJoint
+from components.contracts.roles import Info
+from components.contracts.streams import Rng
+from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like
+from components.inference.sgmcmc.control_variates import GradientEstimates, Reference
+from components.inference.sgmcmc.dynamics import GradientDynamics
+from components.inference.sgmcmc.preconditioner import Preconditioning
+from components.inference.superchains import Superchains
+from components.maths.exponential.standard_draws import standard_normal
+from components.registry import register
+
+FLOOR = 0.1  # smallest |u| of the correction, in thermal scales (η/β)^½; print has none
+
+
+@dataclass(kw_only=True)
+class SantaState(Chains):
+    u: Tensor  # momenta, √η p [K, P]
+    alpha: Tensor  # thermostats, √η Ξ [K, P]
+    v: Tensor  # mean squared gradients [K, P]
+    control: Reference | None  # subtracted from gradient estimates; None: nothing
+
+
+@register("inference", "santa")
+class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Preconditioning):
+    """Santa, stochastic annealing thermostats with adaptive momentum, Euler scheme, parallel chains.
+
+        v_t = σ v_{t−1} + (1 − σ) ĝ(θ_{t−1})²,   v̂_t = v_t / (1 − σᵗ),   G_t = (λ + √v̂_t)^−½
+        exploration, t ≤ burn_in:
+        α_t = α_{t−1} + u_{t−1}² − η/β_t
+        u_t = (1 − α_t) u_{t−1} + η G_t ĝ(θ_{t−1}) + (η/β_t) (1 − G_{t−1}/G_t)/u_{t−1}
+              + N(0, 2 η^{3/2} G_{t−1}/β_t)
+        refinement:   α_t = min(max(α_{t−1}, √η C), 1),   u_t = (1 − α_t) u_{t−1} + η G_t ĝ(θ_{t−1})
+        θ_t = θ_{t−1} + G_t u_t,   β_t = A tᵞ,   u_0 ~ N(0, η I),   α_0 = √η C
+
+    These hold for each coordinate, θ, u, α [K, P]; η is ``step_size``, σ ``averaging``, λ
+    ``damping``, C ``friction``, A ``coldness`` and γ ``annealing``.  With p = u/√η, Ξ = α/√η these
+    are steps of size √η of
+
+        dθ = G p dt,   dp = (G ∇log p(θ, y) − Ξ p + Γ/β) dt + N(0, 2G/β dt),   dΞ = (p² − 1/β) dt
+
+    with Γ = ∂G/∂θ by a difference quotient.  While G is fixed (``adapt``: burn_in, without
+    ``refine``) exp(−β {−log p(θ, y) + ½ pᵀp + ½ |Ξ − G|²}) is invariant as η → 0: with γ = 0
+    and A = 1 Santa samples the posterior, as ``recipe`` with dynamics: thermostats does.  With
+    γ > 0 it cools, and refinement is momentum descent without noise to a mode.  While G adapts
+    nothing is invariant, and print drops (Ξ − G) ∂G/∂θ.  Departures: ĝ is of all N rows, not
+    their mean, so that η and λ are N times and C 1/√N of those in print; v̂ in place of v;
+    |u| ≥ ``FLOOR`` (η/β)^½ in the quotient, whose 1/u has no variance otherwise; refinement
+    bounds the friction, which print keeps even where it is negative and momenta grow.
+
+    Raises:
+        NumericalError: a chain leaves the finite numbers.
+
+    Source: Chen et al. (2016), Algorithm 1 and eq. (4), Euler scheme.
+    """
+
+    averaging: Annotated[float, Field(ge=0, lt=1)]
+    friction: PositiveFloat
+    coldness: PositiveFloat
+    annealing: NonNegativeFloat
+    correction: bool
+    refine: bool
+
+    def init(self, model: LogJoint, problem: SampleableProblem, rng: Rng) -> SantaState:
+        state = self.start_chains(model, problem, rng)
+        theta = state.theta
+        root = self.step_size_at(0) ** 0.5
+        return SantaState(
+            **vars(state),
+            u=root * standard_normal(theta.shape, rng.init, theta),
+            alpha=torch.full_like(theta, root * self.friction),
+            v=torch.zeros_like(theta),
+            control=self.init_reference(model, theta, problem),
+        )
+
+    def _scale(self, v_hat: Tensor) -> Tensor:
+        """G [K, P]."""
+        return (v_hat.sqrt() + self.damping).rsqrt()
+
+    def step(self, state: SantaState, batch: ModelBatch, rng: Rng) -> tuple[SantaState, Info]:
+        theta, u, alpha, t = state.theta, state.u, state.alpha, state.t
+        eta = self.step_size_at(t)
+        control, value, gradient = self.refresh_and_estimate(
+            state.control, state.model, theta, batch, t
+        )
+        v, v_hat = self.update_squares(state.v, gradient, self.averaging, t)
+        G = self._scale(v_hat)
+        xi = noise_like(theta, rng.noise)
+        kick = eta * G * gradient
+        heat = 0.0  # η/β
+        if t < self.burn_in or not self.refine:
+            heat = eta / (self.coldness * (t + 1) ** self.annealing)
+            before = G
+            if t > 0:
+                before = self._scale(self.bias_corrected_squares(state.v, self.averaging, t))
+            alpha = alpha + u.square() - heat
+            kick = kick + (2 * eta**0.5 * heat * before).sqrt() * xi
+            if self.correction:
+                kick = kick + heat * (1 - before / G) / at_least(u, FLOOR * heat**0.5)
+        else:
+            alpha = alpha.clamp(eta**0.5 * self.friction, 1.0)
+        u = (1 - alpha) * u + kick
+        theta = theta + G * u
+        state = self.advance(state, theta, u=u, alpha=alpha, v=v, control=control)
+        info = self.describe_step(state, value, gradient, eta, preconditioner=G, thermostat=alpha)
+        return state, info | {"temperature": heat / eta}
+
+
+def at_least(u: Tensor, floor: float) -> Tensor:
+    """u with its sign and |u| ≥ ``floor``."""
+    return torch.where(u < 0, u.clamp_max(-floor), u.clamp_min(floor))

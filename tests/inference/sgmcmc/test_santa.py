@@ -1,0 +1,175 @@
+"""Santa: its update written out, exact moments where the preconditioner is fixed, what mistakes do
+there, and refinement as an optimizer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from configured import component, defaults
+from known_targets import ExactGamma, GaussianTarget, correlated, moment_z
+from recipe import F64, PriorOfTwo, gradient, mutated
+from torch import Tensor
+
+from components.errors import NumericalError
+from components.inference.sgmcmc import santa
+from runner.execution.rng import Streams
+
+KEYS: dict[str, Any] = {
+    "chains": 3,
+    "step_size": 0.02,
+    "averaging": 0.7,
+    "damping": 0.3,
+    "friction": 1.2,
+}
+
+
+class Quartic(PriorOfTwo):
+    def log_prior(self, theta: Tensor) -> Tensor:
+        a, b = theta.unbind(1)
+        return -0.25 * a**4 - 0.5 * (b - a) ** 2
+
+
+@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("correction", [True, False])
+def test_a_step_is_the_algorithm_in_print(correction, refine):
+    """Coordinate by coordinate, with the temperature of A tᵞ."""
+    A, annealing, sigma, eta, explored = 2.0, 0.5, 0.7, 0.02, 4
+    keys = KEYS | {"coldness": A, "annealing": annealing, "burn_in": explored, "thinning": 1}
+    method = component(
+        "inference", "santa", **keys, refine=refine, correction=correction, adapt="always"
+    )
+    rng, draws = Streams(0), Streams(0).noise
+    state = method.init(Quartic(), None, rng)
+    torch.testing.assert_close(state.alpha, torch.full((3, 2), eta**0.5 * 1.2, dtype=F64))
+    for t in range(1, 8):
+        after, info = method.step(state, None, rng)
+        zeta = torch.randn((3, 2), generator=draws, dtype=F64)
+        beta = A * t**annealing
+        explores = t <= explored or not refine
+        assert info["temperature"] == pytest.approx(1 / beta if explores else 0.0)
+        for k in range(3):
+            f = gradient(Quartic().U, state.theta[k])  # of the potential
+            for j in range(2):
+                v = sigma * float(state.v[k, j]) + (1 - sigma) * float(f[j]) ** 2
+                g = 1 / math.sqrt(0.3 + math.sqrt(v / (1 - sigma**t)))
+                old = g if t == 1 else 1 / math.sqrt(
+                    0.3 + math.sqrt(float(state.v[k, j]) / (1 - sigma ** (t - 1)))
+                )  # fmt: skip
+                u, alpha = float(state.u[k, j]), float(state.alpha[k, j])
+                new = 0.0
+                if explores:
+                    alpha += u * u - eta / beta
+                    new = math.sqrt(2 * eta**1.5 / beta * old) * float(zeta[k, j])
+                    floor = 0.1 * math.sqrt(eta / beta)
+                    if correction:
+                        new += eta / beta * (1 - old / g) / math.copysign(max(abs(u), floor), u)
+                else:
+                    alpha = min(max(alpha, math.sqrt(eta) * 1.2), 1.0)
+                new += (1 - alpha) * u - eta * g * float(f[j])
+                theta = float(state.theta[k, j]) + g * new
+                got = [x[k, j].item() for x in (after.v, after.alpha, after.u, after.theta)]
+                assert got == pytest.approx([v, alpha, new, theta], rel=1e-9, abs=1e-12)
+        state = after
+
+
+ROOT = torch.tensor([1.5, 0.8], dtype=F64)  # √v̂ that burn-in would have left
+
+
+def worst(target: Any, cls: type = santa.Santa, eta: float = 0.01, **keys: Any) -> float:
+    """Largest |z| of two moments of draws of many chains that start at exact draws, G fixed."""
+    steps = int(20 / eta**0.5)
+    values = defaults("inference", "santa") | {
+        "chains": 1500, "step_size": eta, "annealing": 0.0, "refine": False, "adapt": "burn_in",
+        "burn_in": 1, "thinning": steps, "damping": 0.2,
+    }  # fmt: skip
+    method, rng = cls.model_validate(values | keys), Streams(0)  # type: ignore[attr-defined]
+    state = method.init(target, None, rng)
+    v = ROOT[: target.dim].square() * (1 - method.averaging)
+    # G as one step of burn-in would have left it
+    state = replace(state, v=v.expand_as(state.theta), t=1)
+    for _ in range(steps):
+        state, _ = method.step(state, None, rng)
+    return moment_z(method.posterior(state), target)
+
+
+def at_rest(coldness: float) -> GaussianTarget:
+    """A Gaussian whose chains start at exact draws of its power 1/A."""
+    target = correlated()
+    root = torch.linalg.cholesky(target.covariance) / coldness**0.5
+    target.second = target.covariance.diagonal() / coldness + target.mean**2
+    target.sample_prior = lambda n, generator: (  # type: ignore[method-assign]
+        target.mean + torch.randn(n, 2, generator=generator, dtype=F64) @ root.T
+    )
+    return target
+
+
+@pytest.mark.parametrize("coldness", [1.0, 3.0])
+def test_moments_are_exact_at_a_fixed_preconditioner_and_temperature(coldness):
+    assert worst(at_rest(coldness), coldness=coldness) < 4
+
+
+def test_moments_of_a_gamma_are_exact():
+    assert worst(ExactGamma()) < 4
+
+
+MUTANTS = {
+    "temperature of the thermostat": ("u.square() - heat", "u.square() - 0.7 * heat"),
+    "thermostat the wrong way round": ("alpha + u.square() - heat", "alpha - u.square() + heat"),
+    "thermostat left out": ("alpha = alpha + u.square() - heat", "pass"),
+    "kick without the preconditioner": ("kick = eta * G * gradient", "kick = eta * gradient"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_rests_elsewhere(mutant):
+    try:
+        z = worst(correlated(), mutated(santa, *MUTANTS[mutant]))
+    except NumericalError:  # it may leave the finite numbers
+        z = math.inf
+    assert not z < 5
+
+
+def test_refinement_descends_to_the_mode():
+    target = correlated()
+    keys = {"chains": 4, "burn_in": 50, "thinning": 1, "step_size": 0.05, "damping": 0.5}
+    method, rng = component("inference", "santa", **keys), Streams(0)
+    state = method.init(target, None, rng)
+    for _ in range(600):
+        state, info = method.step(state, None, rng)
+    assert info["temperature"] == 0
+    torch.testing.assert_close(state.theta, target.mean.expand(4, 2), atol=1e-5, rtol=0)
+
+
+def test_annealed_chains_end_at_the_higher_of_two_modes():
+    """Not so without exploration, where each ends at the mode near its start."""
+    m, w = torch.tensor([0.0, 3.0], dtype=F64), torch.tensor([0.8, 0.2], dtype=F64)
+
+    class Two(PriorOfTwo):
+        dim, names = 1, ["x"]
+
+        def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
+            return 0.6 + 2 * torch.randn(n, 1, generator=generator, dtype=F64)
+
+        def log_prior(self, theta: Tensor) -> Tensor:
+            return (w.log() - 0.5 * ((theta - m) / 0.8) ** 2).logsumexp(1)
+
+    def missed(burn_in: int) -> float:
+        keys = {
+            "chains": 100,
+            "burn_in": burn_in,
+            "damping": 0.1,
+            "coldness": 0.1,
+            "averaging": 0.9,
+        }
+        method, rng = component("inference", "santa", **keys, step_size=0.02), Streams(0)
+        state = method.init(Two(), None, rng)
+        for _ in range(burn_in + 150):
+            state, _ = method.step(state, None, rng)
+        return float((state.theta > 1.9).double().mean())
+
+    assert missed(0) > 0.2
+    assert missed(600) < 0.08
