@@ -1,15 +1,15 @@
 """``runner arena``: the suites; ``arena run``: a row of the user's on every problem of one;
-``arena show``: the page with it next to all others."""
+``arena show``: the page with it next to all others; ``arena pack``: its records in one file."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
+from runner.arena import verify
 from runner.arena.lengths import find_length
 from runner.arena.scores import Line, read_kept, read_snapshot
 from runner.arena.standings import Standing, rank_rows
@@ -18,7 +18,9 @@ from runner.catalogue import plugins
 from runner.catalogue.plugins import import_plugins
 from runner.disk import conf_folders
 from runner.disk.inside import inside
-from runner.errors import ConfigError
+from runner.errors import ConfigError, nearest
+from runner.report.exchange.archive import pack
+from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, select_runs
 from runner.study.definition import PROBLEM_KEY, PlannedRun, Row, plan
@@ -273,7 +275,42 @@ def _parser(command: str, description: str) -> Parser:
     return parser
 
 
-COMMANDS: dict[str, Any] = {"run": _run, "show": _show}
+def _pack(argv: list[str]) -> int:
+    parser = _parser("pack", "Packs a row that was run: scores, records, configs, plug-ins.")
+    parser.add_argument("overrides", nargs="*", help="the row, as it was run")
+    parser.add_argument("--as", dest="name", help="name of the row (default: its component)")
+    parser.add_argument("--to", type=Path, metavar="FILE", help="the file (default: ROW.zip)")
+    given = parser.parse_intermixed_args(argv)
+    conf_folders.use(given.config_dir)
+    suite, budget = _suite(given)
+    words = [word for word in given.overrides if not is_plugins(word)]
+    name = snapshot_name(suite, budget, make_row(words, given.name).name)
+    snapshot = snapshots.load(name, Path(given.output_dir).resolve())
+    if snapshot is None:
+        near = nearest(
+            name, [s.name for s in find_snapshots(suite, budget, Path(given.output_dir))]
+        )
+        raise ConfigError(f"arena pack: {name} was not run here{near}; runner arena run does")
+    row = snapshot.study.rows[0].name
+    path = given.to or Path(f"{row.replace(' ', '_')}{SUFFIX}")
+    if path.suffix != SUFFIX:
+        raise ConfigError(f"--to {path}: must end with {SUFFIX}")
+    counts = pack(snapshot, path)
+    modules = sorted({m for run in snapshot.runs for m in run.config.get("plugins") or []})
+    out.print(f"packed   {row} in {suite.name}: {counts['runs']} runs of {len(snapshot.runs)}")
+    if modules:
+        out.print(f"source   of {', '.join(modules)} is in it, and names of this machine")
+    out.print(f"written  {path}")
+    out.print(f"check it runner arena verify {path}{' --trust' if modules else ''}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "run": _run,
+    "show": _show,
+    "pack": _pack,
+    "verify": verify.main,
+}
 
 
 def main(argv: list[str]) -> int:
@@ -281,9 +318,11 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner arena",
         description="Your method next to all others: run it on every problem of a suite, show the page.",
-        epilog="runner arena run --help and runner arena show --help tell their options.",
+        epilog="runner arena run --help, show, pack and verify --help tell their options.",
     )
-    parser.add_argument("command", nargs="?", choices=sorted(COMMANDS), metavar="run | show")
+    parser.add_argument(
+        "command", nargs="?", choices=sorted(COMMANDS), metavar="run | show | pack | verify"
+    )
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:
         code: int = COMMANDS[argv[1]](argv[2:])

@@ -1,11 +1,12 @@
 """``runner arena verify FILE``: cells of a pack, drawn by seed, computed again in child processes.
 
-A cell is one replicate of one run; a run that carries its replicates together is one cell.  Three
+A cell is one replicate of one run; a run that carries its replicates together is one cell.  Four
 things must hold:
 
-1. the pack's table of scores is what its records give;
-2. the scores of each record are those of its last evaluation;
-3. the scores of each drawn cell come out again, times excepted.
+1. problems, budget and replicates are those of the suite here;
+2. the pack's table of scores is what its records give;
+3. the scores of each record are those of its last evaluation;
+4. the scores of each drawn cell come out again, times excepted.
 
 A child sees neither the folder of this process nor its plug-ins (``python -P``): only those packed,
 and these only with ``--trust``."""
@@ -25,6 +26,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
+from runner.arena.suite import GROUP, load_suite
+from runner.compose.overrides import compose
+from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.record import code
 from runner.record.facts import read_facts_or_warn
@@ -34,6 +40,7 @@ from runner.report.exchange.archive import PLUGINS
 from runner.report.exchange.opened import OpenedArchive, open_archive
 from runner.report.report import write
 from runner.study import snapshot as snapshots
+from runner.study.definition import PROBLEM_KEY
 from runner.study.snapshot import FrozenRun, Snapshot
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import complain, out
@@ -106,6 +113,33 @@ def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
     if wrong:
         return f"report/{name}: {len(wrong)} lines that its records do not give; first: {wrong[0]}"
     return f"report/{name}: lacks {missing} scores of its records" if missing else None
+
+
+def list_deviations(snapshot: Snapshot) -> Iterator[str]:
+    """What a pack of a suite does otherwise than the suite of this installation."""
+    if not snapshot.study.name.startswith(f"{GROUP}."):
+        return  # a study of any other kind
+    suite = load_suite(snapshot.study.name.removeprefix(f"{GROUP}."))
+    budget = snapshot.name.removeprefix(f"{suite.experiment}.").partition(".")[0]
+    limits = suite.budgets.get(budget, {})
+    for run in snapshot.runs:
+        problem = str(run.cell[PROBLEM_KEY])
+        if run.refused:
+            continue
+        if problem not in suite.problems:
+            yield f"{run.name}: the suite has no problem {problem}"
+            continue
+        composed = compose([*suite.overrides, *suite.problems[problem]])[0]
+        meant = OmegaConf.to_container(composed.dataset, resolve=True)
+        given = run.config.get("budget") or {}
+        own = {
+            "dataset": run.config["dataset"] == meant,
+            "replicates": run.config["replicates"] == suite.replicates,
+            "budget": {kind: limit for kind, limit in given.items() if limit is not None} == limits,
+        }
+        wrong = [key for key, is_same in own.items() if not is_same]
+        if wrong:
+            yield f"{run.name}: {', '.join(wrong)}: not what suite {suite.name} has here"
 
 
 def check_record(snapshot: Snapshot, cell: PackedCell) -> list[str]:
@@ -199,7 +233,8 @@ def verify(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
     cells = [] if snapshot is None else list_cells(snapshot)
     if snapshot is None or not cells:
         raise ConfigError(f"{arguments.file}: holds no run that is done")
-    wrong = [fault] if (fault := check_table(opened, snapshot)) else []
+    wrong = list(list_deviations(snapshot))
+    wrong += [fault] if (fault := check_table(opened, snapshot)) else []
     for cell in cells:
         wrong += [f"{cell.name}: record: {fault}" for fault in check_record(snapshot, cell)]
     for fault in wrong:
@@ -243,6 +278,7 @@ def main(argv: list[str]) -> int:
         description="Checks the scores of a pack, and computes some of its cells again.",
         epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
     )
+    conf_folders.add_option(parser)
     parser.add_argument("file", help="made by runner arena pack or runner archive; a path or a URL")
     parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
     parser.add_argument(
@@ -263,6 +299,7 @@ def main(argv: list[str]) -> int:
         default=os.environ.get("RUNNER_DATA_DIR", "data"),
         help="data files (default: $RUNNER_DATA_DIR or data)",
     )
-    arguments = parser.parse_args(argv[1:])
+    arguments = parser.parse_args(argv)
+    conf_folders.use(arguments.config_dir)
     with open_archive(arguments.file) as opened:
         return verify(opened, arguments)

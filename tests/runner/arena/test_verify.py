@@ -12,10 +12,13 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from configured import defaults
 from made_records import made_record
 
 from runner.arena import verify
+from runner.arena.suite import load_suite
 from runner.catalogue import new
+from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.report.exchange import archive
 from runner.report.exchange.opened import MANIFEST, open_archive
@@ -103,6 +106,38 @@ def test_one_changed_score_is_found(pack, monkeypatch, capsys, files, said):
     assert said in shown.out + shown.err
 
 
+SUITE = """
+{name: tiny, measures: two targets, description: two targets, replicates: 2, overrides: [model=target_density],
+ problems: {gauss: [dataset=gaussian]}, budgets: {small: {densities: 4000}},
+ rows: [{label: MALA, model: target_density, preset: "", overrides: [inference=mala]}],
+ tables: [{name: e, title: e, columns: problem, metric: error_sd}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, []),
+        ({"replicates": 1}, ["replicates"]),
+        ({"budget": {"densities": 9000, "gradients": None}}, ["budget"]),
+        ({"budget": None}, ["budget"]),
+        ({"dataset": {"name": "gaussian", "dim": 1}}, ["dataset"]),
+    ],
+)
+def test_a_pack_by_other_rules_than_the_suites(tmp_path, change, said):
+    (tmp_path / "arena").mkdir()
+    (tmp_path / "arena" / "tiny.yaml").write_text(SUITE)
+    conf_folders.use(str(tmp_path))
+    suite = load_suite("tiny")
+    study = suite.to_study(list(suite.rows))
+    budget = {"densities": 4000, "gradients": None}
+    config = {"dataset": defaults("dataset", "gaussian"), "replicates": 2, "budget": budget}
+    run = FrozenRun("MALA", "MALA", {"problem": "gauss"}, [], "e", "s", "d", config | change)
+    snapshot = Snapshot("arena.tiny.small.MALA", study, "", "", [], [run], tmp_path)
+    expected = [f"MALA: {key}: not what suite tiny has here" for key in said]
+    assert list(verify.list_deviations(snapshot)) == expected
+
+
 def test_what_a_clock_gives_and_missing_scores():
     before = {"rmse": [1.0, float("nan")], "milliseconds_per_step": 3.0, "lost": 1.0}
     after = {"rmse": [1.0 + 1e-9, float("nan")], "milliseconds_per_step": 4.0, "new": 2.0}
@@ -141,7 +176,7 @@ def test_a_plug_in_runs_when_it_is_trusted(tmp_path, monkeypatch, capsys):
     assert runner("study", "mine", *words).returncode == 0
     assert runner("archive", "mine", "--config-dir", "conf", "--to", "p.zip").returncode == 0
     Path("walk.py").unlink()  # the pack's own is used
-    given = ["verify", "p.zip", "--cells", "1"]
+    given = ["p.zip", "--cells", "1"]
     with pytest.raises(ConfigError, match=r"code of the pack \(walk.py in plugins/\)"):
         verify.main(given)
     assert verify.main([*given, "--trust"]) == 0
