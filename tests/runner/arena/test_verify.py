@@ -124,10 +124,10 @@ SUITE = """
         ({"dataset": {"name": "gaussian", "dim": 1}}, ["dataset"]),
     ],
 )
-def test_a_pack_by_other_rules_than_the_suites(tmp_path, change, said):
+def test_a_pack_by_other_rules_than_the_suites(tmp_path, monkeypatch, change, said):
     (tmp_path / "arena").mkdir()
     (tmp_path / "arena" / "tiny.yaml").write_text(SUITE)
-    conf_folders.use(str(tmp_path))
+    monkeypatch.setenv(conf_folders.ENV_VARIABLE, str(tmp_path))
     suite = load_suite("tiny")
     study = suite.to_study(list(suite.rows))
     budget = {"densities": 4000, "gradients": None}
