@@ -143,10 +143,18 @@ def _with_derivative(costs: Costs, given: tuple[Any, ...], result: Any) -> Any:
     return log_q, log_joint, counted
 
 
+def _n_draws(noise: Any) -> int:
+    """S of the noise that a bound reads; 1: it reads none."""
+    try:
+        draws: int = len(noise) if isinstance(noise, Tensor) else noise.n_draws
+    except AttributeError:
+        return 1
+    return draws
+
+
 def _elbo(costs: Costs, given: tuple[Any, ...], result: dict[str, Tensor]) -> None:
     batch, noise = given
-    draws = len(noise) if isinstance(noise, Tensor) else getattr(noise, "n_draws", 1)
-    _count_draws(costs, result["elbo"], draws, batch.n_rows)
+    _count_draws(costs, result["elbo"], _n_draws(noise), batch.n_rows)
 
 
 def _log_prob(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
