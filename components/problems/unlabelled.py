@@ -27,7 +27,8 @@ from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
 from components.metrics.evidence.held_out import LatentEvidence
-from components.metrics.unlabelled import imputation, likelihood_bounds, neighbours
+from components.metrics.unlabelled import likelihood_bounds, neighbours
+from components.metrics.unlabelled.imputation import FilledGaps
 from components.problems.epochs import HELD_OUT, describe_batches, minibatches, put_aside
 from components.problems.input_columns import InputColumns
 
@@ -72,8 +73,8 @@ class Unlabelled:
     attacker: Attacker | None = None  # always None: there are no labels to attack
     # columns that rows were made of; None: columns x1 … xD in the units of x
     columns: InputColumns | None = None
-    # training and held-out rows of incomplete values before values were removed: truth of the gaps
-    complete: tuple[Tensor, Tensor] | None = None
+    # training rows, then held-out rows, before values were removed (values: incomplete) [N + B, …]
+    complete: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigMismatchError where binary values, or the probabilities that they are drawn
@@ -137,8 +138,7 @@ class Unlabelled:
             )
         complete = self.complete
         if complete is not None:
-            train_part, validation_part = (complete[0][part.to(self._device)] for part in row_sets)
-            complete = train_part, validation_part
+            complete = complete[torch.cat(row_sets).to(self._device)]
         return replace(
             self,
             name=f"{self.name}-validation",
@@ -180,7 +180,8 @@ class Unlabelled:
         """−ELBO and the bound of S importance weights on −log p(x), nats a held-out row; of counts
         and words, perplexity.
 
-        A posterior that knows p(x) itself has the same bound twice.  ``evidence`` may have the
+        A posterior that knows p(x) itself has the same bound twice.  What was removed from incomplete
+        rows has the scores of ``FilledGaps``.  ``evidence`` may have the
         importance weights of a proposal that training knows nothing of, and annealed importance
         sampling; real rows of known classes have the error of their nearest neighbours among
         latent means.  One of parameters that are integrated out has ``nlpp``, −log p(x | training
@@ -211,45 +212,29 @@ class Unlabelled:
             with torch.no_grad():
                 means = torch.cat([module.encode(part)[0] for part in self._parts()])
             out["neighbour_error"] = neighbours.leave_one_out_error(means, self.test_classes)
-        for suffix, (gaps, filled, truth) in self._filled(posterior, rng).items():
-            named = imputation.scores(filled, gaps, truth)
-            out |= {name + suffix: value for name, value in named.items()}
+        filled = self._filled(posterior, rng)
+        out |= {} if filled is None else filled.scores()
         if isinstance(posterior, Analyses):
             out |= posterior.scores()
         return out
 
-    def _filled(
-        self, posterior: object, rng: Rng
-    ) -> dict[str, tuple[Tensor, GaussianMixture, Tensor]]:
-        """Gaps of held-out ("") and of training rows ("/train") [B, I], the law of every value given
-        the observed ones of its row, and its truth, NaN where nobody knows."""
+    def _filled(self, posterior: object, rng: Rng) -> FilledGaps | None:
+        """What was removed from all rows, training rows first, as a model fills it."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
-        if self.values != "incomplete" or not isinstance(module, Elbo):
-            return {}
-        out = {}
-        for place, (suffix, rows) in enumerate({"/train": self.train, "": self.test}.items()):
-            assert isinstance(rows, Rows)
-            with torch.no_grad():
-                filled = module.sample_predictive(rows.x, 1, rng.at("evaluation", place))
-            assert isinstance(filled, GaussianMixture)
-            truth = torch.full_like(rows.x, torch.nan)
-            truth = truth if self.complete is None else self.complete[place]
-            out[suffix] = (rows.x.flatten(1).isnan(), filled, truth.flatten(1))
-        return out
+        if self.complete is None or not isinstance(module, Elbo):
+            return None
+        x = torch.cat([part.x for part in (self.train, self.test) if isinstance(part, Rows)])
+        with torch.no_grad():
+            law = module.sample_predictive(x, 1, rng.noise)
+        assert isinstance(law, GaussianMixture)
+        gaps = x.flatten(1).isnan()
+        removed = self.complete.flatten(1)[gaps].unsqueeze(1)
+        entries = GaussianMixture(law.mu[:, gaps].unsqueeze(2), law.v[:, gaps].unsqueeze(2))
+        return FilledGaps(gaps.nonzero(), entries, removed)
 
     def tables(self, posterior: object, rng: Rng) -> dict[str, pd.DataFrame]:
-        """``imputed``: mean and sd of each gap, and what was removed where that is known."""
-        if self.values != "incomplete":
-            return {}
-        import pandas as pd
-
-        parts = [
-            imputation.list_gaps(filled, gaps, truth).assign(
-                rows="training" if suffix else "held out"
-            )
-            for suffix, (gaps, filled, truth) in self._filled(posterior, rng).items()
-        ]
-        return {"imputed": pd.concat(parts)} if parts else {}
+        filled = self._filled(posterior, rng)
+        return {} if filled is None else {"imputed": filled.table()}
 
     def _of_parameters(self, posterior: PredictsRows[Rows | Words]) -> dict[str, Tensor | float]:
         """nlpp in nats a held-out row; the adjusted Rand index of clusters against known classes;

@@ -64,8 +64,8 @@ class MeasuredRows(Dataset[Unlabelled]):
     test rows, 1,000 each), frey_faces 28 × 20 pixels in [0, 1], which are left as they are.
     A random permutation drawn from the seed holds out a ``test_share``; values are standardised by
     the other rows, and only ``columns`` are used if any are named.  Classes are never used for learning: clusters of
-    held-out rows are compared with them.  A share ``gaps`` of all values is removed at random and
-    put aside as the truth of what a model imputes.  x [N, D], NaN in gaps.
+    held-out rows are compared with them.  A share ``gaps`` of all (standardised) values is
+    removed at random and put aside as the truth of what a model imputes.  x [N, D], NaN in gaps.
 
     Raises:
         ValueError: the set has no such column.
@@ -111,30 +111,22 @@ class MeasuredRows(Dataset[Unlabelled]):
                 train = train[torch.randperm(len(train), generator=rng.data)]
         train = train[: self.n_train]
         is_image = self.set == "frey_faces" and self.columns is None
-        gaps = torch.zeros_like(x, dtype=torch.bool)
+        if not is_image:
+            x = (x - x[train].mean(0)) / x[train].std(0, correction=0)
+        shape = FACE if is_image else x.shape[1:]
+        x = x.view(-1, *shape).to(setting.device, setting.dtype)
+        seen = x
         if self.gaps:
             gaps = torch.rand(x.shape, generator=rng.data) < self.gaps
-        if not is_image:
-            observed = x[train].masked_fill(gaps[train], torch.nan)
-            mean = observed.nanmean(0) if self.gaps else x[train].mean(0)
-            square = (observed - mean).square().nanmean(0)
-            x = (x - mean) / (square.sqrt() if self.gaps else x[train].std(0, correction=0))
-        shape = FACE if is_image else x.shape[1:]
-        whole, seen = (
-            [
-                values[rows].view(-1, *shape).to(setting.device, setting.dtype)
-                for rows in (train, test)
-            ]
-            for values in (x, x.masked_fill(gaps, torch.nan))
-        )
+            seen = x.masked_fill(gaps.to(x.device), torch.nan)
         return Unlabelled(
             self.set,
             self.holds(),
-            Rows(seen[0], 1.0),
-            Rows(seen[1], 1.0),
+            Rows(seen[train], 1.0),
+            Rows(seen[test], 1.0),
             None,
             image_shape=FACE if is_image else None,
             test_classes=None if y is None else y[test],
-            complete=(whole[0], whole[1]) if self.gaps else None,
+            complete=x[torch.cat([train, test])] if self.gaps else None,
             figures=[clusters, latent_map, reconstructions, prior_samples, latent_plane],
         )

@@ -66,5 +66,5 @@ def split_gradient(
     others; None: neither depends on it."""
     gradients = torch.autograd.grad(of_model, parameters, allow_unused=True)
     rest = [p for p, g in zip(parameters, gradients, strict=True) if g is None]
-    others = iter(torch.autograd.grad(of_guide, rest, allow_unused=True))
+    others = iter(torch.autograd.grad(of_guide, rest, allow_unused=True) if rest else ())
     return [next(others) if g is None else g for g in gradients]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,30 +14,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def scores(filled: GaussianMixture, gaps: Tensor, truth: Tensor) -> dict[str, float]:
-    """``gap_rmse`` of the mean, ``gap_nlpp`` = −mean log p(value | observed values of its row),
-    ``gap_coverage90`` and ``gap_crps`` over all removed values whose truth is known.
+class FilledGaps(NamedTuple):
+    """Values that were removed from rows, each given the observed ones of its row; G gaps."""
 
-    Args:
-        filled: law of every value [S, B, I].
-        gaps: True where a value was removed [B, I].
-        truth: rows without gaps, NaN where nobody knows [B, I].
+    places: Tensor  # row and column of each gap [G, 2]
+    law: GaussianMixture  # [S, G, 1]
+    truth: Tensor  # what was removed [G, 1]
 
-    Source: Salakhutdinov and Mnih (2008), section 5 (RMSE of entries held out)."""
-    scored = gaps & ~truth.isnan()
-    if not bool(scored.any()):
-        return {}
-    y = truth[scored].unsqueeze(1)
-    entries = GaussianMixture(filled.mu[:, scored].unsqueeze(2), filled.v[:, scored].unsqueeze(2))
-    named = regression.scores(entries, y, torch.ones_like(y, dtype=torch.bool), ["value"])
-    return {f"gap_{name}": value for name, value in named.items()}
+    def scores(self) -> dict[str, float]:
+        """``gap_rmse`` of the mean, ``gap_nlpp`` = −mean log p(value | observed values of its row),
+        ``gap_coverage90`` and ``gap_crps``.
 
+        Source: Salakhutdinov and Mnih (2008), section 5 (RMSE of entries held out)."""
+        everywhere = torch.ones_like(self.truth, dtype=torch.bool)
+        named = regression.scores(self.law, self.truth, everywhere, ["value"])
+        return {f"gap_{name}": value for name, value in named.items()}
 
-def list_gaps(filled: GaussianMixture, gaps: Tensor, truth: Tensor) -> pd.DataFrame:
-    """Row and column of each gap, from 1, mean and sd of its value, and the truth (NaN: unknown)."""
-    import pandas as pd
+    def table(self) -> pd.DataFrame:
+        """Row and column of each gap, from 1, mean and sd of its value, and the truth."""
+        import pandas as pd
 
-    row, column = gaps.nonzero(as_tuple=True)
-    values = {"mean": filled.mean, "sd": filled.variance.sqrt(), "truth": truth}
-    named = {name: value[gaps].cpu().numpy() for name, value in values.items()}
-    return pd.DataFrame({"row": row.cpu() + 1, "column": column.cpu() + 1} | named)
+        moments = [self.law.mean, self.law.variance.sqrt(), self.truth]
+        names = ["row", "column", "mean", "sd", "truth"]
+        table = pd.DataFrame(torch.cat([self.places + 1, *moments], 1).cpu().numpy(), columns=names)
+        return table.astype({"row": int, "column": int})

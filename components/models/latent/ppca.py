@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -13,18 +14,15 @@ from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
-from components.models.latent.amortised import gaussian_guide
-from components.models.latent.generative import GaussianModel
-from components.models.latent.incomplete_rows import IncompleteRows, LinearFactors, fit_factors
-from components.models.latent.perceptron import Perceptron
+from components.models.latent.linear_rows import LinearFactors, LinearRows, fit_factors
 from components.models.latent.principal_axes import principal_axes
-from components.models.latent.vae import VAE, AutoEncoder
+from components.models.latent.vae import VAE
 from components.problems.unlabelled import Unlabelled
 from components.registry import register
 
 
 @register("model", "ppca")
-class PPCA(Model[Unlabelled, AutoEncoder]):
+class PPCA(Model[Unlabelled, LinearRows]):
     """Probabilistic principal component analysis at its maximum likelihood, with the exact p(z|x)
     as guide.
 
@@ -35,7 +33,7 @@ class PPCA(Model[Unlabelled, AutoEncoder]):
     row is −log p(x) itself: inference=fixed scores it without training.  It is the vae without
     hidden layers: other inference methods start at the maximum.
 
-    Rows with gaps (NaN) have no closed form: EM over their observed values (``incomplete_rows``),
+    Rows with gaps (NaN) have no closed form: EM over their observed values (``linear_rows``),
     from the closed form of the rows filled by column means; p(z|x) is exact for every pattern of
     gaps, and a gap is imputed by its conditional Gaussian.  With ``weight_sd`` the columns of W
     have the prior N(0, τ² I), eqs. (2.9) to (2.11) with x integrated out; ``latents: points`` puts
@@ -54,15 +52,11 @@ class PPCA(Model[Unlabelled, AutoEncoder]):
     legacy_defaults: ClassVar[dict[str, Any]] = {
         "latents": "integrated",
         "weight_sd": None,
-        "em_steps": 1000,
-        "tolerance": 1e-7,
     }
 
     latent_dim: PositiveInt
     latents: Literal["integrated", "points"]
     weight_sd: PositiveFloat | None
-    em_steps: PositiveInt
-    tolerance: PositiveFloat
 
     @model_validator(mode="after")
     def _bounds_points(self) -> PPCA:
@@ -83,39 +77,17 @@ class PPCA(Model[Unlabelled, AutoEncoder]):
     def _fit(self, rows: Tensor) -> LinearFactors:
         """Factors of rows [N, I], NaN in gaps."""
         gaps = rows.isnan()
-        points = self.latents == "points"
         if not gaps.any() and self.weight_sd is None:
             return self._closed_form(rows)
-        if bool(gaps.all(0).any()):
+        if bool((empty := gaps.all(0)).any()):
             raise ConfigMismatchError(
-                f"model=ppca: column {int(gaps.all(0).long().argmax()) + 1} has no observed value in a "
+                f"model=ppca: column {int(empty.long().argmax()) + 1} has no observed value in a "
                 "training row; leave it out"
             )
         start = self._closed_form(torch.where(gaps, rows.nanmean(0), rows))
-        return fit_factors(rows, start, self.em_steps, self.tolerance, self.weight_sd, points)
+        return fit_factors(rows, start, self.weight_sd or math.inf, self.latents == "points")
 
-    def build(self, problem: Unlabelled, rng: Rng) -> AutoEncoder:
+    def build(self, problem: Unlabelled, rng: Rng) -> LinearRows:
         assert isinstance(problem.train, Rows)
         x = problem.train.x
-        rows = x.flatten(1)
-        W, center, noise = self._fit(rows)
-        Q, values = self.latent_dim, rows.shape[1]
-        up = Perceptron([Q, values], "identity", rng)
-        generative = GaussianModel(up, torch.where(rows.isnan(), center, rows).cpu(), "learned")
-        if problem.values == "incomplete":
-            module: AutoEncoder = IncompleteRows(generative, Q, x)
-        else:
-            guide = gaussian_guide(values, [], Q, "identity", False, "exp", rng)
-            module = AutoEncoder(generative, guide, Q, x)
-            total = (W.square().sum(0) + noise).unsqueeze(1)  # M = WᵀW + σ² I, diagonal  [Q, 1]
-            backward = W.T / total
-            down = guide.network.layers[-1]
-            with torch.no_grad():
-                down.weight.copy_(torch.cat([backward, torch.zeros_like(backward)]))
-                scale = 0.5 * (noise / total[:, 0]).log()
-                down.bias.copy_(torch.cat([-backward @ center, scale]))
-        with torch.no_grad():
-            up.layers[-1].weight.copy_(W)
-            up.layers[-1].bias.copy_(center)
-            generative.log_noise.fill_(float(noise.log()))
-        return module
+        return LinearRows(self._fit(x.flatten(1)), x, rng)

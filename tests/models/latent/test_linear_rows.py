@@ -13,9 +13,9 @@ from unlabelled_problems import real_rows
 
 from components.contracts.problems import Rows
 from components.errors import ConfigMismatchError
-from components.models.latent.incomplete_rows import (
-    IncompleteRows,
+from components.models.latent.linear_rows import (
     LinearFactors,
+    LinearRows,
     em_step,
     fit_factors,
     infer_codes,
@@ -35,11 +35,11 @@ def with_gaps(share: float = 0.3, n: int = 60) -> Unlabelled:
         gaps = torch.rand(rows.x.shape, generator=g) < share
         gaps[0] = True  # a row without observed values
         parts.append(Rows(rows.x.masked_fill(gaps, NAN), 1.0))
-    complete = whole.train.x, whole.test.x
+    complete = torch.cat([whole.train.x, whole.test.x])
     return Unlabelled("gaps", "incomplete", *parts, None, complete=complete)
 
 
-def built(problem: Unlabelled, **keys) -> IncompleteRows:
+def built(problem: Unlabelled, **keys) -> LinearRows:
     return component("model", "ppca", **{"latent_dim": 2} | keys).build(problem, Streams(0))
 
 
@@ -61,7 +61,7 @@ def log_marginals(x, law) -> torch.Tensor:
     return torch.stack(out)
 
 
-def factors_of(module: IncompleteRows) -> LinearFactors:
+def factors_of(module: LinearRows) -> LinearFactors:
     up = module.generative.network.layers[0]
     return LinearFactors(
         *(p.detach() for p in (up.weight, up.bias, module.generative.log_noise.exp()))
@@ -80,9 +80,18 @@ def test_likelihood_is_the_dense_one_of_observed_values():
     expected = log_marginals(problem.train.x, dense(factors))
     torch.testing.assert_close(infer_codes(problem.train.x, factors).log_evidence, expected)
     module = built(problem)
+    z = module.sample(problem.test, 2, Streams(0).noise)
+    slopes = torch.autograd.grad(
+        module.log_joint(problem.test, z).sum(), module.generative.log_noise
+    )
+    assert bool(slopes[0].isfinite())
     with torch.no_grad():
         weights = LatentPosterior(module).log_weights(problem.test, 7, Streams(0).noise)
         paths = module.path_rows(problem.test, module.draw_noise(problem.test, 3, Streams(0).noise))
+        z = torch.randn(5, problem.test.n_rows, 2).double()
+        m, scale = module.location_scale(problem.test)
+        q = MultivariateNormal(m, scale @ scale.mT).log_prob(z)
+        torch.testing.assert_close(module.log_q(problem.test, z), q)
     exact = log_marginals(problem.test.x, dense(factors_of(module)))
     torch.testing.assert_close(weights, exact.expand(7, -1))
     torch.testing.assert_close(paths, exact.expand(3, -1))
@@ -92,19 +101,21 @@ def test_likelihood_is_the_dense_one_of_observed_values():
     assert abs(float((log_marginals(filled, dense(factors)) - expected).mean())) > 0.3
 
 
-def test_bound_has_the_evidence_as_its_mean():
-    problem = with_gaps()
+def test_draws_have_the_moments_of_the_posterior():
+    problem = with_gaps(n=10)
     module = built(problem)
-    with torch.no_grad():
-        rows = module.elbo_rows(
-            problem.test, module.draw_noise(problem.test, 4000, Streams(0).noise)
-        )
-    exact = log_marginals(problem.test.x, dense(factors_of(module)))
-    error = rows.std(0) / math.sqrt(len(rows)) + 1e-12
-    assert float(((rows.mean(0) - exact) / error).abs().max()) < 4.5
+    z = module.sample(problem.test, 20000, Streams(0).noise)
+    m, scale = (part.detach() for part in module.location_scale(problem.test))
+    W, center, noise = factors_of(module)
+    row, seen = problem.test.x[3], ~problem.test.x[3].isnan()
+    M = torch.linalg.inv(torch.eye(2).double() + W[seen].T @ W[seen] / noise)
+    torch.testing.assert_close((scale @ scale.mT)[3], M)
+    torch.testing.assert_close(m[3], M @ W[seen].T @ (row - center)[seen] / noise)
+    torch.testing.assert_close(z[:, 3].mean(0), m[3], atol=0.03, rtol=0)
+    torch.testing.assert_close(z[:, 3].T.cov(), M, atol=0.03, rtol=0.03)
 
 
-@pytest.mark.parametrize("weight_sd", [None, 0.5])
+@pytest.mark.parametrize("weight_sd", [math.inf, 0.5])
 @pytest.mark.parametrize("points", [False, True])
 def test_em_never_descends(weight_sd, points):
     problem = with_gaps()
@@ -152,21 +163,24 @@ def test_one_step_of_em_literally():
 
 def test_no_slope_at_the_end_of_em():
     problem = with_gaps()
-    module = built(problem, tolerance=1e-13, em_steps=20000)
-    value = module.elbo(problem.train, torch.empty(0))["elbo"]
-    slopes = torch.autograd.grad(value, list(module.parameters()))
-    assert max(float(s.abs().max()) for s in slopes) < 1e-3
+    x = problem.train.x
+    found = fit_factors(x, some_factors(), math.inf, False, 1e-7)
+    slopes = torch.func.grad(lambda f: infer_codes(x, f).log_evidence.sum())(found)
+    assert max(float(s.abs().max()) for s in slopes) < 0.05
+    module = built(problem)
+    value = module.elbo(problem.train, torch.empty(0))["elbo"].detach()
+    assert float(value) == pytest.approx(float(infer_codes(x, found).log_evidence.sum()), abs=0.02)
 
 
 def test_without_gaps_em_ends_in_the_closed_form():
     x = real_rows(n=60).train.x
     closed = component("model", "ppca", latent_dim=2)._closed_form(x)
-    found = fit_factors(x, some_factors(), 5000, 1e-14, None, False)
+    found = fit_factors(x, some_factors(), math.inf, False, 1e-11)
     torch.testing.assert_close(
         found.weights @ found.weights.T, closed.weights @ closed.weights.T, rtol=1e-4, atol=1e-5
     )
     torch.testing.assert_close(found.noise, closed.noise, rtol=1e-5, atol=0)
-    torch.testing.assert_close(found.center, closed.center, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(found.center, closed.center, rtol=1e-4, atol=1e-4)
 
 
 def test_gaps_are_imputed_by_conditional_gaussians():
@@ -183,24 +197,28 @@ def test_gaps_are_imputed_by_conditional_gaussians():
         torch.testing.assert_close(mean[gap].detach(), expected)
         torch.testing.assert_close(v[gap].detach(), spread)
     scores = problem.score(LatentPosterior(module), Streams(0))
-    gaps, truth = problem.test.x.isnan(), problem.complete[1]
-    rmse = (filled.mean.detach() - truth)[gaps].square().mean().sqrt()
-    assert scores["gap_rmse"] == pytest.approx(float(rmse))
-    assert scores["gap_rmse"] < 0.9 * float(truth.std())
+    x = torch.cat([problem.train.x, problem.test.x])
+    gaps = x.isnan()
+    filled = module.sample_predictive(x, 1, Streams(0).noise)
+    error = (filled.mean.detach() - problem.complete)[gaps]
+    assert scores["gap_rmse"] == pytest.approx(float(error.square().mean().sqrt()))
+    assert scores["gap_rmse"] < 0.9 * float(problem.complete.std())
     table = problem.tables(LatentPosterior(module), Streams(0))["imputed"]
-    assert len(table) == int(gaps.sum() + problem.train.x.isnan().sum())
+    sd = filled.variance[gaps].detach().sqrt()
+    assert (table["sd"] - sd.numpy()).abs().max() < 1e-12
+    assert table.loc[0, ["row", "column"]].tolist() == [1, 1]
 
 
 def test_points_minimise_the_regularised_squares():
     """Salakhutdinov and Mnih (2008), eq. (4): no slope in z, W, with λ = σ² and σ²/τ²."""
     x, tau = with_gaps().train.x, 0.8
-    found = fit_factors(x, some_factors(), 1500, 1e-13, tau, True)
+    found = fit_factors(x, some_factors(), tau, True, 1e-6)
     z = infer_codes(x, found).mean.requires_grad_()
     W = found.weights.clone().requires_grad_()
     residual = torch.where(x.isnan(), 0.0, x.nan_to_num(0.0) - z @ W.T - found.center)
     energy = residual.square().sum() + found.noise * (z.square().sum() + W.square().sum() / tau**2)
     slopes = torch.autograd.grad(0.5 * energy, [z, W])
-    assert max(float(s.abs().max()) for s in slopes) < 1e-4
+    assert max(float(s.abs().max()) for s in slopes) < 0.01
 
 
 def test_what_cannot_be_factorised_is_refused():
@@ -214,13 +232,23 @@ def test_what_cannot_be_factorised_is_refused():
 
 def test_values_are_removed_and_put_aside():
     problem, _ = load("measured_rows", set="wine", gaps=0.3)
+    whole, _ = load("measured_rows", set="wine")
     gaps = problem.train.x.isnan()
     assert float(gaps.double().mean()) == pytest.approx(0.3, abs=0.03)
-    truth = problem.complete[0]
-    assert torch.equal(problem.train.x[~gaps], truth[~gaps])
-    assert float(problem.train.x.nanmean(0).abs().max()) < 1e-9
+    assert torch.equal(problem.complete, torch.cat([whole.train.x, whole.test.x]))
+    assert torch.equal(problem.train.x[~gaps], whole.train.x[~gaps])
     inside = problem.held_out(0.2, Streams(0))
-    assert torch.equal(
-        inside.complete[1].nan_to_num(0)[~inside.test.x.isnan()],
-        inside.test.x[~inside.test.x.isnan()],
-    )
+    x = torch.cat([inside.train.x, inside.test.x])
+    assert torch.equal(inside.complete[~x.isnan()], x[~x.isnan()])
+
+
+@pytest.mark.parametrize("name", ["hmc_dlgm", "vcd_dlgm", "iwae"])
+def test_methods_of_latent_variables_climb(name):
+    problem = with_gaps(n=8)
+    module = built(problem)
+    with torch.no_grad():
+        module.generative.log_noise.add_(1.0)
+    inference = component("inference", name)
+    state = inference.init(module, problem, Streams(0))
+    state, _ = inference.step(state, problem.train, Streams(0))
+    assert all(bool(p.isfinite().all()) for p in module.parameters())
