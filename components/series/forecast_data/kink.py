@@ -1,0 +1,143 @@
+"""A simulated series with a known transition that has a kink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from components.contracts.posteriors import Forecasts, SmoothedStates
+from components.contracts.predictive import GaussianMixture
+from components.contracts.problems import Kind
+from components.contracts.roles import Dataset, Setting
+from components.contracts.streams import Rng
+from components.figures.style import PALETTE, legend_above, new_figure
+from components.posteriors.draws import Draws, evenly_spaced
+from components.registry import register
+from components.series.forecasting import Forecasting, Origin, split
+from components.series.models.gp_ssm import GPStateSpace
+from components.series.sequence import Sequence
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DRAWS = 200  # draws of the posterior that scores and the figure of f take
+
+
+def kink(x: Tensor) -> Tensor:
+    """f(x) = 0.8 + (x + 0.2) (1 − 5/(1 + e^{−2x}))."""
+    return 0.8 + (x + 0.2) * (1 - 5 * torch.sigmoid(2 * x))
+
+
+@dataclass(frozen=True)
+class KinkScales:
+    """Data-generating scales: ``KnownParameters``."""
+
+    process_sd: float
+    observation_sd: float
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """By the names of the model."""
+        return {"process_sd": self.process_sd, "observation_sd": self.observation_sd}
+
+
+@dataclass(kw_only=True)
+class KnownTransition(Forecasting):
+    """A series with the truth of its states and of f, for models that learn both."""
+
+    f: Callable[[Tensor], Tensor]
+    path: Tensor  # x_0 … x_T of the observed part
+
+    def _learnt(
+        self, posterior: SmoothedStates | Forecasts, x: Tensor
+    ) -> tuple[GaussianMixture, Tensor] | None:
+        """f at x [N], [S, N, 1], and E[x_1:T | y] [T] by evenly spaced draws of a model of f; None:
+        it is no such model."""
+        if not isinstance(posterior, Draws) or not isinstance(posterior.model, GPStateSpace):
+            return None
+        theta = posterior.flat if posterior.n_draws else posterior.start
+        theta = evenly_spaced(theta, DRAWS)
+        with torch.no_grad():
+            return posterior.model.transition(theta, x[None]), theta[:, 1 - len(self.path) :].mean(
+                0
+            )
+
+    def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
+        """Scores of the forecasts, and root mean squared errors of E[f | y] at the true states and of
+        E[x_1:T | y], and the share of f in its central 90 % intervals."""
+        out = super().score(posterior, rng)
+        found = self._learnt(posterior, self.path[:-1])
+        if found is None:
+            return out
+        learnt, states = found
+        truth = self.f(self.path[:-1]).unsqueeze(1)
+        below = learnt.cdf(truth)
+        return out | {
+            "rmse_f": float((learnt.mean - truth).square().mean().sqrt()),
+            "rmse_states": float((states - self.path[1:]).square().mean().sqrt()),
+            "coverage90_f": float(((below > 0.05) & (below < 0.95)).to(truth).mean()),
+        }
+
+    def draw(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Figure]:
+        figures = super().draw(posterior, rng)
+        x = torch.linspace(float(self.path.min()) - 1, float(self.path.max()) + 1, 200)
+        found = self._learnt(posterior, x.to(self.path))
+        if found is None:
+            return figures
+        learnt = found[0]
+        lower, upper = (learnt.quantile(level)[:, 0].cpu() for level in (0.05, 0.95))
+        figure, (axis,) = new_figure(1, 1)
+        axis.fill_between(x, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
+        axis.plot(x, learnt.mean[:, 0].cpu(), color=PALETTE[0], label="posterior mean")
+        axis.plot(x, self.f(x), "--", color=PALETTE[6], label="truth")
+        y = self.observations[0, :, 0].cpu()
+        axis.plot(y[:-1], y[1:], ".", ms=3, color=PALETTE[7], label="observations")
+        axis.set(xlabel="x of a time", ylabel="f(x), y of the next")
+        legend_above(axis)
+        return figures | {"transition": figure}
+
+
+@register("dataset", "kink")
+class Kink(Dataset[Forecasting]):
+    """A simulated state that moves by a function with a kink, seen through noise.
+
+    x_0 = ½, x_t = f(x_{t−1}) + N(0, σ_x²), y_t = x_t + N(0, σ_y²), t = 1 … T, with
+    f(x) = 0.8 + (x + 0.2) (1 − 5/(1 + e^{−2x})), which rises with slope 1 up to the kink near 0 and
+    falls with slope −4 after it; y [1, T, 1].  The last ``n_ahead`` observations are to be forecast.
+
+    Raises ConfigMismatchError when nothing is left to learn from.
+
+    Source: Ialongo et al. (2019), section 5.1."""
+
+    kind: ClassVar[Kind] = "sequence"
+    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
+
+    n_steps: PositiveInt
+    n_ahead: PositiveInt
+    origin: Origin
+    process_sd: PositiveFloat
+    observation_sd: PositiveFloat
+
+    def load(self, rng: Rng, setting: Setting) -> Forecasting:
+        noise = torch.randn(2, self.n_steps, generator=rng.data, dtype=torch.float64)
+        path = [torch.tensor(0.5, dtype=torch.float64)]
+        for t in range(self.n_steps):
+            path.append(kink(path[-1]) + self.process_sd * noise[0, t])
+        x = torch.stack(path)
+        y = x[1:] + self.observation_sd * noise[1]
+        sequence = Sequence(
+            name=self.name,
+            states=None,
+            observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            system=KinkScales(self.process_sd, self.observation_sd),
+            state_names=["x"],
+        )
+        seen = split(sequence, self.n_ahead, self.origin)
+        given = {each.name: getattr(seen, each.name) for each in fields(seen) if each.init}
+        path_seen = x[: self.n_steps - self.n_ahead + 1].to(seen.observations)
+        return KnownTransition(**given, f=kink, path=path_seen)

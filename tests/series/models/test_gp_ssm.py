@@ -1,0 +1,212 @@
+"""The Gaussian-process state-space model: its density written out, the linear kernel against
+quadrature over its coefficients, forecasts, and what mistakes do."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from configured import component, load
+from recipe import F64, mutated
+from torch import Tensor
+from torch.distributions import MultivariateNormal, Normal
+
+from components.contracts.sequences import Series
+from components.series.forecast_data.kink import kink
+from components.series.models import gp_ssm
+from components.series.sequence import Sequence
+from runner.execution.rng import Streams
+
+SCALES = {"lengthscale": 0.8, "signal_sd": 0.9, "process_sd": 0.3, "observation_sd": 0.4}
+OFFSET, FIRST = 0.5, 1.2
+Y = torch.tensor([0.9, -0.4, 1.1], dtype=F64)
+
+
+def build(
+    y: Tensor = Y, kernel: str = "linear", spread: float = 1e-7, cls: Any = None, **keys: Any
+):
+    """A model whose priors are a point, or ``spread`` around it."""
+    unknown = {k: {"law": "log_normal", "median": v, "spread": spread} for k, v in SCALES.items()}
+    keys |= {"offset_sd": OFFSET, "initial_sd": FIRST, "unknown": unknown, "jitter": 1e-12}
+    sound = component("model", "gp_ssm", kernel=kernel, **keys)
+    settings = sound if cls is None else cls.model_validate(sound.model_dump())
+    sequence = Sequence(name="three", states=None, observations=y.view(1, -1, 1), system=None, state_names=["x"])  # fmt: skip
+    return settings.build(sequence, Streams(0))
+
+
+def theta_of(model: Any, x: Tensor) -> Tensor:
+    """θ of states x [K, T + 1], scales at their medians."""
+    return torch.cat([model.medians.expand(len(x), -1), x], 1)
+
+
+def quadrature(n: int) -> Tensor:
+    """Rows a, b, weight of a ~ N(0, σ²), b ~ N(0, s_b²), by the trapezoidal rule [n², 3]."""
+    u = torch.linspace(-7, 7, n, dtype=F64)
+    w = (-0.5 * u.square()).softmax(0)
+    pairs = torch.cartesian_prod(torch.arange(n), torch.arange(n))
+    a, b = u[pairs[:, 0]] * SCALES["signal_sd"], u[pairs[:, 1]] * OFFSET
+    return torch.stack([a, b, w[pairs].prod(1)], 1)
+
+
+def chain(a: float, b: float, times: int) -> tuple[Tensor, Tensor]:
+    """Mean and covariance of x_0:T of x_t = a x_{t−1} + b + N(0, q)."""
+    A = torch.eye(times + 1, dtype=F64)
+    shift = torch.zeros(times + 1, dtype=F64)
+    sd = torch.tensor([FIRST] + [SCALES["process_sd"]] * times, dtype=F64)
+    for t in range(times):
+        A[t + 1] += a * A[t]
+        shift[t + 1] = a * shift[t] + b
+    A = A * sd
+    return shift, A @ A.T
+
+
+def test_the_density_of_states_is_that_of_a_linear_model_of_unknown_coefficients():
+    model = build()
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=F64)
+    a, b, w = quadrature(70)[..., None, None].unbind(1)
+    steps = Normal(a * x[:, :-1] + b, SCALES["process_sd"]).log_prob(x[:, 1:]).sum(2)
+    total = (w[..., 0] * steps.exp()).sum(0) * Normal(0.0, FIRST).log_prob(x[:, 0]).exp()
+    theta = theta_of(model, x)
+    scales = super(type(model), model).log_prior(theta[:, : model.n_scales])
+    torch.testing.assert_close(model.log_prior(theta) - scales, total.log(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["squared_exponential", "matern32", "linear"])
+def test_it_is_the_product_of_one_step_predictions(kernel):
+    x = torch.randn(3, 6, generator=torch.Generator().manual_seed(2), dtype=F64)
+    whole = build(torch.zeros(5, dtype=F64), kernel)
+    total = Normal(0.0, FIRST).log_prob(x[:, 0])
+    for t in range(1, 6):
+        mean, variance = torch.zeros(3, dtype=F64), None
+        if t > 1:  # f(x_{t−1}) given the transitions before
+            part = build(torch.zeros(t - 1, dtype=F64), kernel)
+            f = part.transition(theta_of(part, x[:, :t]), x[:, t - 1 : t])
+            mean, variance = f.mu[:, 0, 0], f.v[:, 0, 0]
+        else:
+            square = x[:, 0] ** 2 if kernel == "linear" else torch.ones(3, dtype=F64)
+            variance = SCALES["signal_sd"] ** 2 * square + OFFSET**2
+        total += Normal(mean, (variance + SCALES["process_sd"] ** 2).sqrt()).log_prob(x[:, t])
+    theta = theta_of(whole, x)
+    scales = super(type(whole), whole).log_prior(theta[:, : whole.n_scales])
+    torch.testing.assert_close(whole.log_prior(theta) - scales, total, rtol=1e-7, atol=1e-7)
+
+
+@cache
+def exact() -> tuple[float, Tensor]:
+    """p(y) and E[x_0:T | y] of the linear kernel, by quadrature over (a, b)."""
+    evidence, mean = 0.0, torch.zeros(4, dtype=F64)
+    H = torch.eye(4, dtype=F64)[1:]
+    for a, b, w in quadrature(26).tolist():
+        m, P = chain(a, b, 3)
+        S = H @ P @ H.T + SCALES["observation_sd"] ** 2 * torch.eye(3, dtype=F64)
+        p = w * float(MultivariateNormal(H @ m, S).log_prob(Y).exp())
+        evidence += p
+        mean += p * (m + P @ H.T @ torch.linalg.solve(S, Y - H @ m))
+    return evidence, mean / evidence
+
+
+def z_of(cls: Any = None, n: int = 60_000) -> float:
+    """Largest |z| of Σ p(y | x)/n and of the weighted means of states, over draws of the prior."""
+    model = build(cls=cls)
+    theta = model.sample_prior(n, Streams(0).init)
+    weights = model.log_likelihood(theta, Series(Y.view(1, -1, 1)))[:, 0].exp()
+    evidence, mean = exact()
+    residual = weights.unsqueeze(1) * (theta[:, model.n_scales :] - mean)
+    terms = torch.cat([(weights - evidence).unsqueeze(1), residual], 1)
+    return float((terms.mean(0) / (terms.std(0) / n**0.5)).abs().max())
+
+
+def test_evidence_and_smoothed_states_are_exact_with_a_linear_kernel():
+    assert z_of() < 4
+
+
+MUTANTS = {
+    "f drawn anew at each time": (
+        "return self._cov(scales, x, x) + noise",
+        "return self._cov(scales, x, x) * torch.eye(x.shape[1]).to(x) + noise",
+    ),
+    "no process noise": ('scales["process_sd"].square() + self', "1e-9 + self"),
+    "observed one time late": ("(y - x[:, 1:])", "(y - x[:, :-1])"),
+    "no constant": ("return K + self.settings.offset_sd**2", "return K"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_has_another_evidence_or_other_states(mutant):
+    assert z_of(mutated(gp_ssm, *MUTANTS[mutant])) > 6
+
+
+@pytest.mark.slow
+def test_nuts_finds_the_smoothed_states():
+    sequence = Sequence(name="three", states=None, observations=Y.view(1, -1, 1), system=None, state_names=["x"])  # fmt: skip
+    model, rng = build(spread=1e-3), Streams(0)
+    method = component("inference", "nuts", chains=60, warmup=300)
+    state = method.init(model, sequence, rng)
+    for _, batch in sequence.batches("series", rng, 0, 700):
+        state, _ = method.step(state, batch, rng)
+    each = method.posterior(state).draws[..., model.n_scales :].mean(1)  # [C, T + 1]
+    z = (each.mean(0) - exact()[1]) / (each.std(0) / len(each) ** 0.5)
+    assert z.abs().max() < 4
+
+
+def test_forecasts_of_a_linear_kernel_are_in_closed_form():
+    """E[f(x)] = â m + b̂, E[f(x)²] by the covariance of (a, b); updated by what came, then ahead."""
+    model = build()
+    x = torch.randn(2, 4, generator=torch.Generator().manual_seed(3), dtype=F64)
+    further = torch.tensor([0.3, math.nan, -0.2], dtype=F64)
+    series = Series(torch.cat([Y, further]).view(1, -1, 1))
+    found = model.forecast(theta_of(model, x), series, 2)
+    q, r = SCALES["process_sd"] ** 2, SCALES["observation_sd"] ** 2
+    prior = torch.diag(torch.tensor([SCALES["signal_sd"] ** -2, OFFSET**-2], dtype=F64))
+    for k in range(2):
+        X = torch.stack([x[k, :-1], torch.ones(3, dtype=F64)], 1)
+        C = torch.linalg.inv(prior + X.T @ X / q)
+        a, b = (C @ X.T @ x[k, 1:] / q).tolist()
+        m, v = float(x[k, -1]), 0.0
+        out = []
+        for y in [*further.tolist(), math.nan, math.nan]:
+            spread = float(C[0, 0] * (m * m + v) + 2 * C[0, 1] * m + C[1, 1])
+            m, v = a * m + b, a * a * v + spread + q
+            out.append((m, v + r))
+            if not math.isnan(y):
+                gain = v / (v + r)
+                m, v = m + gain * (y - m), (1 - gain) * v
+        got = torch.stack([found.mu[k, :, 0], found.v[k, :, 0]], 1)
+        torch.testing.assert_close(got, torch.tensor(out[-2:], dtype=F64), rtol=1e-6, atol=1e-8)
+
+
+def test_a_missing_observation_is_skipped_and_starts_are_near_the_others():
+    y = torch.tensor([0.9, math.nan, 1.1], dtype=F64)
+    model = build(y)
+    start = model.sample_start(500, Streams(0).init)
+    assert start.isfinite().all()
+    assert start[:, -1].mean() == pytest.approx(1.1, abs=0.1)
+    value = model.log_likelihood(start, Series(y.view(1, -1, 1)))[:, 0]
+    x = start[:, model.n_scales :]
+    sd = model.by_name(start[:, : model.n_scales])["observation_sd"]
+    expected = sum(Normal(x[:, t], sd).log_prob(y[t - 1]) for t in (1, 3))
+    torch.testing.assert_close(value, expected)
+
+
+def test_kink_is_scored_by_the_truth_of_f_and_of_the_states():
+    problem, rng = load("kink", n_steps=14, n_ahead=4)
+    assert float(kink(torch.tensor(0.0))) == pytest.approx(0.8 - 0.3)
+    noise = problem.path[1:] - kink(problem.path[:-1])
+    assert float(noise.std()) == pytest.approx(0.05, rel=0.6)
+    model = component("model", "gp_ssm").build(problem, rng)
+    method = component("inference", "hmc", chains=2, warmup=2)
+    state = method.init(model, problem, rng)
+    for _, batch in problem.batches("series", rng, 0, 6):
+        state, _ = method.step(state, batch, rng)
+    posterior = method.posterior(state)
+    scores = problem.score(posterior, rng)
+    learnt = model.transition(posterior.flat, problem.path[None, :-1])
+    error = learnt.mu[..., 0].mean(0) - kink(problem.path[:-1])
+    assert scores["rmse_f"] == pytest.approx(float(error.square().mean().sqrt()))
+    error = posterior.flat[:, model.n_scales + 1 :].mean(0) - problem.path[1:]
+    assert scores["rmse_states"] == pytest.approx(float(error.square().mean().sqrt()))
+    assert {"log_score", "coverage90_f", "error/process_sd"} <= scores.keys()
+    assert "transition" in problem.draw(posterior, rng)
