@@ -210,7 +210,9 @@ METERS: dict[str, Meter] = {
     "log_transition": _density_of_states,
     "log_observation": _density_of_states,
     "log_predictive": _density_of_states,
+    # of what gives a model in its turn
     "at": lambda costs, given, result: metered(result),
+    "integrate_out": lambda costs, given, result: metered(result),
     # of what is fitted in one go
     "coefficients": _fit,
     "fit": _fit,
