@@ -8,7 +8,7 @@ import torch
 from contract.partners import Run, runs
 
 from components.contracts.capabilities import CAPABILITIES, missing
-from components.contracts.capabilities.costs import Costs, counting
+from components.contracts.costs.counts import Costs, counting
 from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
 
@@ -38,7 +38,7 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
         going.advance(STEPS)
     counts = costs.counts()
     if inference.name not in WITHOUT_COST:
-        assert counts, "it costs nothing that is counted: components.contracts.capabilities.costs"
+        assert counts, "it costs nothing that is counted: components.contracts.costs.counts"
     if kind == "density":
         assert counts.keys() & {"densities", "gradients"}
     for info in going.infos:

@@ -7,13 +7,12 @@ import torch
 from configured import component, load
 from small_games import friend_or_foe, play
 
-from components.contracts.capabilities.costs import (
+from components.contracts.costs.counts import (
     Costs,
     count,
     counting,
-    metered,
-    metered_density,
 )
+from components.contracts.costs.meters import metered, metered_density
 from components.inference.log_joint import value_and_gradient
 
 STEPS = 5
