@@ -10,7 +10,7 @@ import torch
 
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
-from components.contracts.capabilities.costs import metered, metered_density
+from components.contracts.costs.meters import metered, metered_density
 from components.contracts.roles import HoldOutProblem, Inference, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model

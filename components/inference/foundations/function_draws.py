@@ -10,7 +10,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.predictive import Predictive, components_of, join
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements

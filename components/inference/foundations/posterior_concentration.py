@@ -13,7 +13,7 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate, LinearSmoother
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements

@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.roles import Info

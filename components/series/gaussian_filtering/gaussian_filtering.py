@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
