@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,34 @@ def _watch(runs: list[PlannedRun]) -> Iterator[PlannedRun]:
         yield run
 
 
+def prepare_row(
+    suite: Suite,
+    budget: str,
+    row: Row,
+    output_dir: Path,
+    modules: Sequence[str] = (),
+    fresh: bool = False,
+) -> Snapshot:
+    """The snapshot of a row, frozen now if there is no earlier one.
+
+    Raises:
+        ConfigError: there is one of other overrides, or the row cannot be frozen.
+    """
+    name = snapshot_name(suite, budget, row.name)
+    inside(output_dir / "studies", name, "--as")
+    snapshot = None if fresh else snapshots.load(name, output_dir)
+    if snapshot is None:
+        snapshot = freeze(suite, budget, row, output_dir, list(modules))
+        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
+    elif snapshot.study.rows[0].overrides != row.overrides:
+        before = " ".join(snapshot.study.rows[0].overrides)
+        raise ConfigError(
+            f"arena {suite.name}: row {row.name} was frozen with {before}; give another name "
+            "(--as …), or --fresh"
+        )
+    return snapshot
+
+
 def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot]:
     """Frozen rows of a budget, in the order in which they were frozen."""
     pattern = snapshot_name(suite, budget, "*")
@@ -136,23 +164,11 @@ def _run(argv: list[str]) -> int:
     words += [f"plugins=[{','.join(modules)}]"] if modules else []
     row = make_row(words, given.name)
     output_dir = Path(given.output_dir).resolve()
-    name = snapshot_name(suite, budget, row.name)
-    inside(output_dir / "studies", name, "--as")
-    snapshot = None if given.fresh else snapshots.load(name, output_dir)
-    if snapshot is not None and snapshot.study.rows[0].overrides != row.overrides:
-        before = " ".join(snapshot.study.rows[0].overrides)
-        raise ConfigError(
-            f"arena {suite.name}: row {row.name} was frozen with {before}; give another name "
-            "(--as …), or --fresh"
-        )
-    if snapshot is None:
-        snapshot = freeze(suite, budget, row, output_dir, modules)
-        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
+    snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
         _print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
-        flags = _flags(given, budget)
-        out.print(f"page     runner arena show {suite.name}{flags}")
+        out.print(f"page     runner arena show {suite.name}{_flags(given, budget)}")
     return code
 
 
@@ -167,9 +183,7 @@ def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> Non
     """The row's place on each score."""
     rows = []
     for table in suite.tables:
-        from runner.arena.page import direction_of
-
-        standings = rank_rows(lines, str(table.metric), direction_of(table), row.name)
+        standings = rank_rows(lines, str(table.metric), suite.direction(table), row.name)
         place = next((i for i, s in enumerate(standings, 1) if s.row == row.name), 0)
         if not place or not standings[place - 1].ranks:
             rows.append([str(table.metric), "–", "", "", ""])
@@ -239,10 +253,8 @@ def _list() -> int:
 
 
 def _leader(suite: Suite, lines: list[Line]) -> Standing | None:
-    from runner.arena.page import direction_of
-
     table = suite.tables[0]
-    standings = rank_rows(lines, str(table.metric), direction_of(table))
+    standings = rank_rows(lines, str(table.metric), suite.direction(table))
     return standings[0] if standings else None
 
 

@@ -11,12 +11,18 @@ from typing import Annotated
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
-from components.metrics.names import better
+from components.metrics.names import ScoreDirection, better
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError, nearest
-from runner.study.definition import PROBLEM_KEY, Row, StudyDefinition, describe_mistake
+from runner.study.definition import (
+    PROBLEM_KEY,
+    Row,
+    StudyDefinition,
+    TableSpec,
+    describe_mistake,
+)
 
 GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
 COST = "cost/"  # a metric of a cost begins so
@@ -49,6 +55,12 @@ class Suite(StudyDefinition):
     def metrics(self) -> list[str]:
         """Metrics of the tables; the first one decides the lead."""
         return [str(table.metric) for table in self.tables]
+
+    def direction(self, table: TableSpec) -> ScoreDirection:
+        """Direction of a table's score, which every table of a suite has."""
+        direction = table.better or better(str(table.metric))
+        assert direction is not None  # as ``_check_suite`` has seen
+        return direction
 
     @property
     def experiment(self) -> str:
