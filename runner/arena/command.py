@@ -75,9 +75,9 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     limits = suite.budgets.get(budget, {})
     planned = list(plan(suite.to_study([row]), []))
     lengths: dict[str, list[str]] = {}
-    for i, run in enumerate(planned, 1):
+    for i, one in enumerate(planned, 1):
         show_count("measuring", i, len(planned))
-        lengths[run.cell[PROBLEM_KEY]] = find_length(suite, limits, run.overrides)
+        lengths[one.cell[PROBLEM_KEY]] = find_length(suite, limits, one.overrides)
     cells = {p: [*lengths[p], *row.cells.get(PROBLEM_KEY, {}).get(p, [])] for p in lengths}
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)

@@ -294,7 +294,7 @@ def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:
     length = min((len(result.path) for result in results), default=0)
     columns = [[result.path[i] for result in results] for i in range(length)]
     columns.append([(result.costs, result.score) for result in results])
-    points = []
+    points: list[dict[str, Any]] = []
     for column in columns:
         scores = [score for _, score in column]
         costs = [costs.get(kind, math.nan) for costs, _ in column]
