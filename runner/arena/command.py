@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from runner.arena import verify
@@ -77,9 +77,9 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     limits = suite.budgets.get(budget, {})
     planned = list(plan(suite.to_study([row]), []))
     lengths: dict[str, list[str]] = {}
-    for i, run in enumerate(planned, 1):
+    for i, one in enumerate(planned, 1):
         show_count("measuring", i, len(planned))
-        lengths[run.cell[PROBLEM_KEY]] = find_length(suite, limits, run.overrides)
+        lengths[one.cell[PROBLEM_KEY]] = find_length(suite, limits, one.overrides)
     cells = {p: [*lengths[p], *row.cells.get(PROBLEM_KEY, {}).get(p, [])] for p in lengths}
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)
@@ -96,6 +96,34 @@ def _watch(runs: list[PlannedRun]) -> Iterator[PlannedRun]:
     for i, run in enumerate(runs, 1):
         show_count("composing", i, len(runs))
         yield run
+
+
+def prepare_row(
+    suite: Suite,
+    budget: str,
+    row: Row,
+    output_dir: Path,
+    modules: Sequence[str] = (),
+    fresh: bool = False,
+) -> Snapshot:
+    """The snapshot of a row, frozen now if there is no earlier one.
+
+    Raises:
+        ConfigError: there is one of other overrides, or the row cannot be frozen.
+    """
+    name = snapshot_name(suite, budget, row.name)
+    inside(output_dir / "studies", name, "--as")
+    snapshot = None if fresh else snapshots.load(name, output_dir)
+    if snapshot is None:
+        snapshot = freeze(suite, budget, row, output_dir, list(modules))
+        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
+    elif snapshot.study.rows[0].overrides != row.overrides:
+        before = " ".join(snapshot.study.rows[0].overrides)
+        raise ConfigError(
+            f"arena {suite.name}: row {row.name} was frozen with {before}; give another name "
+            "(--as …), or --fresh"
+        )
+    return snapshot
 
 
 def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot]:
@@ -138,23 +166,11 @@ def _run(argv: list[str]) -> int:
     words += [f"plugins=[{','.join(modules)}]"] if modules else []
     row = make_row(words, given.name)
     output_dir = Path(given.output_dir).resolve()
-    name = snapshot_name(suite, budget, row.name)
-    inside(output_dir / "studies", name, "--as")
-    snapshot = None if given.fresh else snapshots.load(name, output_dir)
-    if snapshot is not None and snapshot.study.rows[0].overrides != row.overrides:
-        before = " ".join(snapshot.study.rows[0].overrides)
-        raise ConfigError(
-            f"arena {suite.name}: row {row.name} was frozen with {before}; give another name "
-            "(--as …), or --fresh"
-        )
-    if snapshot is None:
-        snapshot = freeze(suite, budget, row, output_dir, modules)
-        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
+    snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
         _print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
-        flags = _flags(given, budget)
-        out.print(f"page     runner arena show {suite.name}{flags}")
+        out.print(f"page     runner arena show {suite.name}{_flags(given, budget)}")
     return code
 
 
@@ -169,9 +185,7 @@ def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> Non
     """The row's place on each score."""
     rows = []
     for table in suite.tables:
-        from runner.arena.page import direction_of
-
-        standings = rank_rows(lines, str(table.metric), direction_of(table), row.name)
+        standings = rank_rows(lines, str(table.metric), suite.direction(table), row.name)
         place = next((i for i, s in enumerate(standings, 1) if s.row == row.name), 0)
         if not place or not standings[place - 1].ranks:
             rows.append([str(table.metric), "–", "", "", ""])
@@ -241,10 +255,8 @@ def _list() -> int:
 
 
 def _leader(suite: Suite, lines: list[Line]) -> Standing | None:
-    from runner.arena.page import direction_of
-
     table = suite.tables[0]
-    standings = rank_rows(lines, str(table.metric), direction_of(table))
+    standings = rank_rows(lines, str(table.metric), suite.direction(table))
     return standings[0] if standings else None
 
 

@@ -52,9 +52,7 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
         costs = _probe(job)
-    if costs is None:
-        return [f"steps={2 * PROBE_STEPS}"]
-    steps = count_steps(costs, limits)
+    steps = 2 * PROBE_STEPS if costs is None else count_steps(costs, limits)
     if steps is None:
         return []
     return _overrides(suite, overrides, explicit, steps) + _budget(limits)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from components.metrics.names import ScoreDirection
 from runner.arena.scores import Line, is_finite
 from runner.arena.standings import LEVEL, Standing, rank_rows
 from runner.arena.suite import Suite
@@ -60,7 +59,7 @@ def write(
     for cell, command in zip(shown["cells"], commands, strict=True):
         cell["command"] = command
     boards = [
-        (table, rank_rows(lines, str(table.metric), direction_of(table), reference))
+        (table, rank_rows(lines, str(table.metric), suite.direction(table), reference))
         for table in suite.tables
     ]
     figures = _figures(suite, boards)
@@ -121,13 +120,6 @@ def command_of(suite: Suite, budget: str, row: Row, problem: str, is_own: bool) 
     chosen = f" --budget {budget}" if budget else ""
     only = f" --only 'problem={problem}'"
     return f"runner arena run {suite.name} {quoted}{label}{chosen}{only}"
-
-
-def direction_of(table: TableSpec) -> ScoreDirection:
-    """Direction of a table's score, which every table of a suite has."""
-    direction = table.column_direction("") or table.better
-    assert direction is not None
-    return direction
 
 
 def _notes(suite: Suite, budget: str, lines: Sequence[Line]) -> list[str]:
@@ -207,7 +199,7 @@ def _board(
         kind = "own" if standing.row in own else "below" if standing.is_doubted else ""
         rows.append({"cells": cells, "kind": kind})
     note = (
-        f"By mean rank over problems of {table.metric} ({direction_of(table)} is better); median over "
+        f"By mean rank over problems of {table.metric} ({suite.direction(table)} is better); median over "
         f"problems with its bootstrap interval; mean difference from {reference} over problems and p of "
         "the Wilcoxon test after Holm; problems on which a row had the leader's score at a tenth of the "
         f"leader's cost; {MARK}: problems on which it failed checks of its own. Costs: medians over "
@@ -230,7 +222,7 @@ def _figures(suite: Suite, boards: list[tuple[TableSpec, list[Standing]]]) -> li
         picture = _draw_ranks(table, standings)
         figures += [picture] if picture else []
         for kind in list_costs(standings):
-            picture = _draw_costs(table, standings, kind)
+            picture = _draw_costs(suite, table, standings, kind)
             figures += [picture] if picture else []
     return figures
 
@@ -267,7 +259,9 @@ def _draw_ranks(table: TableSpec, standings: list[Standing]) -> dict[str, Any] |
     return _view(figure, caption, {})
 
 
-def _draw_costs(table: TableSpec, standings: list[Standing], kind: str) -> dict[str, Any] | None:
+def _draw_costs(
+    suite: Suite, table: TableSpec, standings: list[Standing], kind: str
+) -> dict[str, Any] | None:
     """Median score over problems against the median cost, by evaluation, and the Pareto front of
     final ones; None: no row has both."""
     import pandas as pd
@@ -281,7 +275,7 @@ def _draw_costs(table: TableSpec, standings: list[Standing], kind: str) -> dict[
         return None
     curves = pd.DataFrame(points)
     finals = curves.drop_duplicates("method", keep="last").copy()
-    direction = direction_of(table)
+    direction = suite.direction(table)
     finals["front"] = pareto_front(
         list(zip(finals["cost"], finals["mean"], strict=True)), direction
     )
@@ -300,7 +294,7 @@ def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:
     length = min((len(result.path) for result in results), default=0)
     columns = [[result.path[i] for result in results] for i in range(length)]
     columns.append([(result.costs, result.score) for result in results])
-    points = []
+    points: list[dict[str, Any]] = []
     for column in columns:
         scores = [score for _, score in column]
         costs = [costs.get(kind, math.nan) for costs, _ in column]

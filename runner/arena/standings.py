@@ -28,7 +28,7 @@ LAST = ("failed", "over budget")  # states that rank last
 
 
 @dataclass(frozen=True)
-class Result:
+class ProblemResult:
     """One row on one problem: mean score over replicates, mean costs, and state."""
 
     state: str
@@ -42,7 +42,7 @@ class Standing:
     """One row over all problems."""
 
     row: str
-    results: dict[str, Result]  # by problem
+    results: dict[str, ProblemResult]  # by problem
     ranks: dict[str, float]  # by problem
     typical: float = math.nan  # median over problems
     interval: tuple[float, float] = (math.nan, math.nan)
@@ -69,18 +69,18 @@ class Standing:
         return statistics.median(costs) if costs else math.nan
 
 
-def gather(lines: Sequence[Line], metric: str) -> dict[str, dict[str, Result]]:
+def gather(lines: Sequence[Line], metric: str) -> dict[str, dict[str, ProblemResult]]:
     """Results by row and problem."""
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         groups.setdefault((line.row, line.problem), []).append(line)
-    results: dict[str, dict[str, Result]] = {}
+    results: dict[str, dict[str, ProblemResult]] = {}
     for (row, problem), group in groups.items():
         results.setdefault(row, {})[problem] = _result(group, metric)
     return results
 
 
-def _result(lines: list[Line], metric: str) -> Result:
+def _result(lines: list[Line], metric: str) -> ProblemResult:
     final = [line for line in lines if line.is_final]
     state = final[0].state if final else "not run"
     steps: dict[int, list[Line]] = {}
@@ -88,7 +88,7 @@ def _result(lines: list[Line], metric: str) -> Result:
         if not line.is_final:
             steps.setdefault(line.step, []).append(line)
     path = [(_mean_costs(each), _mean(each, metric)) for _, each in sorted(steps.items())]
-    return Result(state, _mean(final, metric), _mean_costs(final), path)
+    return ProblemResult(state, _mean(final, metric), _mean_costs(final), path)
 
 
 def _mean(lines: list[Line], metric: str) -> float:
@@ -125,7 +125,9 @@ def rank_rows(
     return [replace(s, early=early[s.row], against=against.get(s.row)) for s in standings]
 
 
-def _rank(results: dict[str, dict[str, Result]], problem: str, sign: float) -> dict[str, float]:
+def _rank(
+    results: dict[str, dict[str, ProblemResult]], problem: str, sign: float
+) -> dict[str, float]:
     """Ranks of the rows on a problem, ties sharing theirs; 1 is best."""
     losses = {}
     for row, by_problem in results.items():
@@ -140,7 +142,7 @@ def _rank(results: dict[str, dict[str, Result]], problem: str, sign: float) -> d
     return dict(zip(losses, map(float, ranks), strict=True))
 
 
-def _standing(row: str, results: dict[str, Result], ranks: dict[str, float]) -> Standing:
+def _standing(row: str, results: dict[str, ProblemResult], ranks: dict[str, float]) -> Standing:
     values = [results[p].score for p in ranks if is_finite(results[p].score)]
     if not values:
         return Standing(row, results, ranks)
@@ -191,7 +193,7 @@ def _counts(standing: Standing, problem: str) -> bool:
     )
 
 
-def _reaches(result: Result, best: Result, sign: float) -> bool:
+def _reaches(result: ProblemResult, best: ProblemResult, sign: float) -> bool:
     for costs, score in result.path:
         shared = costs.keys() & best.costs.keys()
         cheap = all(costs[kind] <= TENTH * best.costs[kind] for kind in shared)

@@ -7,16 +7,22 @@ are ``conf/arena/<name>.csv.gz``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
-from components.metrics.names import better
+from components.metrics.names import ScoreDirection, better
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError, nearest
-from runner.study.definition import PROBLEM_KEY, Row, StudyDefinition, describe_mistake
+from runner.study.definition import (
+    PROBLEM_KEY,
+    Row,
+    StudyDefinition,
+    TableSpec,
+    describe_mistake,
+)
 
 GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
 COST = "cost/"  # a metric of a cost begins so
@@ -50,6 +56,12 @@ class Suite(StudyDefinition):
         """Metrics of the tables; the first one decides the lead."""
         return [str(table.metric) for table in self.tables]
 
+    def direction(self, table: TableSpec) -> ScoreDirection:
+        """Direction of a table's score, which every table of a suite has."""
+        direction = table.better or better(str(table.metric))
+        assert direction is not None  # as ``_check_suite`` has seen
+        return direction
+
     @property
     def experiment(self) -> str:
         """Experiment that the runs are recorded under."""
@@ -68,7 +80,7 @@ class Suite(StudyDefinition):
     def to_study(self, rows: list[Row]) -> StudyDefinition:
         """The study of these rows on all problems."""
         keys = {key: getattr(self, key) for key in StudyDefinition.model_fields}
-        nothing = {"figures": [], "evolutions": [], "spreads": [], "ranks": []}
+        nothing: dict[str, list[Any]] = {"figures": [], "evolutions": [], "spreads": [], "ranks": []}
         changes = {"name": self.experiment, "recorded_under": self.experiment, "rows": rows}
         return StudyDefinition(**keys | nothing | changes | {"reference": None, "gold": None})
 

@@ -58,6 +58,9 @@ def main(argv: list[str]) -> int:
     print(f"test it  python -m pytest test_{args.name}.py")
     if args.role in registry.ROLES:
         print(f"check it PYTHONPATH=. runner test {args.name} --config-dir conf")
+    if args.role == "inference":
+        arena = f"runner arena run posteriors inference={args.name}"
+        print(f"rank it  PYTHONPATH=. {arena} 'plugins=[{args.name}]' --config-dir conf")
     return 0
 
 

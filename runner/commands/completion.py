@@ -85,6 +85,7 @@ VALUES: dict[str, Callable[[list[str]], list[Candidate]]] = {
             "--in",
             "--port",
             "--jobs",
+            "--budget",
             "--only",
             "--horizon",
             "--replicate",
@@ -129,6 +130,8 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         return _entries(word)
     if command in ("resume", "compare", "sync") or (command == "export" and is_first):
         return _runs(words)
+    if command == "arena":
+        return _values_of_arena(word, words)
     if command == "archive":
         return _launch_names(words)
     if command == "test":
@@ -152,6 +155,16 @@ def _values_of_argument(command: str, word: str, words: list[str]) -> list[Candi
         path = Path(registry.__file__).parent / "datasets" / "catalogue.yaml"
         return without_meaning(map(str, yaml.safe_load(path.read_text(encoding="utf-8"))))
     return []
+
+
+def _values_of_arena(word: str, words: list[str]) -> list[Candidate]:
+    """Commands of the arena, then suites, then overrides of a row."""
+    arguments = [w for w in words if not w.startswith("-")]
+    if not arguments:
+        return [("run", "your row on every problem"), ("show", "the page of a suite")]
+    if len(arguments) == 1:
+        return without_meaning(conf_folders.names("arena"))
+    return list(override_candidates(word, words)) if arguments[0] == "run" else []
 
 
 def _families(word: str) -> list[Candidate]:

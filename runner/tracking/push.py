@@ -36,6 +36,12 @@ ENDED = {
 KEY = "runner.key"
 # pages open on runs and curves, not on traces of chats
 EXPERIMENT_KIND_TAG = {"mlflow.experimentKind": "custom_model_development"}
+ARENA = "arena."  # the experiments of the arena's suites begin so
+
+
+def experiment_name(experiment: str) -> str:
+    """Name in MLflow of an experiment of records: those of the arena's suites are ``arena/…``."""
+    return experiment.replace(ARENA, "arena/", 1) if experiment.startswith(ARENA) else experiment
 
 
 class RunDeletedError(Exception):
@@ -120,7 +126,7 @@ class Push:
         self, marks: RunMarks, content: RecordContent, name: str, start: int, tags: dict[str, str]
     ) -> None:
         """Makes a run, or finds the one that was made when no answer came."""
-        experiment = self._experiment(content.facts["experiment"])
+        experiment = self._experiment(experiment_name(content.facts["experiment"]))
         if marks.asked:
             matches = self.client.search_runs([experiment], f"tags.`{KEY}` = '{marks.key}'")
             marks.run_id = matches[0].info.run_id if matches else None

@@ -51,10 +51,11 @@ ORDER = {
         "commands",
         "study",
         "report",
+        "arena",
         "python",
     ],
 }
-ARROWS = 90  # pairs of rooms of which one imports the other, at most
+ARROWS = 96  # pairs of rooms of which one imports the other, at most
 ROOM = 16  # modules in a folder, its __init__ apart
 
 

@@ -141,7 +141,7 @@ def test_options_are_those_of_the_parsers_with_their_meaning(capsys):
         )
         found = dict(candidates(f"runner {command} --"))
         # two commands of one module: either knows the options of both
-        shared = {"list", "show", "study", "rerun"}
+        shared = {"list", "show", "study", "rerun", "arena"}
         assert told == set(found) if command not in shared else told <= set(found), command
         assert all(found.values()), command
 
