@@ -21,7 +21,7 @@ from components.inference.superchains import Superchains
 from components.maths.exponential.standard_draws import standard_normal
 from components.registry import register
 
-FLOOR = 0.1  # smallest |u| of the correction, in thermal scales (η/β)^½; print has none
+FLOOR = 0.1  # |u| below which the correction's 1/u falls to 0, in thermal scales (η/β)^½
 
 
 @dataclass(kw_only=True)
@@ -56,13 +56,14 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
     γ > 0 it cools, and refinement is momentum descent without noise to a mode.  While G adapts
     nothing is invariant, and print drops (Ξ − G) ∂G/∂θ.  Departures: ĝ is of all N rows, not
     their mean, so that η and λ are N times and C 1/√N of those in print; v̂ in place of v;
-    |u| ≥ ``FLOOR`` (η/β)^½ in the quotient, whose 1/u has no variance otherwise; refinement
-    bounds the friction, which print keeps even where it is negative and momenta grow.
+    1/u is u/max(u², ``FLOOR``² η/β), since
+    1/u has no variance; refinement bounds the friction, which print keeps even where it is negative
+    and momenta grow.
 
     Raises:
         NumericalError: a chain leaves the finite numbers.
 
-    Source: Chen et al. (2016), Algorithm 1 and eq. (4), Euler scheme.
+    Source: Chen et al. (2016), Algorithm 1, Euler scheme.
     """
 
     averaging: Annotated[float, Field(ge=0, lt=1)]
@@ -107,7 +108,8 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
             alpha = alpha + u.square() - heat
             kick = kick + (2 * eta**0.5 * heat * before).sqrt() * xi
             if self.correction:
-                kick = kick + heat * (1 - before / G) / at_least(u, FLOOR * heat**0.5)
+                bound = FLOOR**2 * heat  # of u² in 1/u = u/u²
+                kick = kick + heat * (1 - before / G) * u / u.square().clamp_min(bound)
         else:
             alpha = alpha.clamp(eta**0.5 * self.friction, 1.0)
         u = (1 - alpha) * u + kick
@@ -115,8 +117,3 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
         state = self.advance(state, theta, u=u, alpha=alpha, v=v, control=control)
         info = self.describe_step(state, value, gradient, eta, preconditioner=G, thermostat=alpha)
         return state, info | {"temperature": heat / eta}
-
-
-def at_least(u: Tensor, floor: float) -> Tensor:
-    """u with its sign and |u| ≥ ``floor``."""
-    return torch.where(u < 0, u.clamp_max(-floor), u.clamp_min(floor))

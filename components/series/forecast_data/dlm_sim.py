@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
 
 from components.contracts.problems import Kind
 from components.contracts.roles import Dataset, Setting
@@ -56,7 +57,10 @@ class DlmSim(Dataset[Forecasting]):
         path = torch.empty(self.n_steps, dtype=torch.float64)
         for t in range(self.n_steps):
             z = path[t] = 0.5 * z + 1.0 + self.transition_sd * noise[0, t]
-        y = 3.0 * path + 0.5 + self.observation_sd * noise[1]
+        return self.hide_future(3.0 * path + 0.5 + self.observation_sd * noise[1], setting)
+
+    def hide_future(self, y: Tensor, setting: Setting) -> Forecasting:
+        """The problem of a simulated series y [T]."""
         sequence = Sequence(
             name=self.name,
             states=None,

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
-from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.posteriors import Forecasts, SmoothedStates
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import Kind
-from components.contracts.roles import Dataset, Setting
+from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.figures.style import PALETTE, legend_above, new_figure
 from components.posteriors.draws import Draws, evenly_spaced
 from components.registry import register
-from components.series.forecasting import Forecasting, Origin, split
+from components.series.forecast_data.dlm_sim import DlmSim
+from components.series.forecasting import Forecasting
 from components.series.models.gp_ssm import GPStateSpace
-from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,19 +29,6 @@ DRAWS = 200  # draws of the posterior that scores and the figure of f take
 def kink(x: Tensor) -> Tensor:
     """f(x) = 0.8 + (x + 0.2) (1 − 5/(1 + e^{−2x}))."""
     return 0.8 + (x + 0.2) * (1 - 5 * torch.sigmoid(2 * x))
-
-
-@dataclass(frozen=True)
-class KinkScales:
-    """Data-generating scales: ``KnownParameters``."""
-
-    process_sd: float
-    observation_sd: float
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """By the names of the model."""
-        return {"process_sd": self.process_sd, "observation_sd": self.observation_sd}
 
 
 @dataclass(kw_only=True)
@@ -60,12 +45,11 @@ class KnownTransition(Forecasting):
         it is no such model."""
         if not isinstance(posterior, Draws) or not isinstance(posterior.model, GPStateSpace):
             return None
-        theta = posterior.flat if posterior.n_draws else posterior.start
-        theta = evenly_spaced(theta, DRAWS)
+        every = posterior.flat if posterior.n_draws else posterior.start
+        theta = evenly_spaced(every, DRAWS)
         with torch.no_grad():
-            return posterior.model.transition(theta, x[None]), theta[:, 1 - len(self.path) :].mean(
-                0
-            )
+            f = posterior.model.transition(theta, x[None])
+        return f, theta[:, 1 - len(self.path) :].mean(0)
 
     def score(self, posterior: SmoothedStates | Forecasts, rng: Rng) -> dict[str, Tensor | float]:
         """Scores of the forecasts, and root mean squared errors of E[f | y] at the true states and of
@@ -95,15 +79,13 @@ class KnownTransition(Forecasting):
         axis.fill_between(x, lower, upper, color=PALETTE[5], alpha=0.5, lw=0, label="90 % band")
         axis.plot(x, learnt.mean[:, 0].cpu(), color=PALETTE[0], label="posterior mean")
         axis.plot(x, self.f(x), "--", color=PALETTE[6], label="truth")
-        y = self.observations[0, :, 0].cpu()
-        axis.plot(y[:-1], y[1:], ".", ms=3, color=PALETTE[7], label="observations")
-        axis.set(xlabel="x of a time", ylabel="f(x), y of the next")
+        axis.set(xlabel="x", ylabel="f(x)")
         legend_above(axis)
         return figures | {"transition": figure}
 
 
 @register("dataset", "kink")
-class Kink(Dataset[Forecasting]):
+class Kink(DlmSim):
     """A simulated state that moves by a function with a kink, seen through noise.
 
     x_0 = ½, x_t = f(x_{t−1}) + N(0, σ_x²), y_t = x_t + N(0, σ_y²), t = 1 … T, with
@@ -112,32 +94,15 @@ class Kink(Dataset[Forecasting]):
 
     Raises ConfigMismatchError when nothing is left to learn from.
 
-    Source: Ialongo et al. (2019), section 5.1."""
-
-    kind: ClassVar[Kind] = "sequence"
-    traits: ClassVar[frozenset[str]] = frozenset({"unknown_states"})
-
-    n_steps: PositiveInt
-    n_ahead: PositiveInt
-    origin: Origin
-    process_sd: PositiveFloat
-    observation_sd: PositiveFloat
+    Source: Ialongo et al. (2019)."""
 
     def load(self, rng: Rng, setting: Setting) -> Forecasting:
         noise = torch.randn(2, self.n_steps, generator=rng.data, dtype=torch.float64)
         path = [torch.tensor(0.5, dtype=torch.float64)]
         for t in range(self.n_steps):
-            path.append(kink(path[-1]) + self.process_sd * noise[0, t])
+            path.append(kink(path[-1]) + self.transition_sd * noise[0, t])
         x = torch.stack(path)
-        y = x[1:] + self.observation_sd * noise[1]
-        sequence = Sequence(
-            name=self.name,
-            states=None,
-            observations=y.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
-            system=KinkScales(self.process_sd, self.observation_sd),
-            state_names=["x"],
-        )
-        seen = split(sequence, self.n_ahead, self.origin)
+        seen = self.hide_future(x[1:] + self.observation_sd * noise[1], setting)
         given = {each.name: getattr(seen, each.name) for each in fields(seen) if each.init}
         path_seen = x[: self.n_steps - self.n_ahead + 1].to(seen.observations)
         return KnownTransition(**given, f=kink, path=path_seen)

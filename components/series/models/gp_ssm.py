@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,33 +11,32 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
-from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
-from components.maths.kernels import PRODUCT_SHAPES, kernel, prior_variance
+from components.maths.exponential.standard_draws import standard_normal
+from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel
 from components.registry import register
+from components.series.models.dlm import Dlm
 from components.series.models.unknown import Law, PositivePrior, Priors, UnknownParameters
 from components.series.sequence import Sequence
 
-Shape = Literal["squared_exponential", "matern52", "matern32", "linear"]
 NODES = 20  # of Gauss–Hermite quadrature over a state that is not known
 SPREAD = 0.3  # sd of the starts around the medians of the priors, in log units
 
 
 class ScalePriors(Priors):
-    """Priors of standard deviations and of the lengthscale, which kernel: linear does not use."""
+    """Priors of standard deviations and of the lengthscale, which kernels of products do not use."""
 
     lengthscale: PositivePrior
     signal_sd: PositivePrior
-    process_sd: PositivePrior
+    transition_sd: PositivePrior
     observation_sd: PositivePrior
 
 
-def log_normal(e: Tensor, variance: Tensor | float) -> Tensor:
-    """log N(e; 0, v), elementwise."""
-    v = torch.as_tensor(variance, dtype=e.dtype, device=e.device)
-    return -0.5 * (e.square() / v + (2 * math.pi * v).log())
+def log_standard(e: Tensor) -> Tensor:
+    """log N(e; 0, 1), elementwise."""
+    return -0.5 * (e.square() + math.log(2 * math.pi))
 
 
 class GPStateSpace(UnknownParameters, nn.Module):
@@ -57,8 +56,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
             laws.pop("lengthscale")
         self.declare(laws, y)
         times = len(y)
-        filled = torch.where(y.isnan(), y.nanmean().nan_to_num(0.0), y)
-        states = torch.cat([filled[:1], filled])  # x_0 is not observed
+        states = torch.cat([y[:1], y]).nan_to_num(0.0)  # x_0 is not observed
         self.register_buffer("center", torch.cat([self.medians, states]))
         self.n_scales = len(laws)
         self.names = [*laws, *(f"x/{t}" for t in range(times + 1))]
@@ -81,9 +79,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
 
     def _noisy(self, scales: dict[str, Tensor], x: Tensor) -> Tensor:
         """Covariance of f(x_t) + N(0, q) at states x [K, T]: [K, T, T]."""
-        noise = scales["process_sd"].square() + self.settings.jitter * (
-            scales["signal_sd"].square() + self.settings.offset_sd**2
-        )
+        noise = scales["transition_sd"].square() + self.settings.jitter
         return self._cov(scales, x, x) + noise[:, None, None] * torch.eye(x.shape[1]).to(x)
 
     def log_prior(self, theta: Tensor) -> Tensor:
@@ -92,9 +88,11 @@ class GPStateSpace(UnknownParameters, nn.Module):
         scales, x = self._split(theta)
         L, failed = torch.linalg.cholesky_ex(self._noisy(scales, x[:, :-1]))
         e = torch.linalg.solve_triangular(L, x[:, 1:, None], upper=False)[..., 0]
-        value = log_normal(e, 1.0).sum(1) - L.diagonal(dim1=1, dim2=2).log().sum(1)
-        value = value + log_normal(x[:, 0], self.settings.initial_sd**2)
-        total = value + super().log_prior(theta[:, : self.n_scales])
+        total = super().log_prior(theta[:, : self.n_scales])
+        total = total - L.diagonal(dim1=1, dim2=2).log().sum(1)
+        whitened = torch.cat([x[:, :1] / self.settings.initial_sd, e], 1)
+        total = total + log_standard(whitened).sum(1)
+        total = total - math.log(self.settings.initial_sd)
         return torch.where(failed > 0, -torch.inf, total)
 
     def log_likelihood(self, theta: Tensor, series: Series) -> Tensor:
@@ -102,29 +100,26 @@ class GPStateSpace(UnknownParameters, nn.Module):
         scales, x = self._split(theta)
         y = series.y[0, : x.shape[1] - 1, 0]
         seen = ~y.isnan()
-        each = log_normal((y - x[:, 1:])[:, seen], scales["observation_sd"].square().unsqueeze(1))
+        sd = scales["observation_sd"].unsqueeze(1)
+        each = log_standard((y - x[:, 1:])[:, seen] / sd) - sd.log()
         return each.sum(1, keepdim=True)
 
     def sample_prior(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of scales, then of a trajectory, state by state [n, P + T + 1]."""
-        size = (n, self.dim - self.n_scales)
-        z = torch.randn(size, generator=generator, dtype=torch.float64, device=generator.device)
-        z = z.to(self.center)
+        z = standard_normal((n, self.dim - self.n_scales), generator, self.center)
         head = self.draw_prior(n, generator)
         scales = self.by_name(head)
         x = self.settings.initial_sd * z[:, :1]
-        for t in range(1, size[1]):
+        for t in range(1, z.shape[1]):
             L = torch.linalg.cholesky(self._noisy(scales, x))  # earlier rows stay
             x = torch.cat([x, (L[:, -1] * z[:, 1 : t + 1]).sum(1, keepdim=True)], 1)
         return torch.cat([head, x], 1)
 
     def sample_start(self, n: int, generator: torch.Generator) -> Tensor:
         """Scales near the medians of their priors, states near the observations [n, P + T + 1]."""
-        size = (n, self.dim)
-        z = torch.randn(size, generator=generator, dtype=torch.float64, device=generator.device)
         sd = torch.full_like(self.center, SPREAD)
         sd[self.n_scales :] = self.medians[-1].exp()  # of the observations
-        return self.center + sd * z.to(self.center)
+        return self.center + sd * standard_normal((n, self.dim), generator, self.center)
 
     def transition(self, theta: Tensor, x: Tensor) -> GaussianMixture:
         """f(x) given each θ [K, P + T + 1], x [K or 1, N]: [K, N, 1].
@@ -135,10 +130,7 @@ class GPStateSpace(UnknownParameters, nn.Module):
         L = torch.linalg.cholesky(self._noisy(scales, states[:, :-1]))
         right = torch.cat([self._cov(scales, states[:, :-1], x), states[:, 1:, None]], 2)
         A, e = torch.linalg.solve_triangular(L, right, upper=False).split([x.shape[1], 1], 2)
-        length = scales.get("lengthscale", torch.ones_like(scales["signal_sd"]))
-        rate = length[:, None, None] ** -2
-        prior = prior_variance(x.unsqueeze(2), rate[:, 0], self.settings.kernel)
-        prior = scales["signal_sd"].square().unsqueeze(1) * prior + self.settings.offset_sd**2
+        prior = self._cov(scales, x, x).diagonal(dim1=1, dim2=2)
         variance = (prior - A.square().sum(1)).clamp_min(0)
         return GaussianMixture(A.mT @ e, variance.unsqueeze(2))
 
@@ -149,24 +141,23 @@ class GPStateSpace(UnknownParameters, nn.Module):
         E[f(x)] and E[f(x)²] + q by quadrature over a Gaussian x, updated by each observation as by
         a Kalman filter; f keeps what θ says of it.
 
-        Source: Deisenroth et al. (2009), section 2, by quadrature."""
+        Source: Deisenroth et al. (2009), their moments by quadrature."""
         scales, states = self._split(theta)
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-        z = torch.as_tensor(nodes).to(theta)
-        w = torch.as_tensor(weights / weights.sum()).to(theta)
-        q, r = (scales[name].square() for name in ("process_sd", "observation_sd"))
+        z, w = theta.new_tensor(np.stack([nodes, weights / weights.sum()]))
+        q, r = (scales[name].square() for name in ("transition_sd", "observation_sd"))
         m = states[:, -1]
         v = torch.zeros_like(m)
         further = series.y[0, states.shape[1] - 1 :, 0]
         means, variances = [], []
-        for y in [*further.unbind(), *[torch.tensor(torch.nan)] * horizon]:
+        for y in [*further.tolist(), *[math.nan] * horizon]:
             f = self.transition(theta, m.unsqueeze(1) + v.sqrt().unsqueeze(1) * z)
             mu, var = f.mu[..., 0], f.v[..., 0]
             m = mu @ w
             v = (mu - m.unsqueeze(1)).square() @ w + var @ w + q
             means.append(m)
             variances.append(v + r)
-            if not bool(y.isnan()):
+            if not math.isnan(y):
                 gain = v / (v + r)
                 m = m + gain * (y - m)
                 v = (1 - gain) * v
@@ -194,18 +185,12 @@ class GPSSM(Model[Sequence, GPStateSpace]):
 
     Raises ConfigMismatchError when there are several series or numbers, or class numbers.
 
-    Source: Frigola et al. (2013), eqs. (3) to (6); Turner et al. (2010); Boustati (2021), section
+    Source: Frigola et al. (2013); Turner et al. (2010); Boustati (2021), section
     2.1.2.2.
     """
 
-    requires = Requirements(
-        kinds=frozenset({"sequence"}),
-        refused_traits={
-            "several_numbers": "takes one number at a time",
-            "class_series": "is for numbers",
-        },
-    )
-    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
+    requires = Dlm.requires
+    offers: ClassVar[frozenset[str]] = Dlm.offers
 
     kernel: Shape
     offset_sd: NonNegativeFloat

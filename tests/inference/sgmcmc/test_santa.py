@@ -64,9 +64,9 @@ def test_a_step_is_the_algorithm_in_print(correction, refine):
                 if explores:
                     alpha += u * u - eta / beta
                     new = math.sqrt(2 * eta**1.5 / beta * old) * float(zeta[k, j])
-                    floor = 0.1 * math.sqrt(eta / beta)
+                    square = max(u * u, 0.01 * eta / beta)
                     if correction:
-                        new += eta / beta * (1 - old / g) / math.copysign(max(abs(u), floor), u)
+                        new += eta / beta * (1 - old / g) * u / square
                 else:
                     alpha = min(max(alpha, math.sqrt(eta) * 1.2), 1.0)
                 new += (1 - alpha) * u - eta * g * float(f[j])

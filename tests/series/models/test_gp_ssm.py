@@ -20,7 +20,7 @@ from components.series.models import gp_ssm
 from components.series.sequence import Sequence
 from runner.execution.rng import Streams
 
-SCALES = {"lengthscale": 0.8, "signal_sd": 0.9, "process_sd": 0.3, "observation_sd": 0.4}
+SCALES = {"lengthscale": 0.8, "signal_sd": 0.9, "transition_sd": 0.3, "observation_sd": 0.4}
 OFFSET, FIRST = 0.5, 1.2
 Y = torch.tensor([0.9, -0.4, 1.1], dtype=F64)
 
@@ -55,7 +55,7 @@ def chain(a: float, b: float, times: int) -> tuple[Tensor, Tensor]:
     """Mean and covariance of x_0:T of x_t = a x_{t−1} + b + N(0, q)."""
     A = torch.eye(times + 1, dtype=F64)
     shift = torch.zeros(times + 1, dtype=F64)
-    sd = torch.tensor([FIRST] + [SCALES["process_sd"]] * times, dtype=F64)
+    sd = torch.tensor([FIRST] + [SCALES["transition_sd"]] * times, dtype=F64)
     for t in range(times):
         A[t + 1] += a * A[t]
         shift[t + 1] = a * shift[t] + b
@@ -67,7 +67,7 @@ def test_the_density_of_states_is_that_of_a_linear_model_of_unknown_coefficients
     model = build()
     x = torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=F64)
     a, b, w = quadrature(70)[..., None, None].unbind(1)
-    steps = Normal(a * x[:, :-1] + b, SCALES["process_sd"]).log_prob(x[:, 1:]).sum(2)
+    steps = Normal(a * x[:, :-1] + b, SCALES["transition_sd"]).log_prob(x[:, 1:]).sum(2)
     total = (w[..., 0] * steps.exp()).sum(0) * Normal(0.0, FIRST).log_prob(x[:, 0]).exp()
     theta = theta_of(model, x)
     scales = super(type(model), model).log_prior(theta[:, : model.n_scales])
@@ -88,7 +88,7 @@ def test_it_is_the_product_of_one_step_predictions(kernel):
         else:
             square = x[:, 0] ** 2 if kernel == "linear" else torch.ones(3, dtype=F64)
             variance = SCALES["signal_sd"] ** 2 * square + OFFSET**2
-        total += Normal(mean, (variance + SCALES["process_sd"] ** 2).sqrt()).log_prob(x[:, t])
+        total += Normal(mean, (variance + SCALES["transition_sd"] ** 2).sqrt()).log_prob(x[:, t])
     theta = theta_of(whole, x)
     scales = super(type(whole), whole).log_prior(theta[:, : whole.n_scales])
     torch.testing.assert_close(whole.log_prior(theta) - scales, total, rtol=1e-7, atol=1e-7)
@@ -128,7 +128,10 @@ MUTANTS = {
         "return self._cov(scales, x, x) + noise",
         "return self._cov(scales, x, x) * torch.eye(x.shape[1]).to(x) + noise",
     ),
-    "no process noise": ('scales["process_sd"].square() + self', "1e-9 + self"),
+    "no process noise": (
+        'scales["transition_sd"].square() + self',
+        '0 * scales["transition_sd"] + self',
+    ),
     "observed one time late": ("(y - x[:, 1:])", "(y - x[:, :-1])"),
     "no constant": ("return K + self.settings.offset_sd**2", "return K"),
 }
@@ -159,7 +162,7 @@ def test_forecasts_of_a_linear_kernel_are_in_closed_form():
     further = torch.tensor([0.3, math.nan, -0.2], dtype=F64)
     series = Series(torch.cat([Y, further]).view(1, -1, 1))
     found = model.forecast(theta_of(model, x), series, 2)
-    q, r = SCALES["process_sd"] ** 2, SCALES["observation_sd"] ** 2
+    q, r = SCALES["transition_sd"] ** 2, SCALES["observation_sd"] ** 2
     prior = torch.diag(torch.tensor([SCALES["signal_sd"] ** -2, OFFSET**-2], dtype=F64))
     for k in range(2):
         X = torch.stack([x[k, :-1], torch.ones(3, dtype=F64)], 1)
@@ -208,5 +211,5 @@ def test_kink_is_scored_by_the_truth_of_f_and_of_the_states():
     assert scores["rmse_f"] == pytest.approx(float(error.square().mean().sqrt()))
     error = posterior.flat[:, model.n_scales + 1 :].mean(0) - problem.path[1:]
     assert scores["rmse_states"] == pytest.approx(float(error.square().mean().sqrt()))
-    assert {"log_score", "coverage90_f", "error/process_sd"} <= scores.keys()
+    assert {"log_score", "coverage90_f", "error/transition_sd"} <= scores.keys()
     assert "transition" in problem.draw(posterior, rng)
