@@ -80,7 +80,12 @@ class Suite(StudyDefinition):
     def to_study(self, rows: list[Row]) -> StudyDefinition:
         """The study of these rows on all problems."""
         keys = {key: getattr(self, key) for key in StudyDefinition.model_fields}
-        nothing: dict[str, list[Any]] = {"figures": [], "evolutions": [], "spreads": [], "ranks": []}
+        nothing: dict[str, list[Any]] = {
+            "figures": [],
+            "evolutions": [],
+            "spreads": [],
+            "ranks": [],
+        }
         changes = {"name": self.experiment, "recorded_under": self.experiment, "rows": rows}
         return StudyDefinition(**keys | nothing | changes | {"reference": None, "gold": None})
 

@@ -14,143 +14,38 @@ and these only with ``--trust``."""
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import random
 import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from runner.arena.suite import GROUP, load_suite
-from runner.compose.overrides import compose
+from runner.arena.packed import (
+    PackedCell,
+    Scores,
+    check_record,
+    check_table,
+    list_cells,
+    list_deviations,
+    list_differences,
+)
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.record import code
 from runner.record.facts import read_facts_or_warn
-from runner.record.lines import readable_lines
 from runner.record.parts import replicate_record_folder
 from runner.report.exchange.archive import PLUGINS
 from runner.report.exchange.opened import OpenedArchive, open_archive
-from runner.report.report import write
 from runner.study import snapshot as snapshots
-from runner.study.definition import PROBLEM_KEY
-from runner.study.snapshot import FrozenRun, Snapshot
+from runner.study.snapshot import Snapshot
 from runner.terminal.arguments import Parser
 from runner.terminal.printer import complain, out
 
-# what a clock gives is never the same twice
-TIMES = frozenset({"milliseconds_per_step", "ess_per_second", "cost/cpu_seconds", "seconds"})
 SHOWN = 3  # scores that differ, a cell
-Scores = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class PackedCell:
-    """A replicate of a run with the scores that the pack states; replicate None: all together."""
-
-    run: FrozenRun
-    replicate: int | None
-    facts: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """As printed."""
-        return self.run.name + ("" if self.replicate is None else f", replicate {self.replicate}")
-
-    @property
-    def scores(self) -> Scores:
-        """As the record states them."""
-        stated: Scores = self.facts["finished"][str(self.replicate or 0)]
-        return stated
-
-
-def list_cells(snapshot: Snapshot) -> list[PackedCell]:
-    """All cells whose runs are done."""
-    cells = []
-    for run in snapshot.runs:
-        facts = snapshot.facts(run)
-        if facts is None or facts["state"] != "done":
-            continue
-        numbers = [None] if facts.get("vectorised") else sorted(map(int, facts["finished"]))
-        cells += [PackedCell(run, number, facts) for number in numbers]
-    return cells
-
-
-def list_differences(before: Scores, after: Scores, tolerance: float) -> Iterator[str]:
-    """Scores that differ by more than the tolerance times the larger of both, in words."""
-    for name in sorted(before.keys() | after.keys()):
-        if name in TIMES:
-            continue
-        if name not in before or name not in after:
-            yield f"{name} {'not stated' if name in after else 'does not come out'}"
-            continue
-        one, other = (s if isinstance(s, list) else [s] for s in (before[name], after[name]))
-        if len(one) != len(other):
-            yield f"{name} of {len(one)} replicates stated, of {len(other)} here"
-        for stated, here in zip(one, other, strict=False):
-            both_missing = math.isnan(stated) and math.isnan(here)
-            if not both_missing and not math.isclose(stated, here, rel_tol=tolerance):
-                yield f"{name} {stated:.6g} stated, {here:.6g} here"
-
-
-def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
-    """What is wrong with the pack's table of scores: it is not what its records give."""
-    name = f"{snapshot.name}_replicates.csv"
-    packed = opened.folder / "report" / name
-    with tempfile.TemporaryDirectory() as place:
-        write(snapshot.name, snapshot.study, snapshot, Path(place))
-        again = (Path(place) / name).read_text(encoding="utf-8").splitlines()
-    stated = packed.read_text(encoding="utf-8").splitlines() if packed.is_file() else []
-    wrong = [line for line in stated if line not in set(again)]
-    missing = len(set(again) - set(stated))
-    if wrong:
-        return f"report/{name}: {len(wrong)} lines that its records do not give; first: {wrong[0]}"
-    return f"report/{name}: lacks {missing} scores of its records" if missing else None
-
-
-def list_deviations(snapshot: Snapshot) -> Iterator[str]:
-    """What a pack of a suite does otherwise than the suite of this installation."""
-    if not snapshot.study.name.startswith(f"{GROUP}."):
-        return  # a study of any other kind
-    suite = load_suite(snapshot.study.name.removeprefix(f"{GROUP}."))
-    budget = snapshot.name.removeprefix(f"{suite.experiment}.").partition(".")[0]
-    limits = suite.budgets.get(budget, {})
-    for run in snapshot.runs:
-        problem = str(run.cell[PROBLEM_KEY])
-        if run.refused:
-            continue
-        if problem not in suite.problems:
-            yield f"{run.name}: the suite has no problem {problem}"
-            continue
-        composed = compose([*suite.overrides, *suite.problems[problem]])[0]
-        meant = OmegaConf.to_container(composed.dataset, resolve=True)
-        given = run.config.get("budget") or {}
-        own = {
-            "dataset": run.config["dataset"] == meant,
-            "replicates": run.config["replicates"] == suite.replicates,
-            "budget": {kind: limit for kind, limit in given.items() if limit is not None} == limits,
-        }
-        wrong = [key for key, is_same in own.items() if not is_same]
-        if wrong:
-            yield f"{run.name}: {', '.join(wrong)}: not what suite {suite.name} has here"
-
-
-def check_record(snapshot: Snapshot, cell: PackedCell) -> list[str]:
-    """Scores of a record that are not those of its last evaluation."""
-    last: Scores = {}
-    for line in readable_lines(snapshot.folder(cell.run)):
-        if line["phase"] != "train" and line["replicate"] == (cell.replicate or 0):
-            last = line["metrics"]
-    stated = {name: value for name, value in cell.scores.items() if name in last}
-    shared = {name: last[name] for name in stated}
-    return list(list_differences(stated, shared, 0.0))
 
 
 def compute_again(

@@ -15,7 +15,7 @@ import pytest
 from configured import defaults
 from made_records import made_record
 
-from runner.arena import verify
+from runner.arena import packed, verify
 from runner.arena.suite import load_suite
 from runner.catalogue import new
 from runner.disk import conf_folders
@@ -135,17 +135,17 @@ def test_a_pack_by_other_rules_than_the_suites(tmp_path, monkeypatch, change, sa
     run = FrozenRun("MALA", "MALA", {"problem": "gauss"}, [], "e", "s", "d", config | change)
     snapshot = Snapshot("arena.tiny.small.MALA", study, "", "", [], [run], tmp_path)
     expected = [f"MALA: {key}: not what suite tiny has here" for key in said]
-    assert list(verify.list_deviations(snapshot)) == expected
+    assert list(packed.list_deviations(snapshot)) == expected
 
 
 def test_what_a_clock_gives_and_missing_scores():
     before = {"rmse": [1.0, float("nan")], "milliseconds_per_step": 3.0, "lost": 1.0}
     after = {"rmse": [1.0 + 1e-9, float("nan")], "milliseconds_per_step": 4.0, "new": 2.0}
-    assert list(verify.list_differences(before, after, 1e-6)) == [
+    assert list(packed.list_differences(before, after, 1e-6)) == [
         "lost does not come out",
         "new not stated",
     ]
-    assert list(verify.list_differences({"rmse": 1.0}, {"rmse": 1.0 + 1e-9}, 0.0)) == [
+    assert list(packed.list_differences({"rmse": 1.0}, {"rmse": 1.0 + 1e-9}, 0.0)) == [
         "rmse 1 stated, 1 here"
     ]
 
