@@ -135,9 +135,9 @@ METERS: dict[str, Meter] = {
 
 def metered(model: T) -> T:
     """The same object with methods that count; its class is a subclass of its own."""
-    counting_class = _metered_class(type(model))
+    plain: type = type(model)
     with suppress(TypeError):  # Python lets no class of C change: it counts by itself, if at all
-        object.__setattr__(model, "__class__", counting_class)
+        object.__setattr__(model, "__class__", _metered_class(plain))
     return model
 
 
