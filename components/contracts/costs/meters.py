@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import cache, wraps
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
 from components.contracts.costs.counts import Costs, count_backward, pause, resume
@@ -186,8 +185,7 @@ def metered_density(log_density: Callable[[Tensor], Tensor]) -> Callable[[Tensor
             resume(costs)
         if costs is not None:
             costs.densities += len(theta)
-            if torch.is_grad_enabled():
-                count_backward(costs, value, len(theta))
+            count_backward(costs, value, len(theta))
         return value
 
     return counted
