@@ -97,4 +97,4 @@ def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
         def add(_: Tensor) -> None:
             costs.gradients += evaluations
 
-        value.register_hook(add)
+        value.register_hook(add)  # type: ignore[no-untyped-call]

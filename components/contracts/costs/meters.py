@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import cache, wraps
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
 from components.contracts.costs.counts import Costs, count_backward, pause, resume
@@ -135,9 +134,9 @@ METERS: dict[str, Meter] = {
 
 def metered(model: T) -> T:
     """The same object with methods that count; its class is a subclass of its own."""
-    counting_class = _metered_class(type(model))
+    plain: type = type(model)
     with suppress(TypeError):  # Python lets no class of C change: it counts by itself, if at all
-        object.__setattr__(model, "__class__", counting_class)
+        object.__setattr__(model, "__class__", _metered_class(plain))
     return model
 
 
@@ -186,8 +185,7 @@ def metered_density(log_density: Callable[[Tensor], Tensor]) -> Callable[[Tensor
             resume(costs)
         if costs is not None:
             costs.densities += len(theta)
-            if torch.is_grad_enabled():
-                count_backward(costs, value, len(theta))
+            count_backward(costs, value, len(theta))
         return value
 
     return counted
