@@ -39,6 +39,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
         "ais_temperatures": 0,
         "ais_chains": 16,
         "ais_rows": 100,
+        "best_q_steps": 0,
     }
 
     n_train: PositiveInt | None
@@ -49,6 +50,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
     ais_temperatures: NonNegativeInt
     ais_chains: PositiveInt
     ais_rows: PositiveInt
+    best_q_steps: NonNegativeInt
     offline: Offline
 
     @property
@@ -68,6 +70,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
         options = {
             "proposal": (self.proposal, "guide"),
             "ais_temperatures": (self.ais_temperatures, 0),
+            "best_q_steps": (self.best_q_steps, 0),
         }
         asking = {key: (now, none) for key, (now, none) in options.items() if now != none}
         now, default = (
@@ -137,6 +140,7 @@ class UnlabelledImages(Dataset[Unlabelled]):
                 self.ais_temperatures,
                 self.ais_chains,
                 self.ais_rows,
+                self.best_q_steps,
             ),
         )
 

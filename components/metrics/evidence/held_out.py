@@ -3,7 +3,8 @@ variables and any training."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -16,10 +17,12 @@ from components.contracts.posteriors import HoldsModule
 from components.contracts.problems import RowBatch
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
+from components.maths.exponential.standard_draws import standard_normal
 from components.maths.particles.resampling import effective_sample_size
 from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
 from components.metrics.evidence.annealed import annealed_log_weights
-from components.metrics.evidence.proposal import log_weights
+from components.metrics.evidence.best_q import elbo, fit_q
+from components.metrics.evidence.proposal import AT_ONCE, log_weights
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 
 Proposal = Literal["guide", "laplace"]
@@ -58,25 +61,27 @@ class LatentEvidence:
     ais_temperatures: int  # 0: none
     ais_chains: int
     ais_rows: int
+    best_q_steps: int = 0  # 0: no gaps
 
     @property
     def asks(self) -> bool:
         """True if it requires more than the weights of the guide as it is."""
-        return self.proposal != "guide" or self.ais_temperatures > 0
+        return self.proposal != "guide" or self.ais_temperatures + self.best_q_steps > 0
 
     def scores(self, posterior: object, parts: Sequence[RowBatch], rng: Rng) -> dict[str, float]:
         """``nll_bound`` with ``weight_ess`` and ``pareto_k`` where the proposal is a fit;
         ``nll_ais`` of the first rows, with ``ais_acceptance`` and, where the proposal is a fit,
-        ``ais_gain``: how much more than importance sampling it finds of log p(x) on the same rows.
-        In nats a row.
+        ``ais_gain``: how much more than importance sampling it finds of log p(x) on the same rows;
+        ``amortisation_gap`` and ``approximation_gap``.  In nats a row.
 
         Raises:
             ConfigMismatchError: the posterior has no latent variables with a Gaussian guide."""
         module = posterior.module if isinstance(posterior, HoldsModule) else None
         if not isinstance(module, LatentVariable):
             raise ConfigMismatchError(
-                "dataset.proposal, dataset.ais_temperatures: they need latent variables with a Gaussian guide, which "
-                "this posterior lacks; use dataset.proposal=guide dataset.ais_temperatures=0"
+                "dataset.proposal, dataset.ais_temperatures, dataset.best_q_steps: they need latent "
+                "variables with a Gaussian guide, which this posterior lacks; use "
+                "dataset.proposal=guide dataset.ais_temperatures=0 dataset.best_q_steps=0"
             )
         out = {}
         estimates = torch.empty(0)
@@ -90,7 +95,51 @@ class LatentEvidence:
             out = {"nll_bound": -float(estimates.mean())} | reliability(weights)
         if self.ais_temperatures > 0:
             out |= self._annealed_scores(module, parts, estimates, rng)
+        if self.best_q_steps > 0:
+            out |= self._gaps(module, parts, out.get("nll_ais", math.inf), rng)
         return out
+
+    def _first(self, parts: Sequence[RowBatch]) -> Iterator[RowBatch]:
+        """The first ``ais_rows`` rows."""
+        n_remaining = self.ais_rows
+        for part in parts:
+            if n_remaining <= 0:
+                break
+            yield part.part(slice(0, n_remaining), 1.0)
+            n_remaining -= part.n_rows
+
+    def _gaps(
+        self, module: LatentVariable[RowBatch], parts: Sequence[RowBatch], nll_ais: float, rng: Rng
+    ) -> dict[str, float]:
+        """Gaps of the first rows, q*_b the best diagonal Gaussian of each row:
+
+            amortisation_gap = ELBO(q*) − ELBO(q(z|x)),   approximation_gap = log p̂ − ELBO(q*)
+
+        with the same noise in both bounds, which q* was not fitted to.  log p̂ is the larger one of
+        importance sampling around q* and annealed importance sampling.
+
+        Source: Cremer, Li and Duvenaud (2018), eqs. (4) to (6)."""
+        rows = []
+        for i, some in enumerate(self._first(parts)):
+            generator = rng.at("evaluation", 3 * BESIDE + i)
+            target = partial(module.log_joint, some)
+            with torch.no_grad():
+                m, s = module.encode(some)
+            best_m, best_s = fit_q(target, m, s, self.best_q_steps, generator)
+            weights = log_weights(target, best_m, best_s, self.importance_samples, generator)
+            half = standard_normal(weights.shape + m.shape[1:], generator, m)
+            noise = torch.cat([half, -half])
+            with torch.no_grad():
+                bounds = [
+                    torch.stack([elbo(target, *q, some) for some in noise.split(AT_ONCE)]).mean(0)
+                    for q in ((best_m, best_s), (m, s))
+                ]
+            rows.append(torch.stack([log_mean_exp(weights), *bounds]))
+        evidence, best, learnt = torch.cat(rows, 1).double().mean(1).tolist()
+        return {
+            "amortisation_gap": best - learnt,
+            "approximation_gap": max(evidence, -nll_ais) - best,
+        }
 
     def _fit(
         self, module: LatentVariable[RowBatch], part: RowBatch, generator: torch.Generator
@@ -110,11 +159,7 @@ class LatentEvidence:
     ) -> dict[str, float]:
         log_evidences = []
         rates = []
-        n_remaining = self.ais_rows
-        for i, part in enumerate(parts):
-            if n_remaining <= 0:
-                break
-            some = part.part(slice(0, n_remaining), 1.0)
+        for i, some in enumerate(self._first(parts)):
             with torch.no_grad():
                 like = module.encode(some)[0]
             target = partial(module.log_joint, some)
@@ -124,7 +169,6 @@ class LatentEvidence:
             )
             log_evidences.append(log_mean_exp(log_w))
             rates.append(rate)
-            n_remaining -= some.n_rows
         annealed = torch.cat(log_evidences)
         out = {"nll_ais": -float(annealed.mean()), "ais_acceptance": float(torch.cat(rates).mean())}
         if len(estimates):

@@ -1,0 +1,71 @@
+"""Amortisation and approximation gaps of a linear auto-encoder, where both are known."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from unlabelled_problems import exact_elbo, log_evidence, ppca, real_rows
+
+from components.metrics.evidence.best_q import fit_q
+from components.metrics.evidence.held_out import LatentEvidence
+from components.posteriors.latent import LatentPosterior
+from runner.execution.rng import Streams
+
+
+def skewed(problem):
+    """A guide far from p(z|x), which has correlations: Λ = I + Wᵀ W/σ²."""
+    module = ppca(problem, exact_guide=False)
+    (up,) = module.generative.network.layers
+    with torch.no_grad():
+        up.weight.copy_(up.weight @ torch.tensor([[1.0, 0.6], [0.0, 0.8]]).double())
+        W, noise = up.weight, module.generative.log_noise.exp()
+        precision = torch.eye(2).double() + W.T @ W / noise
+    return module, precision
+
+
+def test_gaps_of_a_linear_auto_encoder_are_exact():
+    problem = real_rows(n=20)
+    module, precision = skewed(problem)
+    posterior = LatentPosterior(module)
+    before = problem.score(posterior, Streams(0))
+    problem.evidence = LatentEvidence("guide", 300, 0, 1, 12, best_q_steps=200)
+    found = problem.score(posterior, Streams(0))
+    x = problem.test.x[:12]
+    # the best diagonal q has precisions Λ_dd: KL = ½ (Σ log Λ_dd − log|Λ|)
+    approximation = 0.5 * float(precision.diagonal().log().sum() - torch.logdet(precision))
+    evidence, learnt = log_evidence(module, x).mean(), exact_elbo(module, x) / 12
+    amortisation = float((evidence - learnt).detach()) - approximation
+    assert found["approximation_gap"] == pytest.approx(approximation, abs=0.05)
+    assert found["amortisation_gap"] == pytest.approx(amortisation, abs=0.05)
+    assert approximation > 0.1
+    assert amortisation > 0.1
+    assert {key: found[key] for key in before} == before  # other scores stay
+
+
+def test_the_best_q_is_the_mean_field_optimum():
+    problem = real_rows(n=20)
+    module, precision = skewed(problem)
+    rows = problem.test
+    with torch.no_grad():
+        m, s = module.encode(rows)
+    found_m, found_s = fit_q(
+        lambda z: module.log_joint(rows, z), m, s, 200, torch.Generator().manual_seed(0)
+    )
+    (up,) = module.generative.network.layers
+    pull = (rows.x - up.bias) @ up.weight / module.generative.log_noise.exp()
+    exact = torch.linalg.solve(precision, pull.detach().T).T
+    torch.testing.assert_close(found_m, exact, atol=0.04, rtol=0)
+    torch.testing.assert_close(
+        found_s, precision.diagonal().rsqrt().expand_as(found_s), atol=0.04, rtol=0
+    )
+
+
+def test_gaps_of_an_auto_encoder_of_digits():
+    problem, rng = load(
+        "images", binarised="static", n_train=60, n_test=6, best_q_steps=30, importance_samples=30
+    )
+    module = component("model", "vae", latent_dim=2, widths=[8]).build(problem, rng)
+    found = problem.score(LatentPosterior(module), rng)
+    assert found["amortisation_gap"] > 0  # a guide at random
+    assert found.keys() == {"nelbo", "nll_bound", "amortisation_gap", "approximation_gap"}
