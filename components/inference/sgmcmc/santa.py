@@ -102,9 +102,8 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
         heat = 0.0  # η/β
         if t < self.burn_in or not self.refine:
             heat = eta / (self.coldness * (t + 1) ** self.annealing)
-            before = G
-            if t > 0:
-                before = self._scale(self.bias_corrected_squares(state.v, self.averaging, t))
+            squares = self.bias_corrected_squares(state.v, self.averaging, t) if t else v_hat
+            before = self._scale(squares)
             alpha = alpha + u.square() - heat
             kick = kick + (2 * eta**0.5 * heat * before).sqrt() * xi
             if self.correction:

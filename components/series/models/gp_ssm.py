@@ -149,20 +149,19 @@ class GPStateSpace(UnknownParameters, nn.Module):
         m = states[:, -1]
         v = torch.zeros_like(m)
         further = series.y[0, states.shape[1] - 1 :, 0]
-        means, variances = [], []
+        moments = []
         for y in [*further.tolist(), *[math.nan] * horizon]:
             f = self.transition(theta, m.unsqueeze(1) + v.sqrt().unsqueeze(1) * z)
             mu, var = f.mu[..., 0], f.v[..., 0]
             m = mu @ w
             v = (mu - m.unsqueeze(1)).square() @ w + var @ w + q
-            means.append(m)
-            variances.append(v + r)
+            moments.append(torch.stack([m, v + r], 1))
             if not math.isnan(y):
                 gain = v / (v + r)
                 m = m + gain * (y - m)
                 v = (1 - gain) * v
-        mean, variance = (torch.stack(each[-horizon:], 1) for each in (means, variances))
-        return GaussianMixture(mean.unsqueeze(2), variance.unsqueeze(2))
+        out = torch.stack(moments[-horizon:], 1)
+        return GaussianMixture(out[..., :1], out[..., 1:])
 
 
 @register("model", "gp_ssm")
