@@ -25,7 +25,7 @@ NODES = 20  # of Gauss–Hermite quadrature over a state that is not known
 SPREAD = 0.3  # sd of the starts around the medians of the priors, in log units
 
 
-class ScalePriors(Priors):
+class TransitionPriors(Priors):
     """Priors of standard deviations and of the lengthscale, which kernels of products do not use."""
 
     lengthscale: PositivePrior
@@ -195,7 +195,7 @@ class GPSSM(Model[Sequence, GPStateSpace]):
     offset_sd: NonNegativeFloat
     initial_sd: PositiveFloat
     jitter: PositiveFloat
-    unknown: ScalePriors
+    unknown: TransitionPriors
 
     def build(self, problem: Sequence, rng: Rng) -> GPStateSpace:
         problem.check_single(self.name)
