@@ -2,10 +2,13 @@
 
     python -m scripts.arena posteriors --budget medium --jobs 2 --output-dir FOLDER
     python -m scripts.arena posteriors --budget medium --output-dir FOLDER --keep
+    python -m scripts.arena uci --from-results aadm_uci
 
 Rows are run one after the other, as ``runner arena run`` runs a user's; the same command again goes
 on with what is missing.  ``--keep`` runs nothing: lines of finished runs replace those of the same
-budget, row and problem in ``conf/arena/SUITE.csv.gz``.
+budget, row and problem in ``conf/arena/SUITE.csv.gz``.  ``--from-results`` takes the kept scores of a
+study (docs/results) with the same rows and with columns that are the suite's problems; their costs
+were not counted.
 """
 
 from __future__ import annotations
@@ -17,8 +20,12 @@ from runner import CONF
 from runner.arena.command import find_snapshots, prepare_row
 from runner.arena.scores import Line, read_kept, read_snapshot, write_kept
 from runner.arena.suite import GROUP, Suite, load_suite
+from runner.report.origin import read_kept_scores
 from runner.study.choice import select_runs
+from runner.study.definition import load_study
 from runner.study.study import run_remaining
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
 
 def merge(kept: list[Line], new: list[Line]) -> list[Line]:
@@ -33,9 +40,40 @@ def keep(suite: Suite, budget: str, output_dir: Path) -> None:
     frozen = find_snapshots(suite, budget, output_dir)
     lines = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
     new = [line for line in lines if line.row in rows and line.state != "not run"]
+    write(suite, new)
+
+
+def write(suite: Suite, new: list[Line]) -> None:
+    """Merges lines into the kept scores of a suite."""
     path = CONF / GROUP / f"{suite.name}.csv.gz"
     write_kept(merge(read_kept(path) if path.is_file() else [], new), path)
     print(f"{path}: {len(new)} lines of {len({line.row for line in new})} rows")
+
+
+def from_results(suite: Suite, name: str) -> list[Line]:
+    """Lines of a study's kept scores: those of the suite's rows, problems, scores and replicates."""
+    study = load_study(name)
+    kept = read_kept_scores([RESULTS / f"{name}_replicates.csv"], study)
+    commit = dict(kept.origin.provenance).get("frozen", "").partition("commit ")[2]
+    rows = {row.name for row in suite.rows}
+    values: dict[tuple[str, str, int, int], dict[str, float]] = {}
+    facts: dict[tuple[str, str], tuple[str, bool]] = {}
+    for (table, row, column), cell in kept.scores.items():
+        spec = next(t for t in study.tables if t.name == table)
+        metric = spec.column_metric(column)
+        if row not in rows or column not in suite.problems or metric not in suite.metrics:
+            continue
+        data, doubted = facts.get((row, column), (cell.data, False))
+        facts[row, column] = (data, doubted or cell.doubted)
+        for (seed, replicate), score in cell.values.items():
+            if replicate < (suite.replicates or replicate + 1):
+                values.setdefault((row, column, seed, replicate), {})[metric] = score
+    lines = []
+    for (row, problem, seed, replicate), scores in values.items():
+        data, doubted = facts[row, problem]
+        state = "doubted" if doubted else "done"
+        lines.append(Line("", row, problem, seed, replicate, -1, state, data, commit, scores))
+    return lines
 
 
 def main() -> None:
@@ -47,10 +85,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--output-dir", default="outputs")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--from-results", metavar="STUDY")
     given = parser.parse_args()
     suite = load_suite(given.suite)
     budget = suite.budget(given.budget)
     output_dir = Path(given.output_dir).resolve()
+    if given.from_results:
+        write(suite, from_results(suite, given.from_results))
+        return
     if given.keep:
         keep(suite, budget, output_dir)
         return

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ from runner.terminal.printer import number, out, show_count
 from runner.terminal.tables import print_table
 
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
-START_SECONDS = 6.0  # of the process of a run, before its first step
+START_SECONDS = 8.0  # CPU seconds of a run without those of its steps: imports, figures
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
 
 
@@ -236,7 +237,7 @@ def _show(argv: list[str]) -> int:
 
 
 def _list() -> int:
-    """Every suite: what it measures, its leader, and hours of a row on one core."""
+    """Every suite: what it measures, its leader, and how long a row takes here."""
     rows = []
     for name in conf_folders.names(GROUP):
         suite = load_suite(name)
@@ -244,13 +245,11 @@ def _list() -> int:
         kept = read_kept(path) if path else []
         budgets = [b for b in suite.budgets or {"": {}} if any(k.budget == b for k in kept)]
         leader = _leader(suite, [k for k in kept if k.budget == budgets[-1]]) if budgets else None
-        hours = ", ".join(
-            f"{budget or 'all'} {number(hours_of_row(suite, [k for k in kept if k.budget == budget]))}"
-            for budget in budgets
-        )
+        times = {b: time_of_row(suite, [k for k in kept if k.budget == b]) for b in budgets}
+        hours = ", ".join(f"{b} {text}".strip() for b, text in times.items() if text)
         problems = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
         rows.append([name, suite.measures, problems, leader.row if leader else "–", hours or "–"])
-    print_table("arena", ("suite", "measures", "size", "leads", "hours of a row"), rows)
+    print_table("arena", ("suite", "measures", "size", "leads", "time of a row"), rows)
     return 0
 
 
@@ -260,17 +259,19 @@ def _leader(suite: Suite, lines: list[Line]) -> Standing | None:
     return standings[0] if standings else None
 
 
-def hours_of_row(suite: Suite, lines: list[Line]) -> float:
-    """Hours of a typical row on all problems, by the seconds of the kept ones and two runs at a
-    time."""
+def time_of_row(suite: Suite, lines: list[Line]) -> str:
+    """Time that a row takes on all cores, by the CPU seconds of the kept ones; empty: not
+    counted."""
     seconds: dict[str, float] = {}
     for line in lines:
         if line.is_final:
             spent = line.values.get(COST + CPU_SECONDS, 0.0)
             seconds[line.row] = seconds.get(line.row, 0.0) + spent
     typical = statistics.median(seconds.values()) if seconds else 0.0
-    cores = os.cpu_count() or 1
-    return (typical + START_SECONDS * len(suite.problems)) / 3600 / cores
+    if not typical:
+        return ""
+    minutes = (typical + START_SECONDS * len(suite.problems)) / 60 / (os.cpu_count() or 1)
+    return f"{minutes / 60:.1f} h" if minutes > 90 else f"{math.ceil(minutes)} min"
 
 
 def _suite(given: argparse.Namespace) -> tuple[Suite, str]:

@@ -166,10 +166,11 @@ def _board(
     columns = [
         "row",
         "place",
+        "problems",
         "mean rank",
         "median",
         f"{LEVEL:.0%} interval",
-        f"less {reference}",
+        "difference",
         "p (Holm)",
         "leader at 1/10",
         MARK,
@@ -181,11 +182,12 @@ def _board(
         low, high = standing.interval
         pair = standing.against
         n = len(standing.results)
-        interval = f"{number(low)} – {number(high)}" if is_finite(low) else "–"
+        interval = f"{number(low)} to {number(high)}" if is_finite(low) else "–"
         difference = pair.difference if pair else math.nan
         cells = [
             _cell(f"{standing.row}{f' {MARK}' if standing.is_doubted else ''}", standing.row),
             _cell(str(place) if standing.ranks else "–", float(place)),
+            _cell(f"{len(standing.ranks)} of {standing.n_problems}", float(len(standing.ranks))),
             _number(standing.mean_rank),
             _number(standing.typical),
             _cell(interval, low),
@@ -196,7 +198,7 @@ def _board(
             *(_count(standing.count(state), n) for state in STATES),
             *(_number(standing.cost(kind)) for kind in kinds),
         ]
-        kind = "own" if standing.row in own else "below" if standing.is_doubted else ""
+        kind = "own" if standing.row in own else "below" if standing.is_below else ""
         rows.append({"cells": cells, "kind": kind})
     note = (
         f"By mean rank over problems of {table.metric} ({suite.direction(table)} is better); median over "

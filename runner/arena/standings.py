@@ -2,8 +2,8 @@
 
 A row's place follows from its mean rank over problems: on each problem rows are ranked by their
 mean over replicates; a failed run and one over budget rank last, problems that a row is not
-applicable to are left out of its mean.  A row that failed its own checks (†) on more than half of
-its problems is listed below those that did not.
+applicable to are left out of its mean.  Below the others are listed rows that failed their own
+checks (†) on more than half of their problems, then rows with less than half of the problems.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Standing:
     row: str
     results: dict[str, ProblemResult]  # by problem
     ranks: dict[str, float]  # by problem
+    n_problems: int = 0  # on which any row has a rank
     typical: float = math.nan  # median over problems
     interval: tuple[float, float] = (math.nan, math.nan)
     early: int = 0  # problems on which it has the leader's score at a tenth of the leader's cost
@@ -62,6 +63,16 @@ class Standing:
     def is_doubted(self) -> bool:
         """True if its runs failed checks on more than half of the problems that it has."""
         return self.count("doubted") > len(self.ranks) / 2
+
+    @property
+    def is_partial(self) -> bool:
+        """True if it has a rank on less than half of the problems."""
+        return len(self.ranks) < self.n_problems / 2
+
+    @property
+    def is_below(self) -> bool:
+        """True if it is listed below the others."""
+        return self.is_partial or self.is_doubted
 
     def cost(self, kind: str) -> float:
         """Median of a cost over problems; NaN if it was not counted."""
@@ -116,8 +127,9 @@ def rank_rows(
     for problem in problems:
         for row, rank in _rank(results, problem, sign).items():
             ranks[row][problem] = rank
-    standings = [_standing(row, results[row], ranks[row]) for row in results]
-    standings.sort(key=lambda s: (not s.ranks, s.is_doubted, s.mean_rank, s.row))
+    n = len({problem for by_problem in ranks.values() for problem in by_problem})
+    standings = [replace(_standing(row, results[row], ranks[row]), n_problems=n) for row in results]
+    standings.sort(key=lambda s: (not s.ranks, s.is_partial, s.is_doubted, s.mean_rank, s.row))
     if not standings:
         return []
     early = _count_early(standings, problems, sign)

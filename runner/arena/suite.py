@@ -17,6 +17,7 @@ from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
 from runner.errors import ConfigError, nearest
 from runner.study.definition import (
+    DISTANCES,
     PROBLEM_KEY,
     Row,
     StudyDefinition,
@@ -80,14 +81,12 @@ class Suite(StudyDefinition):
     def to_study(self, rows: list[Row]) -> StudyDefinition:
         """The study of these rows on all problems."""
         keys = {key: getattr(self, key) for key in StudyDefinition.model_fields}
-        nothing: dict[str, list[Any]] = {
-            "figures": [],
-            "evolutions": [],
-            "spreads": [],
-            "ranks": [],
-        }
-        changes = {"name": self.experiment, "recorded_under": self.experiment, "rows": rows}
-        return StudyDefinition(**keys | nothing | changes | {"reference": None, "gold": None})
+        nothing: dict[str, Any] = {"figures": [], "evolutions": [], "spreads": [], "ranks": []}
+        gold = self.gold if self.gold in {row.name for row in rows} else None
+        tables = [t for t in self.tables if gold or t.metric not in DISTANCES]
+        changes: dict[str, Any] = {"tables": tables, "gold": gold, "reference": None, "rows": rows}
+        changes |= {"name": self.experiment, "recorded_under": self.experiment}
+        return StudyDefinition(**keys | nothing | changes)
 
 
 def load_suite(name: str) -> Suite:
