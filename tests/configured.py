@@ -3,7 +3,7 @@ beside an attacker's keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,17 @@ def load(
     rng = Streams(seed)
     setting = Setting(Path(), torch.device("cpu"), dtype, replicates, offline=True)
     return component("dataset", name, **changes).load(rng, setting), rng
+
+
+def repeatable(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores of a run without its CPU seconds, which differ whenever it is repeated."""
+    return {name: value for name, value in scores.items() if name != "cost/cpu_seconds"}
+
+
+def repeatable_line(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A line of metrics.jsonl without its times."""
+    rest = {key: value for key, value in line.items() if key != "time"}
+    return rest | {"metrics": repeatable(line["metrics"])}
 
 
 def threat(attacker: Evasion, eps: Iterable[float] | None = None) -> Threat:

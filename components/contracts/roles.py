@@ -415,7 +415,7 @@ class Inference(Component, Generic[M, P, B, S]):
     # where it draws: by Markov chains, or weighted, so that R̂, ESS or k̂ judge them
     mixes: ClassVar[bool] = True
     # gradient evaluations that each chain makes in a step: their number, or the training metric
-    # that reports it; None: unknown
+    # that reports it; None: unknown.  Read for records from before costs were counted only
     gradients_per_step: ClassVar[int | str | None] = None
 
     # Capabilities of the module that it makes from the model, required by gradients inside it.

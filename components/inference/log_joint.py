@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import ClosedFormScore, LogJoint
-from components.contracts.capabilities.costs import count, pause, resume
+from components.contracts.costs.counts import count, pause, resume
 from components.contracts.problems import Batch, Rows
 from components.contracts.sequences import Series
 from components.errors import ConfigMismatchError

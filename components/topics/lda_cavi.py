@@ -10,7 +10,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt

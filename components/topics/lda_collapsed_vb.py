@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import TopicModel
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.problems import Counts
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt

@@ -75,6 +75,12 @@ def _wrong_key(path: str, cfg: DictConfig) -> str | None:
     return None
 
 
+def _wrong_keys(path: str, value: Any, cfg: DictConfig) -> str | None:
+    """The complaint about a dotted key, or the first key of a mapping there, that the config lacks."""
+    entries = [f"{path}.{entry}" for entry in value] if isinstance(value, dict) else []
+    return next(filter(None, (_wrong_key(key, cfg) for key in [path, *entries])), None)
+
+
 def _similar_part_keys(word: str, cfg: DictConfig, is_near_run_key: bool) -> list[str]:
     """Keys of the chosen components that are spelt as a word is or, where no key of the run is
     near, that are near it."""
@@ -252,8 +258,7 @@ def _wrong_value(override: Override, cfg: DictConfig, groups: list[Override]) ->
         if isinstance(cfg.get(role), DictConfig) and open_parts(cfg[role], role, keys):
             return None  # key of a part: checked where its class is known
     value = override_values(override)[0]
-    entries = [f"{key}.{entry}" for entry in value] if isinstance(value, dict) else []
-    complaint = next(filter(None, (_wrong_key(path, cfg) for path in [key, *entries])), None)
+    complaint = _wrong_keys(key, value, cfg)
     # the name of a part; keys may follow
     if complaint is None and isinstance(value, str):
         try:

@@ -33,7 +33,7 @@ from runner.compose.parts import (
     parse_ratio,
     whole,
 )
-from runner.compose.settings import UNSIGNED_KEYS, Budget, Settings
+from runner.compose.settings import UNSIGNED_KEYS, BudgetKeys, Settings
 from runner.compose.validation import format_yaml_value, validate_model
 from runner.disk import conf_folders
 from runner.disk.inside import inside
@@ -232,7 +232,7 @@ def resolve(
     _refuse_misplaced(config, explicit or ())
     _refuse_large(config)
     settings = validate_model(Settings, {k: v for k, v in config.items() if k not in CHOSEN}, "")
-    validate_model(Budget, settings.budget or {}, "budget")
+    validate_model(BudgetKeys, settings.budget or {}, "budget")
     _check_paper_tables(settings)
     inside(Path(settings.output_dir), settings.experiment, "experiment")
     notes: list[str] = []

@@ -95,7 +95,7 @@ def validate_folder(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
-class Budget(BaseModel):
+class BudgetKeys(BaseModel):
     """Limits of the costs of a replicate's training, by kind; None: no limit."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -129,7 +129,7 @@ class Settings(BaseModel):
     side_by_side: bool = False  # records from before the key have none
     # records from before the key have none
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None
-    # records from before the key have none; validated as ``Budget``
+    # records from before the key have none; validated as ``BudgetKeys``
     budget: dict[str, Any] | None = None
     # records from before the key have none
     decision: dict[str, Any] | None = None

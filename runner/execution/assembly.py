@@ -10,11 +10,12 @@ import torch
 
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
-from components.contracts.capabilities.costs import metered
+from components.contracts.costs.meters import metered, metered_density
 from components.contracts.roles import HoldOutProblem, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
 from components.evaluation.decision import add_decision
+from components.problems.density import Density
 from components.problems.replicates.side_by_side import SupervisedReplicates
 from components.problems.supervised import Supervised
 from components.problems.unlabelled import Unlabelled
@@ -103,6 +104,8 @@ def _load(job: Job, rng: Streams, at_once: int) -> Problem:
         if isinstance(job.attacker, Evasion):
             job.attacker.check_target(problem, "attacker")
         problem.attacker = job.attacker
+    if isinstance(problem, Density):
+        problem.log_density = metered_density(problem.log_density)
     return limit_to_one_batch(job, problem, rng) if settings.debug == "overfit" else problem
 
 

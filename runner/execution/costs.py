@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.contracts.capabilities.costs import Costs, counting
+from components.contracts.costs.counts import Costs, counting
 from components.metrics.names import COST_PREFIX
 from runner.execution.scores import Scores
 

@@ -18,7 +18,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from components.contracts.capabilities.costs import pause, resume
+from components.contracts.costs.counts import pause, resume
 from components.contracts.roles import Inference, Info, Problem
 from components.errors import NumericalError
 from runner.execution.costs import CostMeter

@@ -98,15 +98,22 @@ def _fill(record: Record, folder: Path, facts: dict[str, Any], recorded: Lines) 
     for r in recorded:
         for path in (predictions_file, outcomes_file):
             _copy(path(folder, int(r)), path(record.folder, int(r)))
-    if ends := {r: e for r, e in facts.get("budget_ends", {}).items() if r in recorded}:
-        record.facts["budget_ends"] = record.facts.get("budget_ends", {}) | ends
+    if ends := _by_replicate("budget_ends", record.facts, facts, recorded):
+        record.facts["budget_ends"] = ends
     record.save(
         finished=record.facts["finished"] | {r: facts["finished"][r] for r in recorded},
-        checks=record.facts.get("checks", {})
-        | {r: checks for r, checks in facts.get("checks", {}).items() if r in recorded},
+        checks=_by_replicate("checks", record.facts, facts, recorded),
         seconds=record.facts["seconds"] + sum(lines[-1]["time"] for lines in recorded.values()),
         artefacts=artefacts,
     )
+
+
+def _by_replicate(
+    name: str, own: dict[str, Any], other: dict[str, Any], recorded: Lines
+) -> dict[str, Any]:
+    """A fact of the replicates of a record, and of those recorded in another one."""
+    added = {r: value for r, value in other.get(name, {}).items() if r in recorded}
+    return {**own.get(name, {}), **added}
 
 
 def gather(record: Record, job: Job) -> str | None:

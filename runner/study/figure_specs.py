@@ -90,8 +90,18 @@ class CostSpec(StrictModel):
 
     kind: Literal["cost"]
     metric: str
-    # seconds of training, without the time of evaluations; gradient evaluations of all chains
-    against: Literal["seconds", "steps", "gradient_evaluations"] = "seconds"
+    # seconds of training, without the time of evaluations; costs that a record counts, all chains,
+    # particles and draws together; gradient_evaluations is another name of gradients
+    against: Literal[
+        "seconds",
+        "steps",
+        "densities",
+        "gradients",
+        "forwards",
+        "environment_steps",
+        "cpu_seconds",
+        "gradient_evaluations",
+    ] = "seconds"
     name: FileName = ""  # of its file; empty: cost, the metric and the kind of cost
     title: str | None = None  # None: the metric against the kind of cost
     label: str | None = None  # of the vertical axis; None: the metric

@@ -8,10 +8,13 @@ import torch
 from contract.partners import Run, runs
 
 from components.contracts.capabilities import CAPABILITIES, missing
+from components.contracts.costs.counts import Costs, counting
 from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
 
 STEPS = 2
+# methods whose steps do nothing: they read weights, or a grid when they are asked for a posterior
+WITHOUT_COST = {"fixed", "ridge_path"}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -30,7 +33,14 @@ def test_the_whole_way(run: Run, make_job, tmp_path):
     needed = inference.required_capabilities(kind, job.model.capabilities())
     assert missing(going.model, needed) == []
 
-    going.advance(STEPS)
+    costs = Costs()
+    with counting(costs):
+        going.advance(STEPS)
+    counts = costs.counts()
+    if inference.name not in WITHOUT_COST:
+        assert counts, "it costs nothing that is counted: components.contracts.costs.counts"
+    if kind == "density":
+        assert counts.keys() & {"densities", "gradients"}
     for info in going.infos:
         assert all(isinstance(value, int | float | torch.Tensor) for value in info.values()), info
     going.save(tmp_path)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from configured import repeatable
 
 ROOT = Path(__file__).parents[2]
 SHORT, LONG = 1000, 12000  # steps: seconds, and half a minute on a quiet machine
@@ -104,7 +105,7 @@ def eventually(look: Callable[[], Any], seconds: float = 240.0) -> Any:
 def results(folder: Path) -> dict[int, Any]:
     """Results of the runs that are done, by seed."""
     facts = [json.loads(p.read_text()) for p in folder.glob("outputs/bnn_uci/*/run.json")]
-    return {f["seed"]: f["result"] for f in facts if f["state"] == "done"}
+    return {f["seed"]: repeatable(f["result"]) for f in facts if f["state"] == "done"}
 
 
 def longest(folder: Path) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.games import Turn
 from components.contracts.roles import Info
 from components.contracts.streams import Rng

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Opponent
 from components.contracts.capabilities import QFunction
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.games import ChangingEnvironment
 from components.contracts.roles import Info
 from components.contracts.states import rebuilt

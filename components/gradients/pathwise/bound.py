@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from components.contracts.capabilities import Pathwise
-from components.contracts.capabilities.costs import count, pause, resume
+from components.contracts.costs.counts import count, pause, resume
 from components.contracts.problems import Batch, RowBatch, Rows
 from components.errors import ConfigMismatchError
 from components.gradients.by_parameter import Called, Gradients, split

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from components.contracts.capabilities import WeightSpace
-from components.contracts.capabilities.costs import counting_mapped
+from components.contracts.costs.counts import counting_mapped
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info

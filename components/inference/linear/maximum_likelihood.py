@@ -10,6 +10,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
+from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
@@ -108,6 +109,7 @@ class MaximumLikelihood(LinearAnalysis[MaximumLikelihoodState]):
     ) -> tuple[MaximumLikelihoodState, Info]:
         data = state.data
         repeated = data.sample_datasets(self.simulations, rng.noise)
+        count(forwards=self.simulations * batch.n_rows)
         distance = repeated.distance(data.beta)  # [R]
         n_covered = torch.stack(
             [(distance <= repeated.radius(level)).sum() for level in self.levels]

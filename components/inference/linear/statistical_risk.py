@@ -11,6 +11,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate
+from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.roles import Info
@@ -176,6 +177,7 @@ class StatisticalRisk(LinearAnalysis[RiskState]):
         model = state.model
         free = int(state.model.intercept)
         errors = data.errors(self.simulations, rng.noise)  # [R, N]
+        count(forwards=errors.numel())
         noise_alone = least_squares(data.X, errors, data.known_noise)
         along = []
         # least squares of Xβ + e is β + least squares of e, with the same residuals

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.errors import ConfigMismatchError
 from components.inference.chains import ModelBatch
 from components.inference.log_joint import log_joint

@@ -11,7 +11,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import DirichletProcess
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info

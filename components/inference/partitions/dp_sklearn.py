@@ -11,8 +11,8 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities.costs import count
 from components.contracts.capabilities.partitions import DirichletProcess
+from components.contracts.costs.counts import count
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info

@@ -10,8 +10,8 @@ from pydantic import Field
 from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
-from components.contracts.capabilities.costs import count
 from components.contracts.checks import Response
+from components.contracts.costs.counts import count
 from components.contracts.roles import Info
 from components.contracts.streams import Rng
 from components.inference.chains import Chains, ModelBatch, SampleableProblem, noise_like

@@ -9,8 +9,8 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from components.contracts.capabilities.costs import count
 from components.contracts.capabilities.mean_field import ClosedFormAscent, Factors
+from components.contracts.costs.counts import count
 from components.contracts.problems import RowBatch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities import AdditiveGaussian, LinearGaussian
+from components.contracts.costs.counts import count
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Inference, Info
 from components.contracts.sequences import Observation
@@ -193,6 +194,7 @@ def rounding(P: Tensor, before: Tensor) -> Tensor:
 
 def propagate_mean(model: LinearGaussian, x: Tensor) -> Tensor:
     """A x + b of states [..., dx]; b is 0 unless the model is an ``AffineModule``."""
+    count(forwards=len(x))
     moved = x @ model.A.T
     return moved + model.shift if isinstance(model, AffineModule) else moved
 

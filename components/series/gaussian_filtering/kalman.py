@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from components.contracts.capabilities import LinearGaussian
-from components.contracts.capabilities.costs import count
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Info
 from components.contracts.sequences import Observation
@@ -51,7 +50,6 @@ def kalman_step(
     """The filtering distribution of the next time."""
     model = state.model
     prior_m = propagate_mean(model, state.m)  # [R, dx]
-    count(forwards=len(prior_m))
     predicted = prior_m @ model.H.T  # [R, dy]
     filter_gain = kalman_gain(model, state.P, state.gain, batch.t)
     return finish_filter_step(

@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import StructuralSeries
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.roles import Info
 from components.contracts.sequences import Series
 from components.contracts.states import rebuilt

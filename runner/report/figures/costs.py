@@ -1,5 +1,5 @@
-"""Figures of a report that show a score against its cost: steps, gradient evaluations or seconds
-of training.
+"""Figures of a report that show a score against its cost: steps, seconds of training, or a cost
+that records count (``cost/gradients``, …).
 
 Curves are means over replicates at each evaluation, bands their central 90 %.  A row is on
 the Pareto front if no other row has both a final score and a total cost at least as good.
@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from components.metrics.names import ScoreDirection, better
+from components.metrics.names import COST_PREFIX, ScoreDirection, better
 from runner.record.lines import Line, by_replicate, readable_lines
 from runner.report.figures.cost_chart import cost_chart
 from runner.report.figures.evolutions import training_seconds
@@ -28,8 +28,14 @@ REPORTED = "gradient_evaluations"  # a training metric: evaluations so far
 COST_LABELS = {
     "steps": "steps",
     "seconds": "seconds of training",
+    "densities": "evaluations of the log density",
+    "gradients": "gradient evaluations",
     "gradient_evaluations": "gradient evaluations",
+    "forwards": "rows through the model",
+    "environment_steps": "environment steps",
+    "cpu_seconds": "CPU seconds of training",
 }
+GRADIENTS = ("gradients", "gradient_evaluations")
 
 
 def costs(study: StudyDefinition, snapshot: Snapshot | None) -> dict[str, Picture]:
@@ -107,10 +113,14 @@ def _points(spec: CostSpec, run: FrozenRun, snapshot: Snapshot) -> Iterator[dict
     keys = {key: value for key, value in run.cell.items() if key not in (POOLED_KEY, *spec.cell)}
     panel = ", ".join(f"{key.split('.')[-1]} {value}" for key, value in keys.items())
     lines = readable_lines(snapshot.folder(run))
-    gradients = count_gradients(run, lines) if spec.against == "gradient_evaluations" else []
+    is_gradients = spec.against in GRADIENTS
+    metric = COST_PREFIX + ("gradients" if is_gradients else spec.against)
+    # of records that have no count
+    gradients = count_gradients(run, lines) if is_gradients else [{}] * len(lines)
     for i, (line, seconds) in enumerate(training_seconds(lines)):
         if line["phase"] == "train":
             continue
+        counted = gradients[i] | dict(by_replicate(line, metric))
         cost = {"steps": line["step"], "seconds": seconds}.get(spec.against)
         for r, value in by_replicate(line, spec.metric):
             if not math.isfinite(value):
@@ -119,13 +129,14 @@ def _points(spec: CostSpec, run: FrozenRun, snapshot: Snapshot) -> Iterator[dict
                 "panel": panel,
                 "replicate": f"{facts['seed']}/{r}",
                 "step": line["step"],
-                "cost": gradients[i].get(r, math.nan) if cost is None else cost,
+                "cost": counted.get(r, math.nan) if cost is None else cost,
                 "value": value,
             }
 
 
 def count_gradients(run: FrozenRun, lines: list[Line]) -> list[dict[int, float]]:
-    """Gradient evaluations until each line, by replicate: all chains or particles together.
+    """Gradient evaluations until each line of a record without counted costs, by replicate: all
+    chains or particles together.
 
     They are what training lines report as ``gradient_evaluations``, or the steps times the
     method's ``gradients_per_step``; a replicate without a count is absent.

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from configured import repeatable, repeatable_line
 
 from components.problems.supervised import Supervised
 from runner.errors import ConfigError, RunFailure
@@ -38,7 +39,7 @@ def _folder(output_dir: Path) -> Path:
 
 def _lines(folder: Path) -> list[dict]:
     """What was recorded, without the clock."""
-    return [{k: v for k, v in line.items() if k != "time"} for line in read_lines(folder)]
+    return [repeatable_line(line) for line in read_lines(folder)]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_killed_and_given_again(tmp_path, undisturbed, signum):
     assert "resumed at step" in again.stdout
     folder = _folder(tmp_path)
     assert read(folder)["state"] == "done"
-    assert read(folder)["result"] == read(undisturbed)["result"]
+    assert repeatable(read(folder)["result"]) == repeatable(read(undisturbed)["result"])
     assert [line for line in _lines(folder) if line["phase"] != "train"] == [
         line for line in _lines(undisturbed) if line["phase"] != "train"
     ]
@@ -101,7 +102,7 @@ def test_runner_resume_needs_no_command_line(make_job, tmp_path, monkeypatch, un
     assert read(job.folder)["state"] == "pruned"
     monkeypatch.chdir(tmp_path)
     assert resume.main(["resume", job.signature[:6]]) == 0
-    assert read(job.folder)["result"] == read(undisturbed)["result"]
+    assert repeatable(read(job.folder)["result"]) == repeatable(read(undisturbed)["result"])
 
 
 def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed, capsys):
@@ -117,13 +118,13 @@ def test_resumed_from_the_checkpoint_before_a_corrupt_one(make_job, undisturbed,
     content[len(content) // 2] ^= 0xFF
     newest.write_bytes(bytes(content))
     _, result = run(job)
-    assert result == read(undisturbed)["result"]
+    assert repeatable(result) == repeatable(read(undisturbed)["result"])
     assert "Corrupt checkpoint" in capsys.readouterr().out
 
 
 def test_evaluating_more_often_does_not_change_training(make_job, undisturbed):
     _, result = run(make_job(*GAME, "eval_every=333"))
-    assert result == read(undisturbed)["result"]
+    assert repeatable(result) == repeatable(read(undisturbed)["result"])
 
 
 TOY = ["+experiment=multitask_toy", "smoke=true", "steps=6", "eval_every=4", "replicates=2"]
@@ -152,7 +153,7 @@ def test_a_signal_during_an_evaluation(make_job, tmp_path, monkeypatch, evaluati
     assert read(job.folder)["state"] == "interrupted"
     assert sorted((job.folder / "checkpoints").glob("*.json"))[-1].stem.endswith(str(step))
     _, finished = run(job)
-    assert finished == result
+    assert repeatable(finished) == repeatable(result)
     assert _lines(job.folder) == _lines(whole.job.folder)
 
 

@@ -11,6 +11,7 @@ import torch
 
 from runner.execution import checkpoint
 from runner.execution.blocks import RowBlocks
+from runner.execution.costs import CostMeter
 from runner.execution.duties import save_checkpoints
 from runner.execution.loop import Step
 
@@ -34,6 +35,7 @@ def course():
         received=[],
         stopping=False,
         blocks=RowBlocks(),
+        meter=CostMeter(),
     )
 
 

@@ -1,109 +1,21 @@
-"""Counted costs of a run: what its training evaluates, whoever asks for it.
+"""Models and densities that count what is asked of them, whoever asks.
 
-The runner gives a built model's capabilities and a density's ``log_density`` methods that count
-(``metered``); it counts while a method is initialised and takes steps, not while a posterior is
-evaluated.  A method therefore has nothing to do for what it asks of its model.  ``count`` is for
-work that no capability shows: compiled sweeps, environments, closed forms.
+The runner changes the class of a built model to a subclass of itself in which the methods of
+capabilities count; methods that these call in turn do not.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, wraps
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
+from components.contracts.costs.counts import Costs, count_backward, pause, resume
+
 T = TypeVar("T")
-
-
-@dataclass
-class Costs:
-    """Counts of one replicate, or of all that are computed together.
-
-    An evaluation is of one log density at one θ (a chain, a particle, a draw), on all rows or on a
-    minibatch.
-    """
-
-    densities: int = 0  # evaluations of the log density, those that a gradient needs among them
-    gradients: int = 0  # evaluations of its gradient: backward passes, or closed forms
-    forwards: int = 0  # rows through the model: rows × particles or draws
-    environment_steps: int = 0  # of games
-
-    def counts(self) -> dict[str, int]:
-        """The kinds that have occurred."""
-        return {f.name: n for f in fields(self) if (n := getattr(self, f.name))}
-
-
-class _Current(threading.local):
-    costs: Costs | None = None  # None: nothing is counted
-
-
-_current = _Current()
-
-
-def pause() -> Costs | None:
-    """Stops counting until ``resume`` gets what this returns."""
-    costs = _current.costs
-    _current.costs = None
-    return costs
-
-
-def resume(costs: Costs | None) -> None:
-    """Counts again, if it was counted before ``pause``."""
-    _current.costs = costs
-
-
-@contextmanager
-def counting(costs: Costs | None) -> Iterator[None]:
-    """Counts what this thread evaluates inside; None: does not count it."""
-    before = _current.costs
-    _current.costs = costs
-    try:
-        yield
-    finally:
-        _current.costs = before
-
-
-def count(
-    densities: int = 0, gradients: int = 0, forwards: int = 0, environment_steps: int = 0
-) -> None:
-    """Adds to the costs of the training step in which it is called; elsewhere it does nothing."""
-    costs = _current.costs
-    if costs is not None:
-        costs.densities += densities
-        costs.gradients += gradients
-        costs.forwards += forwards
-        costs.environment_steps += environment_steps
-
-
-@contextmanager
-def counting_mapped(n: int) -> Iterator[None]:
-    """Counts n times what is evaluated inside: one of n that are mapped over (``torch.func.vmap``),
-    each with its gradient, which no hook sees there."""
-    costs = pause()
-    one = Costs()
-    resume(None if costs is None else one)
-    try:
-        yield
-    finally:
-        resume(costs)
-    count(n * one.densities, n * one.densities, n * one.forwards)
-
-
-def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
-    """Counts so many gradients whenever a derivative is taken back through ``value``."""
-    if value.requires_grad:
-
-        def add(_: Tensor) -> None:
-            costs.gradients += evaluations
-
-        value.register_hook(add)
-
 
 # Of the costs, the arguments after self and the result: another result in its place, or None
 Meter = Callable[[Costs, tuple[Any, ...], Any], Any]
@@ -143,10 +55,18 @@ def _with_derivative(costs: Costs, given: tuple[Any, ...], result: Any) -> Any:
     return log_q, log_joint, counted
 
 
+def _n_draws(noise: Any) -> int:
+    """S of the noise that a bound reads; 1: it reads none."""
+    try:
+        draws: int = len(noise) if isinstance(noise, Tensor) else noise.n_draws
+    except AttributeError:
+        return 1
+    return draws
+
+
 def _elbo(costs: Costs, given: tuple[Any, ...], result: dict[str, Tensor]) -> None:
     batch, noise = given
-    draws = len(noise) if isinstance(noise, Tensor) else getattr(noise, "n_draws", 1)
-    _count_draws(costs, result["elbo"], draws, batch.n_rows)
+    _count_draws(costs, result["elbo"], _n_draws(noise), batch.n_rows)
 
 
 def _log_prob(costs: Costs, given: tuple[Any, ...], result: Tensor) -> None:
@@ -202,7 +122,9 @@ METERS: dict[str, Meter] = {
     "log_transition": _density_of_states,
     "log_observation": _density_of_states,
     "log_predictive": _density_of_states,
+    # of what gives a model in its turn
     "at": lambda costs, given, result: metered(result),
+    "integrate_out": lambda costs, given, result: metered(result),
     # of what is fitted in one go
     "coefficients": _fit,
     "fit": _fit,
@@ -212,9 +134,9 @@ METERS: dict[str, Meter] = {
 
 def metered(model: T) -> T:
     """The same object with methods that count; its class is a subclass of its own."""
-    counting_class = _metered_class(type(model))
+    plain: type = type(model)
     with suppress(TypeError):  # Python lets no class of C change: it counts by itself, if at all
-        object.__setattr__(model, "__class__", counting_class)
+        object.__setattr__(model, "__class__", _metered_class(plain))
     return model
 
 
@@ -235,14 +157,13 @@ def _count_calls(plain: Callable[..., Any], meter: Meter) -> Callable[..., Any]:
 
     @wraps(plain)
     def method(self: Any, *args: Any, **named: Any) -> Any:
-        costs = _current.costs
+        costs = pause()
         if costs is None:
             return plain(self, *args, **named)
-        _current.costs = None
         try:
             result = plain(self, *args, **named)
         finally:
-            _current.costs = costs
+            resume(costs)
         try:
             other = meter(costs, (*args, *named.values()), result)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -257,12 +178,14 @@ def metered_density(log_density: Callable[[Tensor], Tensor]) -> Callable[[Tensor
 
     @wraps(log_density)
     def counted(theta: Tensor) -> Tensor:
-        costs = _current.costs
-        value = log_density(theta)
+        costs = pause()
+        try:
+            value = log_density(theta)
+        finally:
+            resume(costs)
         if costs is not None:
             costs.densities += len(theta)
-            if torch.is_grad_enabled():
-                count_backward(costs, value, len(theta))
+            count_backward(costs, value, len(theta))
         return value
 
     return counted

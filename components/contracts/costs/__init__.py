@@ -1,0 +1,1 @@
+"""What the training of a run costs, counted where it occurs."""

@@ -1,0 +1,100 @@
+"""Counted costs of a run: evaluations of the log density and of its gradient, rows through the model,
+steps of an environment.
+
+The runner counts while a method is initialised and takes steps, not while a posterior is evaluated.
+What a method asks of its model is counted by the model (``meters``); ``count`` is for work that no
+capability shows: compiled sweeps, environments, closed forms.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+from torch import Tensor
+
+
+@dataclass
+class Costs:
+    """Counts of one replicate, or of all that are computed together.
+
+    An evaluation is of one log density at one θ (a chain, a particle, a draw), on all rows or on a
+    minibatch.
+    """
+
+    densities: int = 0  # evaluations of the log density, those that a gradient needs among them
+    gradients: int = 0  # evaluations of its gradient: backward passes, or closed forms
+    forwards: int = 0  # rows through the model: rows × particles or draws
+    environment_steps: int = 0  # of games
+
+    def counts(self) -> dict[str, int]:
+        """The kinds that have occurred."""
+        return {f.name: n for f in fields(self) if (n := getattr(self, f.name))}
+
+
+class _Current(threading.local):
+    costs: Costs | None = None  # None: nothing is counted
+
+
+_current = _Current()
+
+
+def pause() -> Costs | None:
+    """Stops counting until ``resume`` gets what this returns."""
+    costs = _current.costs
+    _current.costs = None
+    return costs
+
+
+def resume(costs: Costs | None) -> None:
+    """Counts again, if it was counted before ``pause``."""
+    _current.costs = costs
+
+
+@contextmanager
+def counting(costs: Costs | None) -> Iterator[None]:
+    """Counts what this thread evaluates inside; None: does not count it."""
+    before = _current.costs
+    _current.costs = costs
+    try:
+        yield
+    finally:
+        _current.costs = before
+
+
+def count(
+    densities: int = 0, gradients: int = 0, forwards: int = 0, environment_steps: int = 0
+) -> None:
+    """Adds to the costs of the training step in which it is called; elsewhere it does nothing."""
+    costs = _current.costs
+    if costs is not None:
+        costs.densities += densities
+        costs.gradients += gradients
+        costs.forwards += forwards
+        costs.environment_steps += environment_steps
+
+
+@contextmanager
+def counting_mapped(n: int) -> Iterator[None]:
+    """Counts n times what is evaluated inside: one of n that are mapped over (``torch.func.vmap``),
+    each with its gradient, which no hook sees there."""
+    costs = pause()
+    one = Costs()
+    resume(None if costs is None else one)
+    try:
+        yield
+    finally:
+        resume(costs)
+    count(n * one.densities, n * one.densities, n * one.forwards)
+
+
+def count_backward(costs: Costs, value: Tensor, evaluations: int) -> None:
+    """Counts so many gradients whenever a derivative is taken back through ``value``."""
+    if value.requires_grad:
+
+        def add(_: Tensor) -> None:
+            costs.gradients += evaluations
+
+        value.register_hook(add)  # type: ignore[no-untyped-call]

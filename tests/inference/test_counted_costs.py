@@ -1,0 +1,167 @@
+"""Counted costs of methods equal what their algorithms say, counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from configured import component, load
+from small_games import friend_or_foe, play
+
+from components.contracts.costs.counts import (
+    Costs,
+    count,
+    counting,
+)
+from components.contracts.costs.meters import metered, metered_density
+from components.inference.log_joint import value_and_gradient
+
+STEPS = 5
+
+
+def counts_of(method, dataset, model, data=None, **keys):
+    """Costs of ``init``, and of five steps after it; the state, and the information of the steps."""
+    problem, rng = load(dataset, **(data or {}))
+    if problem.kind == "density":
+        problem.log_density = metered_density(problem.log_density)
+    chosen = component("model", model) if isinstance(model, str) else model
+    module = metered(chosen.build(problem, rng))
+    inference = component("inference", method, **keys)
+    costs = Costs()
+    with counting(costs):
+        state = inference.init(module, problem, rng)
+    begun = costs.counts()
+    infos = []
+    with counting(costs):
+        for _, batch in problem.batches(inference.requires.batch_kind, rng, 0, STEPS):
+            state, info = inference.step(state, batch, rng)
+            infos.append(info)
+    steps = {kind: n - begun.get(kind, 0) for kind, n in costs.counts().items()}
+    return begun, steps, state, infos
+
+
+def of_funnel(method, **keys):
+    return counts_of(method, "funnel", "target_density", **keys)
+
+
+def both(n):
+    """As many gradients as densities."""
+    return {"densities": n, "gradients": n}
+
+
+def test_random_walk_evaluates_each_proposal():
+    begun, steps, *_ = of_funnel("random_walk_mh", chains=3)
+    assert begun == {"densities": 2 * 3}, "where chains start, and its value"
+    assert steps == {"densities": STEPS * 3}
+
+
+def test_mala_takes_one_gradient_of_each_chain():
+    assert of_funnel("mala", chains=3)[1] == both(STEPS * 3)
+
+
+def test_hmc_takes_a_gradient_at_each_leapfrog_step():
+    keys = {"trajectory": "fixed", "length": 0.7, "step_size": 0.1, "warmup": 0}
+    assert of_funnel("hmc", chains=3, **keys)[1] == both(STEPS * 3 * 7)
+
+
+def test_nuts_takes_as_many_as_its_trees_have_nodes():
+    _, steps, state, _ = of_funnel("nuts", chains=3, step_size=0.2, warmup=0)
+    assert steps == both(int(state.stats["n_steps"].rows.sum()))
+
+
+def test_importance_sampling_weighs_each_draw_once():
+    assert of_funnel("importance_sampling", chains=8)[1] == {"densities": STEPS * 8, "gradients": 0}
+
+
+def test_svgd_takes_one_gradient_of_each_particle():
+    begun, steps, *_ = of_funnel("svgd", chains=6)
+    assert begun == both(6)
+    assert steps == both(STEPS * 6)
+
+
+def test_psgld_counts_the_hessian_vector_product_of_its_correction():
+    assert of_funnel("psgld", chains=2, correction=True)[1]["gradients"] == STEPS * 2 * 3
+
+
+LOGISTIC = {"n_train": 40, "n_test": 10, "batch_size": 8}
+
+
+@pytest.mark.parametrize("model", ["logistic_regression", "bnn"])
+def test_sgld_counts_rows_of_minibatches_too(model):
+    """Of a model with a gradient in closed form, and of a network."""
+    _, steps, *_ = counts_of("sgld", "logistic_synthetic", model, data=LOGISTIC, chains=3)
+    assert steps == both(STEPS * 3) | {"forwards": STEPS * 3 * 8}
+
+
+@pytest.mark.parametrize(("gradient", "gradients"), [("reparam", 4), ("reinforce", 0)])
+def test_black_box_variational_inference_takes_its_draws(gradient, gradients):
+    estimator = component("gradient", gradient, n_samples=4)
+    _, steps, *_ = of_funnel("bbvi", n_samples=4, family="mean_field", gradient=estimator)
+    assert steps == {"densities": STEPS * 4} | (
+        {"gradients": STEPS * gradients} if gradients else {}
+    )
+
+
+def test_a_bound_of_a_gaussian_process_counts_rows_times_draws():
+    data = {"n_train": 12, "n_test": 5}
+    model = component("model", "smdgp", n_inducing=4)
+    _, steps, *_ = counts_of("dsvi", "linear_simulation", model, data=data, n_samples=3)
+    assert steps == both(STEPS * 3) | {"forwards": STEPS * 3 * 12}
+
+
+def test_a_particle_filter_moves_and_weighs_each_particle():
+    data = {"n_steps": STEPS}
+    _, steps, *_ = counts_of(
+        "bootstrap_filter", "lgssm", "linear_gaussian_ssm", data=data, particles=16
+    )
+    assert steps == {"densities": STEPS * 16, "forwards": STEPS * 16}
+
+
+@pytest.mark.parametrize("engine", ["tensors", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_an_agent_counts_moves_of_its_games(engine):
+    costs = Costs()
+    with counting(costs):
+        play(
+            friend_or_foe(replicates=3, episodes=STEPS),
+            component("inference", "q_learning", engine=engine),
+        )
+    assert costs.counts() == {"environment_steps": 3 * STEPS}
+
+
+def test_a_plug_in_that_differentiates_by_itself_is_counted():
+    """Nothing but the density is called: no helper of ours, and two passes back through one."""
+    problem, _ = load("funnel")
+    log_density = metered_density(problem.log_density)
+    theta = torch.zeros(4, problem.dim, requires_grad=True, dtype=torch.float64)
+    costs = Costs()
+    with counting(costs):
+        value = log_density(theta)
+        for _ in range(2):
+            torch.autograd.grad(value.sum(), theta, retain_graph=True)
+    log_density(theta).sum().backward()  # an evaluation: nobody counts
+    assert costs.counts() == {"densities": 4, "gradients": 8}
+
+
+def test_a_helper_counts_once_what_a_model_counts_by_itself():
+    problem, rng = load("funnel")
+    problem.log_density = metered_density(problem.log_density)
+    model = metered(component("model", "target_density").build(problem, rng))
+    theta = model.sample_prior(3, rng.init)
+    costs = Costs()
+    with counting(costs):
+        value_and_gradient(model, theta, None)
+        count(environment_steps=2)
+    count(environment_steps=2)
+    assert costs.counts() == {"densities": 3, "gradients": 3, "environment_steps": 2}
+
+
+def test_a_method_of_a_users_own_with_such_a_name_is_left_alone():
+    class Own:
+        def fit(self, where):
+            return f"fitted {where}"
+
+    own = metered(Own())
+    costs = Costs()
+    with counting(costs):
+        assert own.fit("there") == "fitted there"
+    assert costs.counts() == {}
+    assert (type(own).__name__, isinstance(own, Own)) == ("Own", True)

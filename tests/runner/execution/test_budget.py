@@ -1,0 +1,208 @@
+"""Costs in a record, and the budget that ends a run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from configured import repeatable, repeatable_line
+from hydra.errors import HydraException
+
+from components.metrics.names import without_costs
+from components.problems.density import Density
+from runner.compose.errors import explain
+from runner.compose.settings import sign
+from runner.errors import ConfigError
+from runner.execution import execute
+from runner.execution.execute import run
+from runner.execution.signals import RunPrunedError
+from runner.record.facts import read
+from runner.record.lines import read_lines
+
+C = 4  # chains
+MOG = [
+    "dataset=funnel",
+    "model=target_density",
+    "inference=sgld",
+    f"inference.chains={C}",
+    "inference.burn_in=10",
+    "inference.thinning=1",
+    "steps=60",
+    "eval_every=20",
+    "checkpoint_every=10",
+]
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    monkeypatch.setattr(execute, "write_artefacts", lambda *_: None)
+    monkeypatch.setattr(execute, "write_files", lambda *_: [])
+    monkeypatch.setattr(Density, "draw", lambda *_: {})
+
+
+def costs_of(metrics):
+    return {k: v for k, v in metrics.items() if k.startswith("cost/")}
+
+
+def evaluations(folder):
+    """(step, gradients) of each evaluation."""
+    lines = [line for line in read_lines(folder) if line["phase"] != "train"]
+    return [(line["step"], line["metrics"]["cost/gradients"]) for line in lines]
+
+
+def test_every_evaluation_and_the_result_have_the_costs(make_job, capsys):
+    going, result = run(make_job(*MOG))
+    assert evaluations(going.job.folder) == [(t, C * (t + 1)) for t in (20, 40, 60)]
+    assert result["cost/densities"] == result["cost/gradients"] == [C * 61]
+    assert costs_of(result).keys() == {"cost/densities", "cost/gradients", "cost/cpu_seconds"}
+    assert 0 < result["cost/cpu_seconds"][0] < 60
+    assert "cost" not in capsys.readouterr().out
+    trained = [line for line in read_lines(going.job.folder) if line["phase"] == "train"]
+    assert not any(costs_of(line["metrics"]) for line in trained)
+
+
+def test_evaluations_cost_nothing(make_job, tmp_path):
+    """The kernel discrepancy of each takes gradients of hundreds of draws."""
+    _, seldom = run(make_job(*MOG, "eval_every=null", f"output_dir={tmp_path / 'seldom'}"))
+    _, often = run(make_job(*MOG, "eval_every=11"))
+    assert repeatable(seldom) == repeatable(often)
+
+
+def test_replicates_together_and_one_after_the_other_count_the_same(make_job, tmp_path):
+    filters = ["+experiment=wiener_velocity", "smoke=true", "replicates=3", "steps=5"]
+    going, together = run(make_job(*filters))
+    assert going.vectorised
+    one = run(make_job(*filters[:2], "replicates=1", "steps=5", f"output_dir={tmp_path / 'one'}"))[
+        1
+    ]
+    assert together["cost/densities"] == 3 * one["cost/densities"]
+
+
+def stopped_and_resumed(make_job, at, *overrides):
+    def stop(step, _):
+        if step >= at:
+            raise RunPrunedError(f"at {step}")
+
+    job = make_job(*MOG, *overrides)
+    with pytest.raises(RunPrunedError):
+        run(job, stop)
+    return run(make_job(*MOG, *overrides))
+
+
+@pytest.mark.parametrize("budget", [[], ["budget.gradients=190"]])
+def test_a_resumed_run_counts_as_one_that_was_not_stopped(make_job, tmp_path, budget):
+    whole, result = run(make_job(*MOG, *budget, f"output_dir={tmp_path / 'whole'}"))
+    again, resumed = stopped_and_resumed(make_job, 20, *budget)
+    assert repeatable(resumed) == repeatable(result)
+    lines = [list(map(repeatable_line, read_lines(of.job.folder))) for of in (whole, again)]
+    assert lines[0] == lines[1]
+    ends = [read(of.job.folder).get("budget_ends") for of in (whole, again)]
+    assert ends[0] == ends[1]
+
+
+def test_a_checkpoint_without_counts_goes_on_without_them(make_job, monkeypatch):
+    """As those of before had none: half a count would be a lie."""
+    from runner.execution.costs import CostMeter
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CostMeter, "state", lambda self: None)
+        patch.setattr(CostMeter, "metrics", lambda self: {})
+
+        def stop(step, _):
+            raise RunPrunedError(f"at {step}")
+
+        with pytest.raises(RunPrunedError):
+            run(make_job(*MOG), stop)
+    _, result = run(make_job(*MOG))
+    assert not costs_of(result)
+    assert result["ess"][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "step"), [(C * 31, 30), (C * 31 - 1, 30), (C * 31 + 1, 31), (1, 1), (10**6, 60)]
+)
+def test_training_ends_after_the_step_that_reaches_the_limit(make_job, limit, step, capsys):
+    going, result = run(make_job(*MOG, f"budget.gradients={limit}"))
+    assert evaluations(going.job.folder)[-1] == (step, C * (step + 1))
+    facts = read(going.job.folder)
+    assert facts["state"] == "done"
+    assert facts["checks"]["0"]
+    if step == 60:
+        assert "budget_ends" not in facts
+        return
+    assert facts["budget_ends"] == {"0": {"kind": "gradients", "limit": limit, "step": step}}
+    said = capsys.readouterr().out
+    assert f"budget.gradients={limit} is spent: training ended after step {step} of 60" in said
+    alone = run(make_job(*MOG, f"steps={step}", "inference.burn_in=0"))[1] if step == 1 else result
+    assert without_costs(alone).keys() >= without_costs(result).keys()
+
+
+def test_a_run_that_a_budget_ended_is_that_of_so_many_steps(make_job, tmp_path):
+    ended = run(make_job(*MOG, f"budget.gradients={C * 31}"))[1]
+    shorter = run(make_job(*MOG, "steps=30", f"output_dir={tmp_path / 'shorter'}"))[1]
+    assert repeatable(ended) == repeatable(shorter)
+
+
+def test_killed_before_its_last_evaluation_it_takes_no_further_step(make_job, monkeypatch):
+    job = make_job(*MOG, f"budget.gradients={C * 34}")
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(execute, "plain", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(job)
+    run(make_job(*MOG, f"budget.gradients={C * 34}"))
+    assert evaluations(job.folder)[-1] == (33, C * 34)
+    assert read(job.folder)["budget_ends"]["0"]["step"] == 33
+
+
+def test_each_replicate_has_its_own_budget(make_job):
+    method = ["inference=nuts", "inference.chains=2", "inference.warmup=5", "inference.thinning=1"]
+    keys = [word for word in MOG if not word.startswith("inference")]
+    going, result = run(make_job(*keys, *method, "replicates=2", "budget.gradients=400"))
+    ends = read(going.job.folder)["budget_ends"]
+    assert [ends[r]["step"] < 60 for r in ("0", "1")] == [True, True]
+    assert all(n >= 400 for n in result["cost/gradients"])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("budget.gradients=0", "budget.gradients=0: out of range, must be > 0"),
+        ("budget.gradients=1.5", "budget.gradients=1.5: must be an integer"),
+        ("budget.cpu_seconds=-1", "budget.cpu_seconds=-1: out of range, must be > 0"),
+        ("budget=5", "budget=5: must be a mapping {a: b}"),
+    ],
+)
+def test_a_wrong_limit_is_a_line_that_names_its_key(make_job, override, message):
+    with pytest.raises(ConfigError) as refused:
+        make_job(*MOG, override)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("override", ["budget.gradient=5", "budget={gradients: 1,gradient: 5}"])
+def test_an_unknown_kind_is_refused_in_a_line(make_job, override):
+    with pytest.raises(HydraException) as refused:
+        make_job(*MOG, override)
+    line = "budget.gradient: unknown key, did you mean budget.gradients?"
+    assert explain(refused.value, [*MOG, override]) == line
+
+
+def test_a_limit_changes_the_signature_and_no_limit_does_not(make_job):
+    plain = make_job(*MOG)
+    before = {key: value for key, value in plain.config.items() if key != "budget"}
+    assert sign(before, plain.data) == plain.signature == make_job(*MOG, "budget=null").signature
+    limited = make_job(*MOG, "budget.gradients=1e3")
+    assert limited.signature != plain.signature
+    assert limited.budget == {"gradients": 1000}
+    assert limited.signature == make_job(*MOG, "budget={gradients: 1000}").signature
+
+
+def test_run_json_can_be_read_again(make_job):
+    going, result = run(make_job(*MOG, "budget.densities=100"))
+    facts = json.loads((going.job.folder / "run.json").read_text())
+    assert facts["result"] == result
+    assert torch.tensor(result["cost/densities"]).tolist() == [100]
