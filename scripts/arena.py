@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 from runner import CONF
-from runner.arena.command import find_snapshots, prepare_row
+from runner.arena.rows import find_snapshots, prepare_row
 from runner.arena.scores import Line, read_kept, read_snapshot, write_kept
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.report.origin import read_kept_scores

@@ -7,12 +7,12 @@ import argparse
 import math
 import os
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from runner.arena import verify
-from runner.arena.lengths import find_length
-from runner.arena.scores import Line, read_kept, read_snapshot
+from runner.arena.rows import find_snapshots, make_row, prepare_row, read_lines, snapshot_name
+from runner.arena.scores import Line, read_kept
 from runner.arena.standings import Standing, rank_rows
 from runner.arena.suite import COST, GROUP, Suite, kept_scores_file, load_suite
 from runner.catalogue import plugins
@@ -24,38 +24,15 @@ from runner.report.exchange.archive import pack
 from runner.report.exchange.opened import SUFFIX
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, select_runs
-from runner.study.definition import PROBLEM_KEY, PlannedRun, Row, plan
+from runner.study.definition import Row
 from runner.study.launcher import split_launcher
-from runner.study.snapshot import Snapshot
 from runner.study.study import run_remaining
 from runner.terminal.arguments import Parser, add_output_dir
-from runner.terminal.printer import number, out, show_count
+from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
 
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 8.0  # CPU seconds of a run without those of its steps: imports, figures
-ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
-
-
-# ---- rows of the user
-def make_row(overrides: list[str], label: str | None) -> Row:
-    """A row with these overrides."""
-    name = label or name_row(overrides)
-    if "/" in name or not name.strip():
-        raise ConfigError(f"--as {name!r}: no name of a row; give a plain one, such as mine")
-    return Row(label=name, model=name, preset="", overrides=overrides)
-
-
-def name_row(overrides: list[str]) -> str:
-    """Name of a row: its component, or all of its overrides."""
-    values = dict(word.lstrip("+").split("=", 1) for word in overrides if "=" in word)
-    chosen = next((values[role] for role in ROLES if role in values), "")
-    return chosen or " ".join(overrides) or "mine"
-
-
-def snapshot_name(suite: Suite, budget: str, row: str) -> str:
-    """Name under which a row's runs are frozen."""
-    return ".".join(filter(None, [suite.experiment, budget, row.replace(" ", "_")]))
 
 
 def list_plugins(given: argparse.Namespace) -> list[str]:
@@ -69,83 +46,6 @@ def is_plugins(word: str) -> bool:
     return word.startswith("plugins=")
 
 
-def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[str]) -> Snapshot:
-    """Composes a row on every problem, each as long as the budget allows, and saves the snapshot.
-
-    Raises:
-        ConfigError: the row has a mistake, or no problem can be composed with it.
-    """
-    limits = suite.budgets.get(budget, {})
-    planned = list(plan(suite.to_study([row]), []))
-    lengths: dict[str, list[str]] = {}
-    for i, one in enumerate(planned, 1):
-        show_count("measuring", i, len(planned))
-        lengths[one.cell[PROBLEM_KEY]] = find_length(suite, limits, one.overrides)
-    cells = {p: [*lengths[p], *row.cells.get(PROBLEM_KEY, {}).get(p, [])] for p in lengths}
-    measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
-    name = snapshot_name(suite, budget, row.name)
-    study = suite.to_study([measured])
-    snapshot = snapshots.take(study, name, [], output_dir, modules, _watch)
-    for run in snapshot.runs:
-        if run.refused and not run.unfit:
-            raise ConfigError(f"{run.name}: {run.refused}")
-    snapshots.save(snapshot)
-    return snapshot
-
-
-def _watch(runs: list[PlannedRun]) -> Iterator[PlannedRun]:
-    for i, run in enumerate(runs, 1):
-        show_count("composing", i, len(runs))
-        yield run
-
-
-def prepare_row(
-    suite: Suite,
-    budget: str,
-    row: Row,
-    output_dir: Path,
-    modules: Sequence[str] = (),
-    fresh: bool = False,
-) -> Snapshot:
-    """The snapshot of a row, frozen now if there is no earlier one.
-
-    Raises:
-        ConfigError: there is one of other overrides, or the row cannot be frozen.
-    """
-    name = snapshot_name(suite, budget, row.name)
-    inside(output_dir / "studies", name, "--as")
-    snapshot = None if fresh else snapshots.load(name, output_dir)
-    if snapshot is None:
-        snapshot = freeze(suite, budget, row, output_dir, list(modules))
-        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
-    elif snapshot.study.rows[0].overrides != row.overrides:
-        before = " ".join(snapshot.study.rows[0].overrides)
-        raise ConfigError(
-            f"arena {suite.name}: row {row.name} was frozen with {before}; give another name "
-            "(--as …), or --fresh"
-        )
-    return snapshot
-
-
-def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot]:
-    """Frozen rows of a budget, in the order in which they were frozen."""
-    pattern = snapshot_name(suite, budget, "*")
-    paths = sorted((output_dir / "studies").glob(f"{pattern}/snapshot.yaml"))
-    loaded = [snapshots.load(path.parent.name, output_dir) for path in paths]
-    return sorted((s for s in loaded if s is not None), key=lambda s: s.taken)
-
-
-def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> list[Line]:
-    """Lines of the user's rows, and the kept lines of the budget; a row of the user's takes
-    precedence over a kept one of its name."""
-    own = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
-    path = kept_scores_file(suite.name)
-    names = {line.row for line in own}
-    kept = read_kept(path) if path else []
-    return [*own, *(k for k in kept if k.budget == budget and k.row not in names)]
-
-
-# ---- commands
 def _run(argv: list[str]) -> int:
     parser = _parser("run", "Runs your row on every problem of a suite; done runs are skipped.")
     parser.add_argument("overrides", nargs="*", help="your row: inference=walk 'plugins=[walk]'")
@@ -238,19 +138,22 @@ def _show(argv: list[str]) -> int:
 
 def _list() -> int:
     """Every suite: what it measures, its leader, and how long a row takes here."""
-    rows = []
-    for name in conf_folders.names(GROUP):
-        suite = load_suite(name)
-        path = kept_scores_file(name)
-        kept = read_kept(path) if path else []
-        budgets = [b for b in suite.budgets or {"": {}} if any(k.budget == b for k in kept)]
-        leader = _leader(suite, [k for k in kept if k.budget == budgets[-1]]) if budgets else None
-        times = {b: time_of_row(suite, [k for k in kept if k.budget == b]) for b in budgets}
-        hours = ", ".join(f"{b} {text}".strip() for b, text in times.items() if text)
-        problems = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
-        rows.append([name, suite.measures, problems, leader.row if leader else "–", hours or "–"])
+    rows = [_describe_suite(load_suite(name)) for name in conf_folders.names(GROUP)]
     print_table("arena", ("suite", "measures", "size", "leads", "time of a row"), rows)
     return 0
+
+
+def _describe_suite(suite: Suite) -> list[str]:
+    """A suite's line of the list; its leader is that of the last budget with kept scores."""
+    path = kept_scores_file(suite.name)
+    kept: dict[str, list[Line]] = {budget: [] for budget in suite.budgets or {"": {}}}
+    for line in read_kept(path) if path else []:
+        kept.setdefault(line.budget, []).append(line)
+    times = {budget: time_of_row(suite, lines) for budget, lines in kept.items() if lines}
+    told = ", ".join(f"{budget} {text}".strip() for budget, text in times.items() if text)
+    leader = _leader(suite, kept[[*times][-1]]) if times else None
+    size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
+    return [suite.name, suite.measures, size, leader.row if leader else "–", told or "–"]
 
 
 def _leader(suite: Suite, lines: list[Line]) -> Standing | None:

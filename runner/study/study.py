@@ -300,18 +300,17 @@ def run_remaining(
         for run in runs
         if states[run.signature] in states_to_run and run.signature not in running_ids
     ]
-    counts = ", ".join(f"{n} {name}" for name, n in Counter(states.values()).items())
+    counts = Counter(states.values())
     where = f"as jobs of {launcher.engine}" if launcher.engine else f"{jobs} at a time"
-    out.print(f"study    {snapshot.name}: {counts}; running {len(remaining)}, {where}")
+    told = ", ".join(f"{n} {name}" for name, n in counts.items())
+    out.print(f"study    {snapshot.name}: {told}; running {len(remaining)}, {where}")
     if before:
         out.print(
             f"         {len(before)} still going from before: they count among these, and are waited for"
         )
-    diverged = sum(s == "diverged" for s in states.values())
-    if diverged and not failed:
-        out.print(
-            f"         {diverged} diverged before: {again or f'runner rerun --failed {snapshot.name}'} tries them again"
-        )
+    if counts["diverged"] and not failed:
+        command = again or f"runner rerun --failed {snapshot.name}"
+        out.print(f"         {counts['diverged']} diverged before: {command} tries them again")
     if not before and not remaining:
         return 0
     return launch(snapshot, [*before, *remaining], jobs, launcher, per_gpu)

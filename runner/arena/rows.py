@@ -1,0 +1,114 @@
+"""Rows of a suite as studies of one row: their names, their frozen configs, their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from runner.arena.lengths import find_length
+from runner.arena.scores import Line, read_kept, read_snapshot
+from runner.arena.suite import Suite, kept_scores_file
+from runner.disk.inside import inside
+from runner.errors import ConfigError
+from runner.study import snapshot as snapshots
+from runner.study.definition import PROBLEM_KEY, PlannedRun, Row, plan
+from runner.study.snapshot import Snapshot
+from runner.terminal.printer import out, show_count
+
+ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
+
+
+def make_row(overrides: list[str], label: str | None) -> Row:
+    """A row with these overrides."""
+    name = label or name_row(overrides)
+    if "/" in name or not name.strip():
+        raise ConfigError(f"--as {name!r}: no name of a row; give a plain one, such as mine")
+    return Row(label=name, model=name, preset="", overrides=overrides)
+
+
+def name_row(overrides: list[str]) -> str:
+    """Name of a row: its component, or all of its overrides."""
+    values = dict(word.lstrip("+").split("=", 1) for word in overrides if "=" in word)
+    chosen = next((values[role] for role in ROLES if role in values), "")
+    return chosen or " ".join(overrides) or "mine"
+
+
+def snapshot_name(suite: Suite, budget: str, row: str) -> str:
+    """Name under which a row's runs are frozen."""
+    return ".".join(filter(None, [suite.experiment, budget, row.replace(" ", "_")]))
+
+
+def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[str]) -> Snapshot:
+    """Composes a row on every problem, each as long as the budget allows, and saves the snapshot.
+
+    Raises:
+        ConfigError: the row has a mistake, or no problem can be composed with it.
+    """
+    limits = suite.budgets.get(budget, {})
+    planned = list(plan(suite.to_study([row]), []))
+    lengths: dict[str, list[str]] = {}
+    for i, one in enumerate(planned, 1):
+        show_count("measuring", i, len(planned))
+        lengths[one.cell[PROBLEM_KEY]] = find_length(suite, limits, one.overrides)
+    cells = {p: [*lengths[p], *row.cells.get(PROBLEM_KEY, {}).get(p, [])] for p in lengths}
+    measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
+    name = snapshot_name(suite, budget, row.name)
+    study = suite.to_study([measured])
+    snapshot = snapshots.take(study, name, [], output_dir, modules, _watch)
+    for run in snapshot.runs:
+        if run.refused and not run.unfit:
+            raise ConfigError(f"{run.name}: {run.refused}")
+    snapshots.save(snapshot)
+    return snapshot
+
+
+def _watch(runs: list[PlannedRun]) -> Iterator[PlannedRun]:
+    for i, run in enumerate(runs, 1):
+        show_count("composing", i, len(runs))
+        yield run
+
+
+def prepare_row(
+    suite: Suite,
+    budget: str,
+    row: Row,
+    output_dir: Path,
+    modules: Sequence[str] = (),
+    fresh: bool = False,
+) -> Snapshot:
+    """The snapshot of a row, frozen now if there is no earlier one.
+
+    Raises:
+        ConfigError: there is one of other overrides, or the row cannot be frozen.
+    """
+    name = snapshot_name(suite, budget, row.name)
+    inside(output_dir / "studies", name, "--as")
+    snapshot = None if fresh else snapshots.load(name, output_dir)
+    if snapshot is None:
+        snapshot = freeze(suite, budget, row, output_dir, list(modules))
+        out.print(f"frozen   {snapshots.location(name, output_dir)}: {len(snapshot.runs)} runs")
+    elif snapshot.study.rows[0].overrides != row.overrides:
+        before = " ".join(snapshot.study.rows[0].overrides)
+        raise ConfigError(
+            f"arena {suite.name}: row {row.name} was frozen with {before}; give another name "
+            "(--as …), or --fresh"
+        )
+    return snapshot
+
+
+def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot]:
+    """Frozen rows of a budget, in the order in which they were frozen."""
+    pattern = snapshot_name(suite, budget, "*")
+    paths = sorted((output_dir / "studies").glob(f"{pattern}/snapshot.yaml"))
+    loaded = [snapshots.load(path.parent.name, output_dir) for path in paths]
+    return sorted((s for s in loaded if s is not None), key=lambda s: s.taken)
+
+
+def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> list[Line]:
+    """Lines of the user's rows, and the kept lines of the budget; a row of the user's takes
+    precedence over a kept one of its name."""
+    own = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
+    path = kept_scores_file(suite.name)
+    names = {line.row for line in own}
+    kept = read_kept(path) if path else []
+    return [*own, *(k for k in kept if k.budget == budget and k.row not in names)]
