@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.capabilities.costs import metered_density
+from components.contracts.costs.meters import metered_density
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model

@@ -9,7 +9,7 @@ import re
 import pytest
 import yaml
 
-from runner.arena import command, lengths, page
+from runner.arena import command, lengths, page, rows
 from runner.arena.scores import Line, describe_row, find_state, read_kept, read_snapshot, write_kept
 from runner.arena.standings import median_interval, rank_rows
 from runner.arena.suite import Suite, load_suite
@@ -114,7 +114,7 @@ def test_steps_keep_every_limit():
 def test_length_of_a_row_by_its_budget():
     suite = toy()
     row = [*suite.rows[0].overrides, "inference.thinning=2"]
-    runs = list(plan(suite.to_study([command.make_row(row, "mine")]), []))
+    runs = list(plan(suite.to_study([rows.make_row(row, "mine")]), []))
     words = lengths.find_length(suite, suite.budgets["small"], runs[0].overrides)
     # 20 chains: 20 gradients at the start, and 20 a step
     assert words[:2] == ["steps=19", "eval_every=2"]
@@ -126,7 +126,7 @@ def test_length_of_a_row_by_its_budget():
 def test_a_length_of_the_users_own_stays():
     suite = toy()
     row = ["inference=sgld", "steps=50", "inference.burn_in=10"]
-    runs = list(plan(suite.to_study([command.make_row(row, "mine")]), []))
+    runs = list(plan(suite.to_study([rows.make_row(row, "mine")]), []))
     words = lengths.find_length(suite, suite.budgets["small"], runs[0].overrides)
     assert words == ["budget.gradients=400", "budget.densities=1200"]
     assert "steps" in explicit_keys(runs[0].overrides)
@@ -134,10 +134,10 @@ def test_a_length_of_the_users_own_stays():
 
 # ---- rows
 def test_rows_are_named_by_their_component():
-    assert command.name_row(["inference.scale=2", "inference=walk"]) == "walk"
-    assert command.name_row(["+steps=3"]) == "+steps=3"
+    assert rows.name_row(["inference.scale=2", "inference=walk"]) == "walk"
+    assert rows.name_row(["+steps=3"]) == "+steps=3"
     with pytest.raises(ConfigError, match="--as 'a/b': no name of a row"):
-        command.make_row([], "a/b")
+        rows.make_row([], "a/b")
 
 
 def test_states():
@@ -250,7 +250,7 @@ def test_figures_of_a_page():
 def test_page_shows_own_rows_next_to_kept_ones(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "_figures", lambda *_: [])
     suite = toy()
-    own = command.make_row(["inference=walk", "plugins=[walk]"], "mine")
+    own = rows.make_row(["inference=walk", "plugins=[walk]"], "mine")
     lines = [
         *[
             line(row, p, s, ess=10.0)
@@ -302,7 +302,7 @@ def test_a_row_is_run_and_shown(toy_folder, capsys, monkeypatch):
     assert "error_mean\t1 of 1\t1.0" in told
     assert "page     runner arena show toy --budget small" in told
     suite = load_suite("toy")
-    (snapshot,) = command.find_snapshots(suite, "small", toy_folder / "outputs")
+    (snapshot,) = rows.find_snapshots(suite, "small", toy_folder / "outputs")
     assert snapshot.runs[0].experiment == "arena.toy"
     lines = read_snapshot(suite, "small", snapshot)
     assert len([x for x in lines if x.is_final and x.problem == "normal"]) == 2
