@@ -7,7 +7,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from components.contracts.costs.meters import metered_density
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
@@ -22,7 +21,6 @@ class TargetDensityModule(nn.Module):
     def __init__(self, problem: Density):
         super().__init__()
         self.problem = problem
-        self.log_density = metered_density(problem.log_density)
         self.dim = problem.dim
         self.names = list(problem.names)
 
@@ -36,7 +34,7 @@ class TargetDensityModule(nn.Module):
         return theta.new_zeros(theta.shape[0], 0)  # [K, 0]: a batch of a density holds nothing
 
     def log_prior(self, theta: Tensor) -> Tensor:
-        return self.log_density(theta)  # [K]
+        return self.problem.log_density(theta)  # [K]
 
 
 @register("model", "target_density")

@@ -15,6 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from components.errors import DataUnavailableError, NumericalError
 from runner.arena.suite import COST, Suite
 from runner.compose.overrides import compose, explicit_keys
 from runner.compose.parts import component_defaults
@@ -47,7 +51,7 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
         warnings.simplefilter("ignore")
         try:
             job = _prepare(suite, overrides, explicit, folder)
-        except Exception:  # a mistake, or data that cannot be had: freezing says so
+        except (RunnerError, HydraException, OmegaConfBaseException, DataUnavailableError):
             return []
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
@@ -100,7 +104,6 @@ def _budget(limits: Limits) -> list[str]:
 
 def _probe(job: Job) -> dict[str, tuple[float, float]] | None:
     """Costs of a probe at its two evaluations, by kind; None: it failed."""
-    from components.errors import NumericalError
     from runner.execution.execute import rehearse
 
     try:

@@ -158,7 +158,8 @@ def _standing(row: str, results: dict[str, ProblemResult], ranks: dict[str, floa
     values = [results[p].score for p in ranks if is_finite(results[p].score)]
     if not values:
         return Standing(row, results, ranks)
-    return Standing(row, results, ranks, statistics.median(values), median_interval(values))
+    interval = median_interval(values)
+    return Standing(row, results, ranks, typical=statistics.median(values), interval=interval)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 
 import pytest
@@ -331,14 +332,11 @@ def test_a_method_that_fits_no_problem(toy_folder, monkeypatch):
 
 
 def test_the_list(toy_folder, capsys):
-    kept = [
-        line("SGLD", p, s, replicate=r, cost=5)
-        for p in TOY["problems"]
-        for r, s in enumerate([1, 2])
-    ]
+    seconds = {"cost/cpu_seconds": 600.0}
+    kept = [line("SGLD", p, 1.0, replicate=r, **seconds) for p in TOY["problems"] for r in (0, 1)]
     write_kept(kept, toy_folder / "conf" / "arena" / "toy.csv.gz")
     assert command.main(["arena"]) == 0
     lines = [each.split("\t") for each in capsys.readouterr().out.splitlines()]
     toys = next(each for each in lines if each[0] == "toy")
-    assert toys[1:4] == ["two densities", "2 problems, 2 rows", "SGLD"]
-    assert toys[4].startswith("small ")
+    minutes = math.ceil((4 * 600 + 2 * command.START_SECONDS) / 60 / (os.cpu_count() or 1))
+    assert toys[1:] == ["two densities", "2 problems, 2 rows", "SGLD", f"small {minutes} min"]
