@@ -56,9 +56,8 @@ class Santa(Superchains, GradientDynamics[SantaState], GradientEstimates, Precon
     γ > 0 it cools, and refinement is momentum descent without noise to a mode.  While G adapts
     nothing is invariant, and print drops (Ξ − G) ∂G/∂θ.  Departures: ĝ is of all N rows, not
     their mean, so that η and λ are N times and C 1/√N of those in print; v̂ in place of v;
-    1/u is u/max(u², ``FLOOR``² η/β), since
-    1/u has no variance; refinement bounds the friction, which print keeps even where it is negative
-    and momenta grow.
+    u/max(u², ``FLOOR``² η/β) for 1/u, which has no variance; refinement bounds the friction, which
+    print keeps even where it is negative and momenta grow.
 
     Raises:
         NumericalError: a chain leaves the finite numbers.

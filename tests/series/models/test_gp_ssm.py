@@ -142,19 +142,6 @@ def test_a_mutant_has_another_evidence_or_other_states(mutant):
     assert z_of(mutated(gp_ssm, *MUTANTS[mutant])) > 6
 
 
-@pytest.mark.slow
-def test_nuts_finds_the_smoothed_states():
-    sequence = Sequence(name="three", states=None, observations=Y.view(1, -1, 1), system=None, state_names=["x"])  # fmt: skip
-    model, rng = build(spread=1e-3), Streams(0)
-    method = component("inference", "nuts", chains=60, warmup=300)
-    state = method.init(model, sequence, rng)
-    for _, batch in sequence.batches("series", rng, 0, 700):
-        state, _ = method.step(state, batch, rng)
-    each = method.posterior(state).draws[..., model.n_scales :].mean(1)  # [C, T + 1]
-    z = (each.mean(0) - exact()[1]) / (each.std(0) / len(each) ** 0.5)
-    assert z.abs().max() < 4
-
-
 def test_forecasts_of_a_linear_kernel_are_in_closed_form():
     """E[f(x)] = â m + b̂, E[f(x)²] by the covariance of (a, b); updated by what came, then ahead."""
     model = build()
