@@ -6,7 +6,7 @@
 
 Rows are run one after the other, as ``runner arena run`` runs a user's; the same command again goes
 on with what is missing.  ``--keep`` runs nothing: lines of finished runs replace those of the same
-budget, row and problem in ``conf/arena/SUITE.csv.gz``.  ``--from-results`` takes the kept scores of a
+budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--from-results`` takes the kept scores of a
 study (docs/results) with the same rows and with columns that are the suite's problems; their costs
 were not counted.
 """
@@ -16,10 +16,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from runner import CONF
 from runner.arena.rows import find_snapshots, prepare_row
 from runner.arena.scores import Line, read_kept, read_snapshot, write_kept
 from runner.arena.suite import GROUP, Suite, load_suite
+from runner.disk import conf_folders
 from runner.report.origin import read_kept_scores
 from runner.study.choice import select_runs
 from runner.study.definition import load_study
@@ -45,7 +45,9 @@ def keep(suite: Suite, budget: str, output_dir: Path) -> None:
 
 def write(suite: Suite, new: list[Line]) -> None:
     """Merges lines into the kept scores of a suite."""
-    path = CONF / GROUP / f"{suite.name}.csv.gz"
+    beside = conf_folders.find(GROUP, suite.name)
+    assert beside is not None  # it was loaded from there
+    path = beside.with_name(f"{suite.name}.csv.gz")
     write_kept(merge(read_kept(path) if path.is_file() else [], new), path)
     print(f"{path}: {len(new)} lines of {len({line.row for line in new})} rows")
 

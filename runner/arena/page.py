@@ -284,10 +284,16 @@ def _draw_costs(
     label = kind.replace("_", " ")
     words = (direction, label, str(table.metric))
     caption = (
-        f"{table.title} against {label}: medians over problems and the central half of them; points: "
-        "final score, filled on the Pareto front"
+        f"{table.title} against {label}: medians over problems; points: final score, filled on the "
+        "Pareto front"
     )
-    return _view(cost_figure(curves, finals, *words), caption, cost_chart(curves, finals, *words))
+    figure, chart = cost_figure(curves, finals, *words), cost_chart(curves, finals, *words)
+    if (curves["mean"] > 0).all():  # one row far off would flatten all others
+        for axes in figure.axes:
+            axes.set_yscale("log")
+        for name in ("yaxis", "yaxis2"):
+            chart["layout"][name]["type"] = "log"
+    return _view(figure, caption, chart)
 
 
 def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:
@@ -301,8 +307,8 @@ def _points(standing: Standing, kind: str) -> list[dict[str, Any]]:
         scores = [score for _, score in column]
         costs = [costs.get(kind, math.nan) for costs, _ in column]
         if scores and all(map(is_finite, [*scores, *costs])):
-            low, middle, high = np.quantile(scores, [0.25, 0.5, 0.75])
+            score = float(np.median(scores))  # one line a row: bands of all rows would hide them
             names = {"panel": "", "method": standing.row, "step": len(points)}
-            spread = {"mean": middle, "low": low, "high": high}
+            spread = {"mean": score, "low": score, "high": score}
             points.append(names | {"cost": float(np.median(costs))} | spread)
     return points
