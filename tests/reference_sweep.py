@@ -59,7 +59,8 @@ class Reference:
                 phi = kept if f == q else self.phi[f]
                 X[0, j] = 0
                 for t in range(1, self.n):
-                    X[t, j] = phi * X[t - 1, j] + self.flow[t - 1, j]
+                    u = self.flow[t - 1, j]
+                    X[t, j] = (phi - float(self.s.limits[j]) * u) * X[t - 1, j] + u
         return X
 
     def weights(self):

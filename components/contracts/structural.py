@@ -5,14 +5,14 @@ Filters read them too.
     y_t = F_t α_t + x_tᵀβ + ε_t,   α_{t+1} = G(φ) α_t + N(0, diag W(σ)),
     α_1 ~ N(m_1, diag s_1²),   ε_t ~ N(0, σ²/λ_t)
 
-A column of x may be a stock, s_{t+1} = φ_j s_t + u_t with s_1 = 0: goodwill that fades
-at the same rate as a state.
+A column of x may be a stock, s_{t+1} = (φ_j − κ u_t) s_t + u_t with s_1 = 0: goodwill that fades
+at the same rate as a state, and has a limit 1/κ where κ > 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -150,6 +150,7 @@ class Regressors:
         None  # they are stocks: index of its block's transition, and of its coefficient
     )
     lag: int | None = None  # the column that holds y_{t−1}, less the centre of the facts
+    limits: Sequence[float] = ()  # κ of each stock; empty: none has a limit
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,7 @@ class Structure:
     inclusion: Tensor  # π [p]
     precision: Tensor  # Ω [p, p], of each block a block
     fades: Tensor  # [p] index of the φ that a column fades with, −1: it is no stock
+    limits: Tensor  # κ of each column that is a stock with a limit, 0: without [p]
     lag: tuple[int, float] | None  # the column of y_{t−1}, and the number subtracted from it
     errors: Errors
     labels: tuple[str, ...]  # of the B blocks

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 from configured import component
-from structural_series import AHEAD, F64, block, model, problem
+from structural_series import AHEAD, F64, block, joint, model, problem, some_theta
 
 from components.contracts.roles import Setting
 from components.contracts.structural import Covariates, Facts
 from components.errors import ConfigMismatchError
+from components.maths.time_varying import filter_system
 from components.series.figures.advertising.spends import spends
 from components.series.forecasting import split
 from components.series.maths.advertising import effectiveness
@@ -104,8 +105,11 @@ def test_no_plan_is_made_of_effects_that_are_not_proportional():
         {"saturation": {"tv": [1.0]}},
         {"wear_out": 0.2},
         {"interactions": [["tv", "web"]]},
+        {"vidale_wolfe": {"tv": [0.2]}},
     ):
         for name in ("nerlove_arrow", "koyck"):
+            if name == "koyck" and "vidale_wolfe" in keys:
+                continue
             gibbs = component("inference", "structural_gibbs", burn_in=0, chains=1)
             rng = Streams(0)
             state = gibbs.init(model(block(name, expected_size=None, **keys), of=data), data, rng)
@@ -122,6 +126,61 @@ def test_simulated_channels_saturate():
     data = dataset.load(Streams(0), Setting(Path(), torch.device("cpu"), F64, 1))
     y, u = data.observations[0, :, 0], data.inputs[:20, 0]
     assert torch.allclose(y[1:] - 0.5 * y[:-1], 4 * u[:-1] / (2 + u[:-1]), atol=1e-4)
+
+
+def vidale_wolfe_goodwill(u, delta, r, M):
+    """A_{t+1} = A_t + r u_t (1 − A_t/M) − δ A_t from 0."""
+    A = [torch.zeros((), dtype=F64)]
+    for spent in u[:-1]:
+        A.append(A[-1] + r * spent * (1 - A[-1] / M) - delta * A[-1])
+    return torch.stack(A)
+
+
+def test_sales_with_a_limit_are_the_dense_gaussian_about_vidale_and_wolfe():
+    data = problem()
+    built = model(
+        "local_level",
+        block("nerlove_arrow", expected_size=None, vidale_wolfe={"tv": [0.3]}),
+        of=data,
+    )
+    structure = built.structure
+    assert structure.column_names == ("tv_limit_0.3", "web")
+    theta = some_theta(built, sets=1)
+    design = built.design(data.series)
+    system = built.system(theta, design)
+    values = dict(zip(structure.names, theta[0], strict=True))
+    delta = 1 - values["goodwill_kept"]
+    r = values["tv_limit_0.3"]
+    tv, web = data.series.u.T
+    expected = vidale_wolfe_goodwill(tv, delta, r, r / 0.3)
+    expected = expected + vidale_wolfe_goodwill(web, delta, values["web"], torch.inf)
+    assert torch.allclose(system.offset[0], expected, rtol=1e-10)
+    found = filter_system(system, design.y, design.seen.tolist()).log_density
+    law = joint(system._replace(offset=expected[None]), 0)[0]
+    assert float(found) == pytest.approx(float(law.log_prob(design.y)))
+    without = joint(system._replace(offset=0 * expected[None]), 0)[0]
+    assert abs(float(without.log_prob(design.y)) - float(found)) > 0.1
+
+
+def test_the_limit_of_simulated_sales_is_found():
+    g = torch.Generator().manual_seed(5)
+    u = 3 * torch.rand(166, 2, generator=g, dtype=F64) ** 2
+    goodwill = vidale_wolfe_goodwill(u[:, 0], 0.3, 6.0, 6.0 / 0.2)
+    y = 20 + goodwill + 0.3 * torch.randn(166, generator=g, dtype=F64)
+    whole = Sequence(
+        "sales", None, y.view(1, -1, 1), None, ["y"], inputs=u, input_names=["tv", "web"]
+    )
+    posterior = fitted(split(whole, AHEAD, "end"), vidale_wolfe={"tv": [0.02, 0.2, 0.32]})
+    shares = posterior.inclusion
+    assert shares["tv_limit_0.2"] > 0.95
+    assert max(shares["tv_limit_0.02"], shares["tv_limit_0.32"]) < 0.3
+    q = float(posterior.mean[posterior.names.index("tv_limit_0.2")])
+    assert q == pytest.approx(6.0, abs=0.6)
+
+
+def test_a_limit_that_one_spend_takes_is_refused():
+    with pytest.raises(ConfigMismatchError, match=r"vidale_wolfe: κ times the largest spend"):
+        columns(vidale_wolfe={"tv": [0.25]})
 
 
 def test_spends_are_drawn_in_time_and_by_year():

@@ -113,22 +113,17 @@ class LinearRows(AutoEncoder):
     The guide has no parameters of its own: log q(z|x) = log p(x, z) − log p(x), and every bound is
     log p(x) of the observed values at any noise."""
 
-    generative: GaussianModel
-
     def __init__(self, factors: LinearFactors, like: Tensor, rng: Rng):
         W, center, noise = factors
         up = Perceptron([W.shape[1], len(W)], "identity", rng)
-        super().__init__(
-            GaussianModel(up, center[None].cpu(), "learned"), nn.Identity(), W.shape[1], like
-        )
-        with torch.no_grad():
-            up.layers[-1].weight.copy_(W)
-            up.layers[-1].bias.copy_(center)
-            self.generative.log_noise.fill_(float(noise.log()))
+        generative = GaussianModel(up, center[None].cpu(), "learned")
+        super().__init__(generative, nn.Identity(), W.shape[1], like)
+        self.affine, self.log_noise = up.layers[-1], generative.log_noise
+        for parameter, value in zip(self.parameters(), (noise.log(), W, center), strict=True):
+            parameter.data.copy_(value)
 
     def _codes(self, batch: Rows) -> RowCodes:
-        up = self.generative.network.layers[-1]
-        factors = LinearFactors(up.weight, up.bias, self.generative.log_noise.exp())
+        factors = LinearFactors(self.affine.weight, self.affine.bias, self.log_noise.exp())
         return infer_codes(batch.x.flatten(1), factors)
 
     def context(self, batch: Rows) -> Tensor:
@@ -145,9 +140,8 @@ class LinearRows(AutoEncoder):
     def rows_at(self, batch: Rows, theta: Tensor) -> Tensor:
         x = batch.x.flatten(1)
         square = (x - self.generative.mean(theta)).nan_to_num(nan=0.0).square().sum(-1)  # [S, B]
-        log_noise = self.generative.log_noise
-        observed = (~x.isnan()).sum(1)
-        return -0.5 * (square / log_noise.exp() + observed * (log_noise + LOG_2PI))
+        scale = (~x.isnan()).sum(1) * (self.log_noise + LOG_2PI)
+        return -0.5 * (square / self.log_noise.exp() + scale)
 
     def log_q(self, batch: Rows, z: Tensor) -> Tensor:
         return self.log_joint(batch, z) - self._codes(batch).log_evidence
@@ -171,6 +165,5 @@ class LinearRows(AutoEncoder):
         """p(x_bi | observed values of x_b) = N(w_iᵀ m_b + μ_i, w_iᵀ M_b⁻¹ w_i + σ²) of every value,
         exact: one component [1, B, I]."""
         m, scale = self.location_scale(Rows(x, 1.0))
-        spread = (self.generative.network.layers[-1].weight @ scale).square().sum(2)  # [B, I]
-        noise = self.generative.log_noise.exp()
-        return GaussianMixture(self.generative.mean(m)[None], (spread + noise)[None])
+        variance = (self.affine.weight @ scale).square().sum(2) + self.log_noise.exp()  # [B, I]
+        return GaussianMixture(self.generative.mean(m)[None], variance[None])

@@ -29,6 +29,7 @@ class FadingRegression(NamedTuple):
     gamma: Array  # columns that are in [p] bool
     left: Array  # e [n], 0 at times that are not seen
     weights: Array  # λ [n], 0 at times that are not seen
+    limits: Array  # κ of columns that are stocks with a limit, 0: without [p]
 
 
 class FadingWork(NamedTuple):
@@ -48,8 +49,8 @@ def fading_work(n: int, p: int) -> FadingWork:
     return FadingWork(V, A, np.empty(p), np.empty(n), np.empty(p, dtype=np.int64))
 
 
-def accumulate(flow: Array, kept: float, s: Array) -> None:
-    """s_1 = 0, s_{t+1} = φ s_t + u_t [n], by windows that double.
+def accumulate(flow: Array, kept: float, limit: float, s: Array) -> None:
+    """s_1 = 0, s_{t+1} = (φ − κ u_t) s_t + u_t [n]; of limit κ = 0 by windows that double.
 
     Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}: each pass can use
     vectors."""
@@ -57,7 +58,9 @@ def accumulate(flow: Array, kept: float, s: Array) -> None:
     s[0] = 0.0
     for t in range(1, n):
         s[t] = flow[t - 1]
-    width = 1
+        if limit > 0.0:
+            s[t] += (kept - limit * flow[t - 1]) * s[t - 1]
+    width = n if limit > 0.0 else 1
     power = kept
     while width < n:
         for t in range(n - 1, width - 1, -1):
@@ -92,7 +95,7 @@ def gather_columns(fading: FadingRegression, kept: float, work: FadingWork) -> i
             work.inside[k] = j
             row = fading.columns[j]
             if fading.fades[j] == fading.q:
-                accumulate(fading.flow[j], kept, s)
+                accumulate(fading.flow[j], kept, fading.limits[j], s)
                 row = s
             for t in range(n):
                 V[t, k] = row[t]
@@ -174,24 +177,29 @@ compilable = (
 )
 
 
-def _accumulate_all(flow: Array, kept: Array, out: Array) -> None:
+def _accumulate_all(flow: Array, kept: Array, limits: Array, out: Array) -> None:
     C, n, k = out.shape
     s = np.empty(n)
     for c in range(C):
         for j in range(k):
-            accumulate(flow[j], kept[c, j], s)
+            accumulate(flow[j], kept[c, j], limits[j], s)
             for t in range(n):
                 out[c, t, j] = s[t]
 
 
 @cache
-def _loop() -> Callable[[Array, Array, Array], None]:
+def _loop() -> Callable[[Array, Array, Array, Array], None]:
     return compile_loop(_accumulate_all, [accumulate])
 
 
-def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
-    """``maths.series.stocks.accumulate_stock`` of flows [n, k] and φ [C, k] on the CPU; [C, n,
-    k]."""
+def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:
+    """``maths.series.stocks.accumulate_stock`` of flows [n, k], φ [C, k] and κ [k] on the
+    CPU; [C, n, k]."""
     out = kept.new_empty(len(kept), *flow.shape)
-    _loop()(flow.T.contiguous().numpy(), kept.contiguous().numpy(), out.numpy())
+    _loop()(
+        flow.T.contiguous().numpy(),
+        kept.contiguous().numpy(),
+        limits.contiguous().numpy(),
+        out.numpy(),
+    )
     return out

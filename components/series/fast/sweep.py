@@ -73,6 +73,7 @@ class SweepSeries(NamedTuple):
     y: Array  # [n]
     flow: Array  # columns; of a stock what flows in [p, n]
     fades: Array  # which φ a column fades with, −1: it is no stock [p]
+    limits: Array  # κ of stocks with a limit, 0: without [p]
     has_stocks: bool
     gram: Array  # XᵀX of times that are seen [p, p]
     values: Array  # numbers of G without φ [nnz]
@@ -191,7 +192,7 @@ def grow_stocks(series: SweepSeries, phi: Array, work: SweepWork) -> None:
     """Columns that are stocks at the chain's φ."""
     for j in range(len(series.flow)):
         if series.fades[j] >= 0:
-            accumulate(series.flow[j], phi[series.fades[j]], work.rows[j])
+            accumulate(series.flow[j], phi[series.fades[j]], series.limits[j], work.rows[j])
             for t in range(len(series.y)):
                 work.Xy[t, j] = work.rows[j, t]
 
@@ -256,6 +257,7 @@ def draw_one(
         gamma=chain.gamma,
         left=work.rest,
         weights=work.weights,
+        limits=series.limits,
     )
     part = NormalPart(work.row.A[0, 0], work.row.b[0], row.low, row.high)
     chain.phi[q] = slice_coefficient(fading, chain.sigma[0], part, chain.phi[q], seed, work.fading)

@@ -9,15 +9,20 @@ from components.maths.compiled import loops
 from components.series.fast import stocks as compiled
 
 
-def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
-    """s_1 = 0, s_{t+1} = φ s_t + u_t of flows u [n, k] and φ [C, k]; [C, n, k].
+def accumulate_stock(flow: Tensor, kept: Tensor, limits: Tensor) -> Tensor:
+    """s_1 = 0, s_{t+1} = (φ − κ u_t) s_t + u_t of flows u [n, k], φ [C, k] and κ [k]; [C, n, k].
 
-    Windows that double: Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}.
+    Where all κ are 0 windows that double: Σ_{j<2w} φ^j u_{t−j} = Σ_{j<w} φ^j u_{t−j} + φ^w Σ_{j<w} φ^j u_{t−w−j}.
 
-    Source: Gallego (2021), eq. (1.4)."""
+    Source: Gallego (2021), eq. (1.4); Vidale and Wolfe (1957), eq. (1) (κ)."""
     if loops.is_on_cpu(kept) and not kept.requires_grad:
-        return compiled.accumulate_stock(flow, kept)
+        return compiled.accumulate_stock(flow, kept, limits)
     n = len(flow)
+    if bool(limits.any()):
+        grown = [torch.zeros_like(kept)]
+        for u in flow[:-1]:
+            grown.append((kept - limits * u) * grown[-1] + u)
+        return torch.stack(grown, 1)
     s = torch.zeros(len(kept), n, flow.shape[1], dtype=kept.dtype, device=kept.device)
     s[:, 1:] = flow[:-1]
     width = 1
@@ -31,7 +36,7 @@ def accumulate_stock(flow: Tensor, kept: Tensor) -> Tensor:
     return s
 
 
-def stocks(X: Tensor, fades: Tensor, phi: Tensor) -> Tensor:
+def stocks(X: Tensor, fades: Tensor, limits: Tensor, phi: Tensor) -> Tensor:
     """Columns [n, p] with those that are stocks grown, each by the φ [C, Q] that it fades with; [C,
     n, p]."""
     fading = fades >= 0
@@ -39,5 +44,5 @@ def stocks(X: Tensor, fades: Tensor, phi: Tensor) -> Tensor:
     if not bool(fading.any()):
         return out
     out = out.clone()
-    out[:, :, fading] = accumulate_stock(X[:, fading], phi[:, fades[fading]])
+    out[:, :, fading] = accumulate_stock(X[:, fading], phi[:, fades[fading]], limits[fading])
     return out

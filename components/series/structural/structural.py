@@ -141,6 +141,9 @@ def side_by_side(blocks: list[Terms], noise: Scale, errors: Errors, facts: Facts
         inclusion=torch.cat(inclusion),
         precision=block_diagonal([columns.precision for columns in regressors], like),
         fades=torch.tensor(fades, dtype=torch.long, device=like.device),
+        limits=like.new_tensor(
+            [k for columns in regressors for k in columns.limits or [0.0] * len(columns.names)]
+        ),
         lag=lag,
         errors=errors,
         labels=tuple(terms.label for terms in blocks),
@@ -222,7 +225,7 @@ class SumOfBlocks:
     def columns(self, theta: Tensor, design: Design) -> Tensor:
         """x_t of each set, stocks with the φ of their own [C, n, p]."""
         _, phi, _ = self.split(theta)
-        return stocks(design.X, self.structure.fades, phi)
+        return stocks(design.X, self.structure.fades, self.structure.limits, phi)
 
     def system(self, theta: Tensor, design: Design) -> TimeVaryingSystem:
         sigma, phi, beta = self.split(theta)

@@ -225,9 +225,10 @@ class StructuralDraws(Draws):
             self.of.design(series._replace(u=u), 1).X
             for u in (past + 2 * last, past, last, 0 * last)
         )
-        if not torch.allclose(after - without, 2 * (once - none), rtol=1e-6):
+        limited = bool(self.of.structure.limits.any())
+        if limited or not torch.allclose(after - without, 2 * (once - none), rtol=1e-6):
             raise ConfigMismatchError(
-                "dataset.budget: a plan needs effects proportional to the spends; leave saturation, "
+                "dataset.budget: a plan needs effects proportional to the spends; leave saturation, vidale_wolfe, "
                 "wear_in, wear_out and interactions out of model.blocks, or set dataset.budget.total=null"
             )
 

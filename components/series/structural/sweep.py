@@ -170,6 +170,7 @@ def _series(structure: Structure, design: Design, system: System) -> SweepSeries
         y=to_array(design.y),
         flow=to_array(design.X.T),
         fades=fades,
+        limits=to_array(structure.limits),
         has_stocks=bool((fades >= 0).any()),
         gram=to_array(seen.T @ seen),
         values=by_phi[0],

@@ -29,15 +29,15 @@ def test_gaps_of_a_linear_auto_encoder_are_exact():
     module, precision = skewed(problem)
     posterior = LatentPosterior(module)
     before = problem.score(posterior, Streams(0))
-    problem.evidence = LatentEvidence("guide", 300, 0, 1, 12, best_q_steps=200)
+    problem.evidence = LatentEvidence("guide", 300, 0, 1, 20, best_q_steps=200)
     found = problem.score(posterior, Streams(0))
-    x = problem.test.x[:12]
+    x = problem.test.x
     # the best diagonal q has precisions Λ_dd: KL = ½ (Σ log Λ_dd − log|Λ|)
     approximation = 0.5 * float(precision.diagonal().log().sum() - torch.logdet(precision))
-    evidence, learnt = log_evidence(module, x).mean(), exact_elbo(module, x) / 12
+    evidence, learnt = log_evidence(module, x).mean(), exact_elbo(module, x) / 20
     amortisation = float((evidence - learnt).detach()) - approximation
-    assert found["approximation_gap"] == pytest.approx(approximation, abs=0.05)
-    assert found["amortisation_gap"] == pytest.approx(amortisation, abs=0.05)
+    assert found["approximation_gap"] == pytest.approx(approximation, abs=0.08)
+    assert found["amortisation_gap"] == pytest.approx(amortisation, abs=0.08)
     assert approximation > 0.1
     assert amortisation > 0.1
     assert {key: found[key] for key in before} == before  # other scores stay

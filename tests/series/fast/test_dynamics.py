@@ -53,7 +53,7 @@ def test_one_coefficient_has_its_truncated_normal_conditional(mean, precision):
     weigh_row(row, alpha, s, work)
     part = NormalPart(work.A[0, 0], work.b[0], 0.0, 1.0)
     fading = FadingRegression(
-        none, none, np.zeros(0, int), 0, False, none, none, np.zeros(30), np.zeros(30)
+        none, none, np.zeros(0, int), 0, False, none, none, np.zeros(30), np.zeros(30), np.zeros(0)
     )
     with np.errstate(over="ignore"):
         phi = 0.5 * np.ones(2000)

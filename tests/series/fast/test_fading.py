@@ -21,15 +21,16 @@ P = 4
 SIGMA = 0.8
 FADES = np.array([-1, 0, 0, 1])
 OTHER = 0.7
+LIMITS = np.array([0.0, 0.0, 0.3, 0.0])  # κ of each stock
 OMEGA = np.eye(P) + 0.2
 
 
-def grown(flow, kept):
+def grown(flow, kept, limit=0.0):
     s = 0.0
     out = []
     for u in flow:
         out.append(s)
-        s = kept * s + u
+        s = (kept - limit * u) * s + u
     return np.array(out)
 
 
@@ -42,16 +43,16 @@ def case(seed=0):
     weights[4] = left[4] = 0.0  # a time that is not seen
     columns = flow.copy()
     columns[3] = grown(flow[3], OTHER)
-    gamma = np.array([True, True, False, True])
-    return FadingRegression(columns, flow, FADES, 0, True, OMEGA, gamma, left, weights)
+    gamma = np.array([True, seed % 2 == 0, seed % 2 == 1, True])
+    return FadingRegression(columns, flow, FADES, 0, True, OMEGA, gamma, left, weights, LIMITS)
 
 
 def literally(fading, x):
     """log N(e | 0, σ²(Λ⁻¹ + X Ω⁻¹ Xᵀ)) of times that are seen."""
     X = np.array(
         [
-            grown(u, x) if q == 0 else own
-            for u, own, q in zip(fading.flow, fading.columns, FADES, strict=True)
+            grown(u, x, k) if q == 0 else own
+            for u, own, q, k in zip(fading.flow, fading.columns, FADES, LIMITS, strict=True)
         ]
     )
     on = fading.gamma

@@ -25,9 +25,30 @@ def test_a_stock_fades_and_grows_as_printed(n, monkeypatch):
     """A_t = (1 − δ) A_{t−1} + u_{t−1}, from nothing: eq. (1.4) without noise."""
     u, kept = flows(n), torch.tensor([[0.3, 0.9], [0.0, 1.0]], dtype=F64)
     tensors(monkeypatch)
-    found = stocks.accumulate_stock(u, kept)
+    none = torch.zeros(2, dtype=F64)
+    found = stocks.accumulate_stock(u, kept, none)
     A = torch.zeros(2, 2, dtype=F64)
     for t in range(n):
         assert torch.allclose(found[:, t], A, rtol=1e-12, atol=1e-13)
         A = kept * A + u[t]
-    assert torch.allclose(compiled.accumulate_stock(u, kept), found, rtol=1e-12, atol=1e-13)
+    assert torch.allclose(compiled.accumulate_stock(u, kept, none), found, rtol=1e-12, atol=1e-13)
+
+
+def test_a_stock_with_a_limit_grows_as_vidale_and_wolfe_have_it(monkeypatch):
+    """A_{t+1} = A_t + r u_t (1 − A_t/M) − δ A_t of A = q s, r = q, κ = r/M."""
+    u, delta, q = flows(40), 0.3, torch.tensor([5.0, 2.0], dtype=F64)
+    limits = torch.tensor([0.4, 0.0], dtype=F64)
+    M = q / limits
+    kept = torch.full((1, 2), 1 - delta, dtype=F64)
+    fast = stocks.accumulate_stock(u, kept, limits)
+    tensors(monkeypatch)
+    A = torch.zeros(2, dtype=F64)
+    for t in range(40):
+        assert torch.allclose(q * fast[0, t], A, rtol=1e-12)
+        A = A + q * u[t] * (1 - A / M) - delta * A
+    slow = stocks.accumulate_stock(u, kept.requires_grad_(), limits)
+    assert torch.allclose(slow, fast, rtol=1e-12)
+    (slope,) = torch.autograd.grad(slow.sum(), kept)
+    step = stocks.accumulate_stock(u, kept.detach() + 1e-6, limits) - slow.detach()
+    assert float(slope.sum()) == pytest.approx(float(step.sum()) / 1e-6, rel=1e-4)
+    assert float(fast[0, :, 0].max()) < 1 / 0.4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -41,14 +41,18 @@ class AdvertisingBlock(SelectionBlock):
     recovery: Share
     interactions: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
 
-    def inflows(self, facts: Facts) -> tuple[list[str], Callable[[Covariates], Tensor]]:
-        """Names of c columns, and the columns [n, c].
+    def inflows(
+        self, facts: Facts, limits: Mapping[str, list[float]]
+    ) -> tuple[list[str], Callable[[Covariates], Tensor], list[float]]:
+        """Names of c columns, the columns [n, c], and the limit κ of each, 0 without: a column for
+        each of those of its channel.
 
         Raises ConfigMismatchError where a key names no channel of the block."""
         places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
         channels = [facts.u_names[j] for j in places]
         for key, used in (
             ("saturation", list(self.saturation)),
+            ("vidale_wolfe", list(limits)),
             ("interactions", [name for pair in self.interactions for name in pair]),
         ):
             for name in used:
@@ -58,12 +62,16 @@ class AdvertisingBlock(SelectionBlock):
                     )
         plain: list[float | None] = [None]
         halves = [
-            (i, h)
+            (i, h, k)
             for i, name in enumerate(channels)
             for h in [*self.saturation.get(name, [])] or plain
+            for k in limits.get(name) or [0.0]
         ]
-        names = [channels[i] if h is None else f"{channels[i]}_half_{h:g}" for i, h in halves]
-        first = {name: [i for i, _ in halves].index(j) for j, name in enumerate(channels)}
+        names = [
+            channels[i] + (f"_half_{h:g}" if h else "") + (f"_limit_{k:g}" if k else "")
+            for i, h, k in halves
+        ]
+        first = {name: [i for i, *_ in halves].index(j) for j, name in enumerate(channels)}
         names += ["_x_".join(pair) for pair in self.interactions]
 
         def columns(beside: Covariates) -> Tensor:
@@ -72,9 +80,9 @@ class AdvertisingBlock(SelectionBlock):
             e = effectiveness(u, self.wear_in, self.wear_out, self.recovery)
             flows = [
                 e[:, i] * (u[:, i] if h is None else saturate(u[:, i], h, self.power))
-                for i, h in halves
+                for i, h, _ in halves
             ]
             flows += [flows[first[a]] * flows[first[b]] for a, b in self.interactions]
             return torch.stack(flows, 1)
 
-        return names, columns
+        return names, columns, [k for *_, k in halves] + [0.0] * len(self.interactions)

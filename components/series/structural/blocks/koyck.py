@@ -28,7 +28,7 @@ class KoyckBlock(AdvertisingBlock):
     """
 
     def terms(self, facts: Facts) -> Terms:
-        channels, flows = self.inflows(facts)
+        channels, flows, _ = self.inflows(facts, {})
         names = ["y_lag", *(f"{name}_lag" for name in channels)]
 
         def before(beside: Covariates) -> Tensor:

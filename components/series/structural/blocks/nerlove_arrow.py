@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, ClassVar
+
 import torch
+from pydantic import PositiveFloat
 
 from components.contracts.structural import Dynamics, Facts, Terms
+from components.errors import ConfigMismatchError
 from components.registry import register
 from components.series.structural.blocks.advertising import AdvertisingBlock
 from components.series.structural.blocks.rows import NoiseBlock, constant
@@ -25,15 +30,33 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
     ``saturation``, ``wear_in``, ``wear_out`` and ``interactions`` put other inflows in the
     place of u, as section 1.2.2 names them.
 
-    Raises:
-        ConfigMismatchError: there are no inputs, or none of that name.
+    ``vidale_wolfe`` gives the stocks of channels a limit: dA/dt = r u (1 − A/M) − δ A, in weeks
+    s_{i,t+1} = (1 − δ − κ u_it) s_it + u_it with κ = r/M, so that q_i s_i, with r = q_i, stays
+    below M = q_i/κ: what is carried over depends on the spend.  Each channel has its own limit;
+    A⁰ has none.  Several κ of a channel are columns, of which spike and slab choose.
 
-    Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962).
+    Raises:
+        ConfigMismatchError: there are no inputs, or none of that name; a spend takes all that
+            is left of a limit.
+
+    Source: Gallego (2021), eqs. (1.4), (1.5); Nerlove and Arrow (1962); Vidale and Wolfe (1957),
+    eq. (1).
     """
 
+    legacy_defaults: ClassVar[dict[str, Any]] = AdvertisingBlock.legacy_defaults | {
+        "vidale_wolfe": {}
+    }
+
+    vidale_wolfe: dict[str, list[PositiveFloat]]
+
     def terms(self, facts: Facts) -> Terms:
-        names, flows = self.inflows(facts)
+        names, flows, limits = self.inflows(facts, self.vidale_wolfe)
         like = facts.like
+        if (flows(facts.seen).nan_to_num(0.0) * like.new_tensor(limits) >= 1).any():
+            raise ConfigMismatchError(
+                f"{facts.where}.vidale_wolfe: κ times the largest spend must be below 1; lower κ"
+            )
+        columns = select_columns(self.prior(), facts, names, flows, fades=(0, 0))
         one = torch.ones(1).to(like)
         stays = Dynamics(
             names=("goodwill_kept",),
@@ -53,5 +76,5 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
             sd=self.initial_sd * facts.scale * one,
             scales=(facts.noise("goodwill_sd", self.guess, self.df, self.upper, (0,)),),
             transitions=(stays,),
-            regressors=select_columns(self.prior(), facts, names, flows, fades=(0, 0)),
+            regressors=replace(columns, limits=limits),
         )
