@@ -7,7 +7,7 @@ import argparse
 import math
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,15 @@ from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, select_runs
-from runner.study.definition import PROBLEM_KEY, PlannedRun, Row, plan
+from runner.study.definition import PROBLEM_KEY, Row, plan
 from runner.study.launcher import split_launcher
 from runner.study.snapshot import Snapshot
-from runner.study.study import run_remaining
+from runner.study.study import (
+    list_named_plugins,
+    repeat_flags,
+    run_remaining,
+    watch_composing,
+)
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import number, out, show_count
 from runner.terminal.tables import print_table
@@ -56,17 +61,6 @@ def snapshot_name(suite: Suite, budget: str, row: str) -> str:
     return ".".join(filter(None, [suite.experiment, budget, row.replace(" ", "_")]))
 
 
-def list_plugins(given: argparse.Namespace) -> list[str]:
-    """Modules that the command line names, by --plugin or as an override."""
-    typed = [w.partition("=")[2].strip("[]").split(",") for w in given.overrides if is_plugins(w)]
-    return [*given.plugin, *(m.strip() for modules in typed for m in modules if m.strip())]
-
-
-def is_plugins(word: str) -> bool:
-    """True for the override that names plug-ins."""
-    return word.startswith("plugins=")
-
-
 def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[str]) -> Snapshot:
     """Composes a row on every problem, each as long as the budget allows, and saves the snapshot.
 
@@ -83,18 +77,12 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)
     study = suite.to_study([measured])
-    snapshot = snapshots.take(study, name, [], output_dir, modules, _watch)
+    snapshot = snapshots.take(study, name, [], output_dir, modules, watch_composing)
     for run in snapshot.runs:
         if run.refused and not run.unfit:
             raise ConfigError(f"{run.name}: {run.refused}")
     snapshots.save(snapshot)
     return snapshot
-
-
-def _watch(runs: list[PlannedRun]) -> Iterator[PlannedRun]:
-    for i, run in enumerate(runs, 1):
-        show_count("composing", i, len(runs))
-        yield run
 
 
 def prepare_row(
@@ -159,9 +147,9 @@ def _run(argv: list[str]) -> int:
     suite, budget = _suite(given)
     launcher, given.overrides = split_launcher(given.overrides)
     given.jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
-    modules = list_plugins(given)
+    modules = list_named_plugins(given)
     import_plugins(modules)
-    words = [word for word in given.overrides if not is_plugins(word)]
+    words = [word for word in given.overrides if not word.startswith("plugins=")]
     words += [f"plugins=[{','.join(modules)}]"] if modules else []
     row = make_row(words, given.name)
     output_dir = Path(given.output_dir).resolve()
@@ -169,15 +157,9 @@ def _run(argv: list[str]) -> int:
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
         _print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
-        out.print(f"page     runner arena show {suite.name}{_flags(given, budget)}")
+        chosen = f" --budget {budget}" if budget else ""
+        out.print(f"page     runner arena show {suite.name}{chosen}{repeat_flags(given)}")
     return code
-
-
-def _flags(given: argparse.Namespace, budget: str) -> str:
-    """Flags that the command for the page repeats."""
-    flags = f" --budget {budget}" if budget else ""
-    flags += f" --output-dir {given.output_dir}" if given.output_dir != "outputs" else ""
-    return flags + (f" --config-dir {given.config_dir}" if given.config_dir else "")
 
 
 def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> None:
