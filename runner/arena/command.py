@@ -26,24 +26,13 @@ from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, select_runs
 from runner.study.definition import Row
 from runner.study.launcher import split_launcher
-from runner.study.study import run_remaining
+from runner.study.study import list_named_plugins, repeat_flags, run_remaining
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
 
 CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
 START_SECONDS = 8.0  # CPU seconds of a run without those of its steps: imports, figures
-
-
-def list_plugins(given: argparse.Namespace) -> list[str]:
-    """Modules that the command line names, by --plugin or as an override."""
-    typed = [w.partition("=")[2].strip("[]").split(",") for w in given.overrides if is_plugins(w)]
-    return [*given.plugin, *(m.strip() for modules in typed for m in modules if m.strip())]
-
-
-def is_plugins(word: str) -> bool:
-    """True for the override that names plug-ins."""
-    return word.startswith("plugins=")
 
 
 def _run(argv: list[str]) -> int:
@@ -61,9 +50,9 @@ def _run(argv: list[str]) -> int:
     suite, budget = _suite(given)
     launcher, given.overrides = split_launcher(given.overrides)
     given.jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
-    modules = list_plugins(given)
+    modules = list_named_plugins(given)
     import_plugins(modules)
-    words = [word for word in given.overrides if not is_plugins(word)]
+    words = [word for word in given.overrides if not word.startswith("plugins=")]
     words += [f"plugins=[{','.join(modules)}]"] if modules else []
     row = make_row(words, given.name)
     output_dir = Path(given.output_dir).resolve()
@@ -71,15 +60,9 @@ def _run(argv: list[str]) -> int:
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
         _print_places(suite, budget, row, read_lines(suite, budget, [snapshot]))
-        out.print(f"page     runner arena show {suite.name}{_flags(given, budget)}")
+        chosen = f" --budget {budget}" if budget else ""
+        out.print(f"page     runner arena show {suite.name}{chosen}{repeat_flags(given)}")
     return code
-
-
-def _flags(given: argparse.Namespace, budget: str) -> str:
-    """Flags that the command for the page repeats."""
-    flags = f" --budget {budget}" if budget else ""
-    flags += f" --output-dir {given.output_dir}" if given.output_dir != "outputs" else ""
-    return flags + (f" --config-dir {given.config_dir}" if given.config_dir else "")
 
 
 def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> None:
@@ -199,7 +182,7 @@ def _pack(argv: list[str]) -> int:
     given = parser.parse_intermixed_args(argv)
     conf_folders.use(given.config_dir)
     suite, budget = _suite(given)
-    words = [word for word in given.overrides if not is_plugins(word)]
+    words = [word for word in given.overrides if not word.startswith("plugins=")]
     name = snapshot_name(suite, budget, make_row(words, given.name).name)
     snapshot = snapshots.load(name, Path(given.output_dir).resolve())
     if snapshot is None:

@@ -29,7 +29,8 @@ from runner.terminal.printer import suppress_output
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
-PROBE_STEPS = 20  # between the two evaluations of a probe
+# Steps between the two evaluations of a probe; a method that adapts in a warm-up has both probes.
+PROBES = (20, 100)
 EVALUATIONS = 10  # of a run, so that the first one is at a tenth of its steps
 WARM_UP_KEYS = ("warmup", "burn_in")
 NO_COST = 1e-12  # a cost of less a step is none
@@ -50,37 +51,56 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
     ):
         warnings.simplefilter("ignore")
         try:
-            job = _prepare(suite, overrides, explicit, folder)
+            job = _prepare(suite, overrides, explicit, folder, PROBES[0])
         except (RunnerError, HydraException, OmegaConfBaseException, DataUnavailableError):
             return []
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
-        costs = _probe(job)
-    steps = 2 * PROBE_STEPS if costs is None else count_steps(costs, limits)
+        steps = _measure(suite, limits, overrides, explicit, job)
     if steps is None:
         return []
     return _overrides(suite, overrides, explicit, steps) + _budget(limits)
 
 
-def count_steps(costs: Mapping[str, tuple[float, float]], limits: Limits) -> int | None:
-    """Steps that keep every limit, from the costs of ``PROBE_STEPS`` and twice as many steps; None:
+def _measure(
+    suite: Suite, limits: Limits, overrides: list[str], explicit: set[str], job: Job
+) -> int | None:
+    """Steps that a probe finds, or a longer one if the method adapts; None: no cost is counted."""
+    costs = _probe(job)
+    if costs is None:  # it fails early: a run as long as the probe shows that
+        return 2 * PROBES[0]
+    steps = count_steps(costs, limits, PROBES[0])
+    adapts = "warmup" in component_defaults("inference", job.inference.name)
+    if steps is None or not adapts or steps < 2 * PROBES[1]:
+        return steps
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        costs = _probe(_prepare(suite, overrides, explicit, folder, PROBES[1]))
+    return steps if costs is None else count_steps(costs, limits, PROBES[1])
+
+
+def count_steps(
+    costs: Mapping[str, tuple[float, float]], limits: Limits, probed: int
+) -> int | None:
+    """Steps that keep every limit, from the costs of ``probed`` and twice as many steps; None:
     no cost that is limited was counted."""
     steps = []
     for kind, (first, second) in costs.items():
-        per_step = (second - first) / PROBE_STEPS
+        per_step = (second - first) / probed
         if kind in limits and per_step > NO_COST:
-            steps.append(2 * PROBE_STEPS + (limits[kind] - second) / per_step)
+            steps.append(2 * probed + (limits[kind] - second) / per_step)
     return max(1, math.floor(min(steps))) if steps else None
 
 
-def _prepare(suite: Suite, overrides: list[str], explicit: set[str], folder: str) -> Job:
-    """The job of a probe: twice ``PROBE_STEPS`` steps of one replicate."""
+def _prepare(
+    suite: Suite, overrides: list[str], explicit: set[str], folder: str, probed: int
+) -> Job:
+    """The job of a probe: twice ``probed`` steps of one replicate."""
     from runner.compose.config import prepare
 
     short = ["replicates=1", "tracking=false", f"output_dir={folder}", "record_every=1000"]
-    steps = [] if "steps" in explicit else [f"steps={2 * PROBE_STEPS}"]
-    lengths = _overrides(suite, overrides, {*explicit, "steps", "eval_every"}, 2 * PROBE_STEPS)
-    words = [*overrides, *short, *steps, f"eval_every={PROBE_STEPS}", *lengths]
+    steps = [] if "steps" in explicit else [f"steps={2 * probed}"]
+    lengths = _overrides(suite, overrides, {*explicit, "steps", "eval_every"}, 2 * probed)
+    words = [*overrides, *short, *steps, f"eval_every={probed}", *lengths]
     return prepare(*compose(words))
 
 

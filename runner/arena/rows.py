@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from runner.arena.lengths import find_length
@@ -11,8 +11,9 @@ from runner.arena.suite import Suite, kept_scores_file
 from runner.disk.inside import inside
 from runner.errors import ConfigError
 from runner.study import snapshot as snapshots
-from runner.study.definition import PROBLEM_KEY, PlannedRun, Row, plan
+from runner.study.definition import PROBLEM_KEY, Row, plan
 from runner.study.snapshot import Snapshot
+from runner.study.study import watch_composing
 from runner.terminal.printer import out, show_count
 
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
@@ -54,18 +55,12 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)
     study = suite.to_study([measured])
-    snapshot = snapshots.take(study, name, [], output_dir, modules, _watch)
+    snapshot = snapshots.take(study, name, [], output_dir, modules, watch_composing)
     for run in snapshot.runs:
         if run.refused and not run.unfit:
             raise ConfigError(f"{run.name}: {run.refused}")
     snapshots.save(snapshot)
     return snapshot
-
-
-def _watch(runs: list[PlannedRun]) -> Iterator[PlannedRun]:
-    for i, run in enumerate(runs, 1):
-        show_count("composing", i, len(runs))
-        yield run
 
 
 def prepare_row(

@@ -69,7 +69,7 @@ def launch(
     return 1 if any(display.counts[s] for s in (*FAILED, "interrupted")) else 0
 
 
-def _flags(given: argparse.Namespace) -> str:
+def repeat_flags(given: argparse.Namespace) -> str:
     """Flags that a further command about the study's records has to repeat."""
     flags = ""
     if given.output_dir != "outputs":
@@ -79,7 +79,7 @@ def _flags(given: argparse.Namespace) -> str:
     return flags
 
 
-def _named_plugins(given: argparse.Namespace) -> list[str]:
+def list_named_plugins(given: argparse.Namespace) -> list[str]:
     """The plug-ins that the command line names itself: by --plugin, or as an override of every
     run."""
     typed = [
@@ -109,7 +109,12 @@ def _snapshot(given: argparse.Namespace, output_dir: Path) -> Snapshot:
         _check_old_snapshot(old_snapshot, given, name)
         return old_snapshot
     snapshot = snapshots.take(
-        load_study(given.study), name, given.overrides, output_dir, _named_plugins(given), _watch
+        load_study(given.study),
+        name,
+        given.overrides,
+        output_dir,
+        list_named_plugins(given),
+        watch_composing,
     )
     snapshots.refuse_unknown_scores(snapshot)
     refused = [run for run in snapshot.runs if run.refused]
@@ -145,10 +150,10 @@ def _check_old_snapshot(snapshot: Snapshot, given: argparse.Namespace, name: str
         )
     if not given.status:
         foreign = {module for run in snapshot.runs for module in run.config.get("plugins", ())}
-        snapshots.refuse_unnamed_plugins(foreign - set(_named_plugins(given)), name)
+        snapshots.refuse_unnamed_plugins(foreign - set(list_named_plugins(given)), name)
 
 
-def _watch(runs: list[Any]) -> Iterator[Any]:
+def watch_composing(runs: list[Any]) -> Iterator[Any]:
     """Runs, with a line on the terminal about how many are composed."""
     for i, run in enumerate(runs, 1):
         show_count("composing", i, len(runs))
@@ -266,7 +271,7 @@ def main(argv: list[str]) -> int:
         snapshot, runs, arguments.jobs, launcher, arguments.jobs_per_gpu, arguments.failed, again
     )
     if code <= 1:
-        out.print(f"report   runner report {snapshot.name}{_flags(arguments)}")
+        out.print(f"report   runner report {snapshot.name}{repeat_flags(arguments)}")
     refused = len(refused_among(snapshot, arguments.only))
     if refused and code == 0:
         out.print(

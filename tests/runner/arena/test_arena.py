@@ -107,9 +107,9 @@ def test_budgets_by_name():
 # ---- lengths
 def test_steps_keep_every_limit():
     costs = {"gradients": (420.0, 820.0), "densities": (220.0, 320.0)}  # 20 and 5 a step
-    assert lengths.count_steps(costs, {"gradients": 2000, "densities": 9000}) == 40 + 59
-    assert lengths.count_steps(costs, {"gradients": 2000, "densities": 400}) == 40 + 16
-    assert lengths.count_steps(costs, {"forwards": 5}) is None
+    assert lengths.count_steps(costs, {"gradients": 2000, "densities": 9000}, 20) == 40 + 59
+    assert lengths.count_steps(costs, {"gradients": 2000, "densities": 400}, 20) == 40 + 16
+    assert lengths.count_steps(costs, {"forwards": 5}, 20) is None
 
 
 def test_length_of_a_row_by_its_budget():
