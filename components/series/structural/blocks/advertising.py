@@ -41,6 +41,20 @@ class AdvertisingBlock(SelectionBlock):
     recovery: Share
     interactions: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
 
+    def _refuse_unknown(
+        self, channels: list[str], limits: Mapping[str, list[float]], where: str
+    ) -> None:
+        for key, used in (
+            ("saturation", list(self.saturation)),
+            ("vidale_wolfe", list(limits)),
+            ("interactions", [name for pair in self.interactions for name in pair]),
+        ):
+            for name in used:
+                if name not in channels:
+                    raise ConfigMismatchError(
+                        f"{where}.{key}: {name} is not among its channels, {', '.join(channels)}"
+                    )
+
     def inflows(
         self, facts: Facts, limits: Mapping[str, list[float]]
     ) -> tuple[list[str], Callable[[Covariates], Tensor], list[float]]:
@@ -50,16 +64,7 @@ class AdvertisingBlock(SelectionBlock):
         Raises ConfigMismatchError where a key names no channel of the block."""
         places = facts.column_indices("inputs", self.inputs, facts.u_names, "input")
         channels = [facts.u_names[j] for j in places]
-        for key, used in (
-            ("saturation", list(self.saturation)),
-            ("vidale_wolfe", list(limits)),
-            ("interactions", [name for pair in self.interactions for name in pair]),
-        ):
-            for name in used:
-                if name not in channels:
-                    raise ConfigMismatchError(
-                        f"{facts.where}.{key}: {name} is not among its channels, {', '.join(channels)}"
-                    )
+        self._refuse_unknown(channels, limits, facts.where)
         plain: list[float | None] = [None]
         halves = [
             (i, h, k)
