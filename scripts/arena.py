@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 from runner.arena.rows import find_snapshots, prepare_row
-from runner.arena.scores import Line, read_kept, read_snapshot, write_kept
+from runner.arena.scores import Line, State, read_kept, read_snapshot, write_kept
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
 from runner.report.origin import read_kept_scores
@@ -73,7 +73,7 @@ def from_results(suite: Suite, name: str) -> list[Line]:
     lines = []
     for (row, problem, seed, replicate), scores in values.items():
         data, doubted = facts[row, problem]
-        state = "doubted" if doubted else "done"
+        state: State = "doubted" if doubted else "done"
         lines.append(Line("", row, problem, seed, replicate, -1, state, data, commit, scores))
     return lines
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import math
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from runner.arena.suite import COST, Suite
+from runner.catalogue.plugins import source_file
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
 from runner.record.checks import failed_checks
@@ -102,7 +104,8 @@ def find_state(run: FrozenRun, facts: dict[str, Any], limits: dict[str, float]) 
 
 
 def describe_row(suite: Suite, budget: str, snapshot: Snapshot) -> dict[str, Any]:
-    """A user's row as plain values: scores, config of each run, code and versions behind it."""
+    """A user's row as plain values: scores, config of each run; commit, versions and hash of the
+    plug-ins' files behind it."""
     runs = [run for run in snapshot.runs if not run.refused]
     facts = {run.cell[PROBLEM_KEY]: snapshot.facts(run) or {} for run in runs}
     return {
@@ -113,8 +116,15 @@ def describe_row(suite: Suite, budget: str, snapshot: Snapshot) -> dict[str, Any
         "scores": to_csv(read_snapshot(suite, budget, snapshot)),
         "configs": {run.cell[PROBLEM_KEY]: run.config for run in runs},
         "code": {problem: known.get("git") or {} for problem, known in facts.items()},
+        "plugins": {m: _hash_source(m) for run in runs for m in run.config.get("plugins", ())},
         "versions": {problem: known.get("versions") or {} for problem, known in facts.items()},
     }
+
+
+def _hash_source(module: str) -> str:
+    """SHA-256 of a plug-in's file; empty: it is not on the path."""
+    path = source_file(module)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
 
 
 def to_csv(lines: Iterable[Line]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from configured import repeatable
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -91,7 +92,8 @@ def test_either_has_done_it_for_both(capsys):
     second = run("cavi_probit", "seed=5", model={"prior_scale": 0.5}, **KEYS)
     assert second.was_done
     assert second.record != first.record
-    assert run("cavi_probit", seed=4, fresh=True, **KEYS).scores == first.scores
+    again = run("cavi_probit", seed=4, fresh=True, **KEYS)
+    assert repeatable(again.scores) == repeatable(first.scores)
     assert (first.record / "run.json").stat().st_mtime_ns != stamp  # it was computed again
 
 
@@ -249,7 +251,8 @@ def test_an_interrupt_is_pythons_and_the_same_call_goes_on(monkeypatch):
     went_on = run("cavi_probit", checkpoint_every=2, **KEYS)
     assert went_on.state == "done"
     assert not went_on.was_done
-    assert went_on.scores == run("cavi_probit", fresh=True, **KEYS).scores
+    whole = run("cavi_probit", fresh=True, **KEYS)
+    assert repeatable(went_on.scores) == repeatable(whole.scores)
 
 
 def test_a_run_that_diverges_says_so(monkeypatch):
