@@ -22,7 +22,7 @@ from components.maths.particles.resampling import effective_sample_size
 from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
 from components.metrics.evidence.annealed import annealed_log_weights
 from components.metrics.evidence.best_q import elbo, fit_q
-from components.metrics.evidence.proposal import log_weights
+from components.metrics.evidence.proposal import Target, log_weights
 from components.metrics.unlabelled.likelihood_bounds import log_mean_exp
 
 Proposal = Literal["guide", "laplace"]
@@ -100,13 +100,18 @@ class LatentEvidence:
             out |= self._gaps(module, parts, out.get("nll_ais", math.inf), rng)
         return out
 
-    def _first(self, parts: Sequence[RowBatch]) -> Iterator[RowBatch]:
-        """The first ``ais_rows`` rows."""
+    def _first(
+        self, module: LatentVariable[RowBatch], parts: Sequence[RowBatch]
+    ) -> Iterator[tuple[Target, Tensor, Tensor]]:
+        """log p(x, z) of the first ``ais_rows`` rows, part by part, and their guide's m and s."""
         n_remaining = self.ais_rows
         for part in parts:
             if n_remaining <= 0:
                 break
-            yield part.part(slice(0, n_remaining), 1.0)
+            some = part.part(slice(0, n_remaining), 1.0)
+            with torch.no_grad():
+                m, s = module.encode(some)
+            yield partial(module.log_joint, some), m, s
             n_remaining -= part.n_rows
 
     def _gaps(
@@ -121,11 +126,8 @@ class LatentEvidence:
 
         Source: Cremer, Li and Duvenaud (2018), eqs. (4) to (6)."""
         rows = []
-        for i, some in enumerate(self._first(parts)):
+        for i, (target, m, s) in enumerate(self._first(module, parts)):
             generator = rng.at("evaluation", 3 * BESIDE + i)
-            target = partial(module.log_joint, some)
-            with torch.no_grad():
-                m, s = module.encode(some)
             best_m, best_s = fit_q(target, m, s, self.best_q_steps, generator)
             weights = log_weights(target, best_m, best_s, self.importance_samples, generator)
             half = standard_normal((BOUND_PAIRS, *m.shape), generator, m)
@@ -157,10 +159,7 @@ class LatentEvidence:
     ) -> dict[str, float]:
         log_evidences = []
         rates = []
-        for i, some in enumerate(self._first(parts)):
-            with torch.no_grad():
-                like = module.encode(some)[0]
-            target = partial(module.log_joint, some)
+        for i, (target, like, _) in enumerate(self._first(module, parts)):
             generator = rng.at("evaluation", 2 * BESIDE + i)
             log_w, rate = annealed_log_weights(
                 target, like, self.ais_temperatures, self.ais_chains, generator

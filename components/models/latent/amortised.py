@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Generic, Literal, TypeVar
 
 import torch
@@ -57,7 +58,38 @@ def gaussian_guide(
     return GaussianGuide(first, second, scale)
 
 
-class Amortised(nn.Module, Generic[R]):
+class RowLatents(nn.Module, Generic[R]):
+    """z_b ~ N(0, I) of each row, x_b given z_b, and q(z_b|x_b) = N(m, diag s²)."""
+
+    latent_dim: int
+
+    @abstractmethod
+    def encode(self, batch: R) -> tuple[Tensor, Tensor]:
+        """m, s [B, D]."""
+
+    @abstractmethod
+    def rows_at(self, batch: R, theta: Tensor) -> Tensor:
+        """log p(x_b | z_sb) [S, B] of z [S, B, D]."""
+
+    def log_joint(self, batch: R, z: Tensor) -> Tensor:
+        return self.rows_at(batch, z) + log_normal(z, 0.0, torch.ones_like(z[0, 0]))  # [S, B]
+
+    def log_q(self, batch: R, z: Tensor) -> Tensor:
+        return log_normal(z, *self.encode(batch))  # [S, B]
+
+    @torch.no_grad()
+    def sample(self, batch: R, n_samples: int, generator: torch.Generator) -> Tensor:
+        m, s = self.encode(batch)
+        return m + s * self._normal(n_samples, m, generator)  # [S, B, D]
+
+    def _normal(self, n: int, like: Tensor, generator: torch.Generator) -> Tensor:
+        return standard_normal((n, *like.shape), generator, like)
+
+    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
+        return standard_normal((n, self.latent_dim), generator, next(self.parameters()))
+
+
+class Amortised(RowLatents[R]):
     """p(z) p(x|z) with z ~ N(0, I) [D], and q(z|x): two modules that learn from one bound.
 
     ℒ_b = E_q[log p(x_b|z)] − KL(q(z|x_b) ‖ p(z)), the second term in closed form (Kingma and
@@ -88,17 +120,6 @@ class Amortised(nn.Module, Generic[R]):
     # --------------------------------------------------------------------------------------------
     def encode(self, batch: R) -> tuple[Tensor, Tensor]:
         return self.guide(self.context(batch))  # m, s [B, D]
-
-    def log_joint(self, batch: R, z: Tensor) -> Tensor:
-        return self.rows_at(batch, z) + log_normal(z, 0.0, torch.ones_like(z[0, 0]))  # [S, B]
-
-    def log_q(self, batch: R, z: Tensor) -> Tensor:
-        return log_normal(z, *self.encode(batch))  # [S, B]
-
-    @torch.no_grad()
-    def sample(self, batch: R, n_samples: int, generator: torch.Generator) -> Tensor:
-        m, s = self.encode(batch)
-        return m + s * self.draw_noise(batch, n_samples, generator)  # [S, B, D]
 
     # ---- the bound, through noise
     # -------------------------------------------------------------------------------------

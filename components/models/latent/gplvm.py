@@ -17,8 +17,8 @@ from components.contracts.streams import Rng
 from components.maths.cholesky import jittered_cholesky, triangular_inverse
 from components.maths.collapsed_bound import LabelMoments, OptimalInducing, collapse
 from components.maths.divergences.gaussian_kl import kl_diagonal
-from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import kernel
+from components.models.latent.amortised import RowLatents
 from components.models.latent.generative import log_normal
 from components.models.latent.principal_axes import principal_axes
 from components.problems.unlabelled import Unlabelled
@@ -27,7 +27,7 @@ from components.registry import register
 CHUNK = 50_000_000  # entries of the largest tensor of Ψ₂
 
 
-class LatentGP(nn.Module):
+class LatentGP(RowLatents[Rows]):
     """x_n = f(z_n) + N(0, σ² I) + mean, f_i ~ GP(0, σ_f² exp(−½ Σ_q (z_q − z'_q)²/ℓ_q²)), z_n ~
     N(0, I), q(z_n) = N(m_n, diag s_n²) of the N training rows; q(u) of the I processes, which share
     kernel and inducing inputs, in closed form (``collapsed_bound``).
@@ -168,9 +168,9 @@ class LatentGP(nn.Module):
         shape = z.shape[:-1]
         return mean.reshape(*shape, -1), total.clamp_min(1e-12).reshape(shape)
 
-    def rows_at(self, batch: Rows, z: Tensor) -> Tensor:
-        """log p(x_b | z_sb, training rows) [S, B] for z [S, B, Q]."""
-        mean, variance = self._moments_of(z)
+    def rows_at(self, batch: Rows, theta: Tensor) -> Tensor:
+        """log p(x_b | θ_sb, training rows) [S, B] for latent θ [S, B, Q]."""
+        mean, variance = self._moments_of(theta)
         x = batch.x.flatten(1)
         square = (x - mean).square().sum(-1) / variance
         return -0.5 * (square + x.shape[1] * (variance.log() + math.log(2 * math.pi)))
@@ -201,25 +201,8 @@ class LatentGP(nn.Module):
         self._encoded = batch.x, m.detach(), log_s.detach().exp()
         return self._encoded[1:]
 
-    def sample(self, batch: Rows, n_samples: int, generator: torch.Generator) -> Tensor:
-        """z ~ q(z_b) [S, B, Q]."""
-        m, s = self.encode(batch)
-        shape = (n_samples, *m.shape)
-        eps = torch.randn(shape, generator=generator, dtype=m.dtype, device=generator.device)
-        return m + s * eps.to(m.device)
-
-    def log_q(self, batch: Rows, z: Tensor) -> Tensor:
-        return log_normal(z, *self.encode(batch))  # [S, B]
-
-    def log_joint(self, batch: Rows, z: Tensor) -> Tensor:
-        return self.rows_at(batch, z) + log_normal(z, 0.0, torch.ones_like(z[0, 0]))  # [S, B]
-
     def decode(self, z: Tensor) -> Tensor:
         return self._moments_of(z)[0].unflatten(-1, self.row_shape)
-
-    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
-        like = self.inducing
-        return standard_normal((n, self.latent_dim), generator, like)
 
     def sample_predictive(self, x: Tensor, n: int, generator: torch.Generator) -> GaussianMixture:
         """Law of the values of a row at latent variables x [B, Q]: [1, B, I]."""

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Rows
@@ -58,14 +58,6 @@ class PPCA(Model[Unlabelled, LinearRows]):
     latents: Literal["integrated", "points"]
     weight_sd: PositiveFloat | None
 
-    @model_validator(mode="after")
-    def _bounds_points(self) -> PPCA:
-        if self.latents == "points" and self.weight_sd is None:
-            raise ValueError(
-                "latents: points need a prior of W, or z shrinks without end; set model.weight_sd=1"
-            )
-        return self
-
     def _closed_form(self, rows: Tensor) -> LinearFactors:
         Q = self.latent_dim
         axes = principal_axes(rows, Q, self.name)
@@ -77,7 +69,9 @@ class PPCA(Model[Unlabelled, LinearRows]):
     def _fit(self, rows: Tensor) -> LinearFactors:
         """Factors of rows [N, I], NaN in gaps."""
         gaps = rows.isnan()
-        if not gaps.any() and self.weight_sd is None:
+        points = self.latents == "points"
+        weight_sd = self.weight_sd or (1.0 if points else math.inf)
+        if not gaps.any() and weight_sd == math.inf:
             return self._closed_form(rows)
         if bool((empty := gaps.all(0)).any()):
             raise ConfigMismatchError(
@@ -85,7 +79,7 @@ class PPCA(Model[Unlabelled, LinearRows]):
                 "training row; leave it out"
             )
         start = self._closed_form(torch.where(gaps, rows.nanmean(0), rows))
-        return fit_factors(rows, start, self.weight_sd or math.inf, self.latents == "points")
+        return fit_factors(rows, start, weight_sd, points)
 
     def build(self, problem: Unlabelled, rng: Rng) -> LinearRows:
         assert isinstance(problem.train, Rows)

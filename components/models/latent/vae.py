@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
@@ -13,7 +12,6 @@ from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.streams import Rng
-from components.maths.exponential.standard_draws import standard_normal
 from components.models.latent.amortised import Amortised, Scale, gaussian_guide
 from components.models.latent.generative import BernoulliModel, GaussianModel
 from components.models.latent.perceptron import Perceptron
@@ -27,10 +25,6 @@ class AutoEncoder(Amortised[Rows]):
 
     def decode(self, z: Tensor) -> Tensor:
         return self.generative.mean(z).unflatten(-1, self.row_shape)  # [..., D] -> [..., …]
-
-    def sample_latent(self, n: int, generator: torch.Generator) -> Tensor:
-        like = next(self.parameters())
-        return standard_normal((n, self.latent_dim), generator, like)
 
 
 @register("model", "vae")

@@ -52,9 +52,11 @@ class NerloveArrowBlock(AdvertisingBlock, NoiseBlock):
     def terms(self, facts: Facts) -> Terms:
         names, flows, limits = self.inflows(facts, self.vidale_wolfe)
         like = facts.like
-        if (flows(facts.seen).nan_to_num(0.0) * like.new_tensor(limits) >= 1).any():
+        taken = float((flows(facts.seen).nan_to_num(0.0) * like.new_tensor(limits)).max())
+        if taken >= 1:
             raise ConfigMismatchError(
-                f"{facts.where}.vidale_wolfe: κ times the largest spend must be below 1; lower κ"
+                f"{facts.where}.vidale_wolfe: κ times the largest spend must be below 1, it is "
+                f"{taken:.3g}; lower κ"
             )
         columns = select_columns(self.prior(), facts, names, flows, fades=(0, 0))
         one = torch.ones(1).to(like)
