@@ -49,7 +49,12 @@ def test_a_run_shows_a_sampler_no_moments(tmp_path, monkeypatch):
     seen = []
     method = registry.get("inference", "sgld")
     init = method.init
-    monkeypatch.setattr(method, "init", lambda self, model, problem, rng: seen.append(problem) or init(self, model, problem, rng))  # fmt: skip
+
+    def watch(self, model, problem, rng):
+        seen.append(problem)
+        return init(self, model, problem, rng)
+
+    monkeypatch.setattr(method, "init", watch)
     run(made_job(tmp_path, "+experiment=mog", "smoke=true", "replicates=1"))
     assert [problem.mean for problem in seen] == [None]
 
