@@ -11,7 +11,7 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import AffineLayers
-from components.contracts.capabilities.costs import count
+from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
