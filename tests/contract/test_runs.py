@@ -13,8 +13,9 @@ from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
 
 STEPS = 2
-# methods whose steps do nothing: they read weights, or a grid when they are asked for a posterior
-WITHOUT_COST = {"fixed", "ridge_path"}
+# methods whose steps evaluate no model: they read weights, wait for a posterior to be asked for, or
+# simulate numbers of heads
+WITHOUT_COST = {"fixed", "ridge_path", "bernstein_von_mises", "stopping_rule"}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -11,6 +11,7 @@ from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from components.contracts.capabilities import AffineLayers
+from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -165,6 +166,7 @@ class PBP(Inference[AffineLayers, Supervised, Batch, PBPState]):
             total = v + noise.b / (noise.a - 1)
             log_z = -0.5 * (math.log(2 * math.pi) + total.log() + (y - m).square() / total).sum()
         by_mean, by_variance = torch.autograd.grad(log_z, [mean, variance])
+        count(densities=1, gradients=1, forwards=1)
         if not math.isfinite(float(log_z.detach())):
             raise NumericalError(
                 "the evidence of a row is not finite",

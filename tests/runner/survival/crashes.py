@@ -96,7 +96,7 @@ class Crashes:
             shutil.copytree(copy, self.folder)
 
 
-CLOCK = {"started", "ended", "seconds", "time"}
+CLOCK = {"started", "ended", "seconds", "time", "cpu_seconds", "cost/cpu_seconds"}
 
 
 def _without_clock(value: Any) -> Any:
