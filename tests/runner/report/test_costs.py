@@ -108,3 +108,32 @@ def test_figures_are_of_a_known_kind():
     assert CostSpec(kind="cost", metric="nlpp/task 1").name == "cost_nlpp_task_1_seconds"
     with pytest.raises(ValidationError, match="'curve', 'cost'"):
         StudyDefinition.model_validate(STUDY.model_dump() | {"figures": [{"kind": "coast"}]})
+
+
+def test_counted_costs_take_the_place_of_derived_ones(study):  # noqa: F811
+    """Of a method that says nothing of its gradients, and of one that says something else."""
+    frozen = with_costs(
+        study,
+        {"kind": "cost", "metric": "nlpp", "against": "gradients"},
+        {"kind": "cost", "metric": "nlpp", "against": "forwards"},
+    )
+    for experiment in ("a", "b"):
+        evaluated(study, experiment, 3.0, 1.0)
+        for file in (study.folder(run) / "metrics.jsonl" for run in study.runs):
+            if not file.exists():
+                continue
+            lines = [json.loads(text) for text in file.read_text().splitlines()]
+            for one in lines:
+                if one["phase"] != "train":
+                    one["metrics"] |= {
+                        "cost/gradients": 7 * one["step"],
+                        "cost/forwards": one["step"],
+                    }
+            file.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    by_gradients, by_forwards = costs(frozen.study, frozen).values()
+    means = [
+        [t["x"] for t in one.chart["data"] if t["mode"] == "lines" and "customdata" in t]
+        for one in (by_gradients, by_forwards)
+    ]
+    assert means == [[[70, 140]] * 2, [[10, 20]] * 2]
+    assert "no count" not in by_gradients.caption
