@@ -31,9 +31,10 @@ asked: an object that has a protocol's members is enough, no base class is neede
         state, info = inference.step(state, batch, rng)
     posterior = inference.posterior(state)                      # keeps the protocols named in `provides`
 
-What training costs is counted without effort of yours, while a method is initialised and takes steps: calls of a model's capabilities
-(`log_likelihood`, `score`, `elbo`, …) and of a density's `log_density`, derivatives taken back through their results, moves of games.
-[Costs](reproducibility.md#costs) says what counts as one. `components.contracts.costs.counts.count(gradients=…)` adds what no capability shows.
+What training costs is counted without effort of yours, while a method is initialised and takes steps: calls of a model's
+capabilities (`log_likelihood`, `score`, `elbo`, …) and of a density's `log_density`, derivatives taken back through their
+results, moves of games. [Costs](reproducibility.md#costs) says what counts as one; `count(gradients=…)` of
+`components.contracts.costs.counts` adds what no capability shows.
 
 A pair that does not fit *as configured* is refused before any data are read, with the names that would work.
 """
