@@ -12,6 +12,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from components.metrics.names import base_name
 from runner.arena.suite import GROUP, load_suite
 from runner.compose.overrides import compose
 from runner.record.lines import readable_lines
@@ -21,7 +22,15 @@ from runner.study.definition import PROBLEM_KEY
 from runner.study.snapshot import FrozenRun, Snapshot
 
 # what a clock gives is never the same twice
-TIMES = frozenset({"milliseconds_per_step", "ess_per_second", "cost/cpu_seconds", "seconds"})
+TIMES = frozenset(
+    {
+        "cost/cpu_seconds",
+        "ess_per_second",
+        "milliseconds",
+        "milliseconds_per_step",
+        "variance_seconds",
+    }
+)
 Scores = dict[str, Any]
 
 
@@ -60,7 +69,7 @@ def list_cells(snapshot: Snapshot) -> list[PackedCell]:
 def list_differences(before: Scores, after: Scores, tolerance: float) -> Iterator[str]:
     """Scores that differ by more than the tolerance times the larger of both, in words."""
     for name in sorted(before.keys() | after.keys()):
-        if name in TIMES:
+        if TIMES & {name, base_name(name).partition("/")[0]}:
             continue
         if name not in before or name not in after:
             yield f"{name} {'not stated' if name in after else 'does not come out'}"

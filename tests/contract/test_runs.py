@@ -13,9 +13,16 @@ from components.contracts.problems import BATCH_KINDS_BY_PROBLEM
 from runner.conformance.rehearsal import begin, find_difference
 
 STEPS = 2
-# methods whose steps evaluate no model: they read weights, wait for a posterior to be asked for, or
-# simulate numbers of heads
-WITHOUT_COST = {"fixed", "ridge_path", "bernstein_von_mises", "stopping_rule"}
+# methods whose steps evaluate no model of data: they read weights, wait for a posterior to be asked
+# for, draw from a prior, or simulate what a theorem says
+WITHOUT_COST = {
+    "fixed",
+    "ridge_path",
+    "function_draws",
+    "posterior_concentration",
+    "bernstein_von_mises",
+    "stopping_rule",
+}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -10,7 +10,6 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from components.contracts.capabilities import GivenFunction
-from components.contracts.costs.counts import count
 from components.contracts.predictive import Predictive, components_of, join
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -151,7 +150,6 @@ class FunctionDraws(Inference[GivenFunction, Supervised, Batch, FunctionState]):
     def step(self, state: FunctionState, batch: Batch, rng: Rng) -> tuple[FunctionState, Info]:
         x = batch.x.new_zeros(self.points, batch.x.shape[1])
         x[:, 0] = state.grid
-        count(forwards=self.points)
         law = draw_function(state.model, x, self.given, rng.noise)
         f = components_of(law)[0, :, 0].detach()  # of classes: the logits of the first task
         f = f if f.dim() == 1 else f[:, 0]

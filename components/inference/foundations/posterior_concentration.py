@@ -13,7 +13,6 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor
 
 from components.contracts.capabilities import Conjugate, LinearSmoother
-from components.contracts.costs.counts import count
 from components.contracts.predictive import GaussianMixture
 from components.contracts.problems import Batch
 from components.contracts.requirements import Requirements
@@ -246,7 +245,6 @@ class PosteriorConcentration(Inference[LinearSmoother, KnownFunction, Batch, Con
         errors = []
         for one in state.smoothed:
             e = standard_normal((self.simulations, len(one.f0)), rng.noise, one.f0)
-            count(forwards=e.numel())
             y = one.f0 + state.problem.noise**0.5 * e
             errors.append((y @ one.S.T - one.f0).square().mean(1))
         state.errors.append(torch.stack(errors, 1).cpu())

@@ -139,8 +139,9 @@ def test_a_pack_by_other_rules_than_the_suites(tmp_path, monkeypatch, change, sa
 
 
 def test_what_a_clock_gives_and_missing_scores():
-    before = {"rmse": [1.0, float("nan")], "milliseconds_per_step": 3.0, "lost": 1.0}
-    after = {"rmse": [1.0 + 1e-9, float("nan")], "milliseconds_per_step": 4.0, "new": 2.0}
+    times = {"milliseconds_per_step": 3.0, "cost/cpu_seconds": 1.0, "variance_seconds/a": 2.0}
+    before = {"rmse": [1.0, float("nan")], "lost": 1.0} | times
+    after = {"rmse": [1.0 + 1e-9, float("nan")], "new": 2.0} | dict.fromkeys(times, 4.0)
     assert list(packed.list_differences(before, after, 1e-6)) == [
         "lost does not come out",
         "new not stated",
