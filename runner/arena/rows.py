@@ -59,8 +59,22 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     for run in snapshot.runs:
         if run.refused and not run.unfit:
             raise ConfigError(f"{run.name}: {run.refused}")
+    _refuse_truth(snapshot)
     snapshots.save(snapshot)
     return snapshot
+
+
+def _refuse_truth(snapshot: Snapshot) -> None:
+    """Refuse a method that is shown what it is scored by."""
+    from components import registry
+
+    for run in snapshot.runs:
+        name = run.config.get("inference", {}).get("name")
+        if name and registry.get("inference", name).reads_truth:
+            raise ConfigError(
+                f"arena: inference={name} is shown the truth (reads_truth), which no row may be; "
+                "leave that out of its class"
+            )
 
 
 def prepare_row(

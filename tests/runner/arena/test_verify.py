@@ -15,7 +15,7 @@ import pytest
 from configured import defaults
 from made_records import made_record
 
-from runner.arena import packed, verify
+from runner.arena import packed, rows, verify
 from runner.arena.suite import load_suite
 from runner.catalogue import new
 from runner.disk import conf_folders
@@ -182,3 +182,10 @@ def test_a_plug_in_runs_when_it_is_trusted(tmp_path, monkeypatch, capsys):
         verify.main(given)
     assert verify.main([*given, "--trust"]) == 0
     assert "1 of 1 cells agree (of 2" in capsys.readouterr().out
+
+
+def test_a_method_that_is_shown_the_truth_is_refused(tmp_path):
+    run = FrozenRun("r", "r", {}, [], config={"inference": {"name": "pac_bayes"}})
+    snapshot = Snapshot("s", STUDY, "", "", [], [run], tmp_path)
+    with pytest.raises(ConfigError, match="inference=pac_bayes is shown the truth"):
+        rows._refuse_truth(snapshot)
