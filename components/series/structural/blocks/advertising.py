@@ -17,6 +17,10 @@ from components.series.structural.blocks.selection import SelectionBlock
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
+def name_column(channel: str, half: float | None, limit: float) -> str:
+    return channel + (f"_half_{half:g}" if half else "") + (f"_limit_{limit:g}" if limit else "")
+
+
 class AdvertisingBlock(SelectionBlock):
     """Block with columns of spends, as they are or transformed.
 
@@ -72,10 +76,7 @@ class AdvertisingBlock(SelectionBlock):
             for h in [*self.saturation.get(name, [])] or plain
             for k in limits.get(name) or [0.0]
         ]
-        names = [
-            channels[i] + (f"_half_{h:g}" if h else "") + (f"_limit_{k:g}" if k else "")
-            for i, h, k in halves
-        ]
+        names = [name_column(channels[i], h, k) for i, h, k in halves]
         first = {name: [i for i, *_ in halves].index(j) for j, name in enumerate(channels)}
         names += ["_x_".join(pair) for pair in self.interactions]
 
