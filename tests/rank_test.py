@@ -36,6 +36,10 @@ class Rows:
     y: Tensor  # [R, B]
     scale: float = 1.0
 
+    @property
+    def n_rows(self) -> int:
+        return self.y.shape[1]
+
 
 class NormalGamma:
     """y_i ~ N(μ, 1/τ), μ ~ N(m, s²), τ ~ Gamma(a, b), independent a priori; θ = (μ, log τ), one

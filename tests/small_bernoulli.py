@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from configured import component
+from configured import component, repeatable
 from torch import Tensor
 
 from components.contracts.problems import Rows
@@ -182,4 +182,4 @@ def whole_and_resumed(make_job: Any, folder: Path, *overrides: str) -> tuple[Any
     with pytest.raises(RunPrunedError):
         run(stopped, stop)
     _, resumed = run(stopped)
-    return whole, resumed
+    return repeatable(whole), repeatable(resumed)

@@ -35,6 +35,14 @@ BATCH_KINDS_BY_PROBLEM: dict[Kind, tuple[BatchKind, ...]] = {
 }
 
 
+class KnowsTruth:
+    """Base of problems that hold what a result is scored by."""
+
+    def without_truth(self) -> Self:
+        """The problem as a method is shown it."""
+        raise NotImplementedError
+
+
 class RowBatch(Protocol):
     """Batch of a step for data with rows: B rows, each with weight ``scale`` = N/B rows."""
 

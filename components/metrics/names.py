@@ -421,6 +421,7 @@ UNDIRECTED_SCORES = frozenset(
         "plan_excess",
         "plan_over_promised",
         "plan_coverage90",
+        "gap_coverage90",
         "plan_width90",
         "plan_share",
         "equal_share",

@@ -17,7 +17,7 @@ from torch import Tensor
 from components.contracts.attackers import Attacker
 from components.contracts.checks import check_shape
 from components.contracts.posteriors import Analyses, HoldsDraws
-from components.contracts.problems import BatchKind, Kind
+from components.contracts.problems import BatchKind, Kind, KnowsTruth
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import IncompleteResultWarning
@@ -39,7 +39,7 @@ DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]
 
 
 @dataclass
-class Density:
+class Density(KnowsTruth):
     """A target density π and what is known of it; its batches are empty, for there are no data."""
 
     kind: Kind = field(default="density", init=False)

@@ -13,7 +13,7 @@ from torch import Tensor
 from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsDraws, Predicts
 from components.contracts.predictive import Categorical, Predictive, components_of, concatenate
-from components.contracts.problems import Batch, BatchKind, Domain, Kind, Target
+from components.contracts.problems import Batch, BatchKind, Domain, Kind, KnowsTruth, Target
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -55,7 +55,7 @@ SupervisedFigure = Callable[["Supervised", Predicts, Rng], dict[str, "Figure"]]
 
 
 @dataclass
-class Supervised:
+class Supervised(KnowsTruth):
     """Data, minibatches and scores of T regression or classification tasks.
 
     Inputs and real labels are standardised by the dataset; ``y_mean`` and ``y_std`` lead back to

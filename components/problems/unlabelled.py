@@ -21,7 +21,7 @@ from components.contracts.posteriors import (
     PredictsRows,
 )
 from components.contracts.predictive import GaussianMixture
-from components.contracts.problems import BatchKind, Kind, Rows, Values, Words
+from components.contracts.problems import BatchKind, Kind, KnowsTruth, Rows, Values, Words
 from components.contracts.progress import report_each
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
@@ -44,7 +44,7 @@ def sample_binary(probabilities: Rows, generator: torch.Generator) -> Rows:
 
 
 @dataclass
-class Unlabelled:
+class Unlabelled(KnowsTruth):
     """Rows to learn the distribution of, and held-out rows to score it on.
 
     Where ``redrawn``, training rows hold probabilities: a step is shown binary values drawn from

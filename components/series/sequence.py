@@ -23,7 +23,7 @@ from components.contracts.posteriors import (
     SmoothedSignal,
     SmoothedStates,
 )
-from components.contracts.problems import BatchKind, Kind
+from components.contracts.problems import BatchKind, Kind, KnowsTruth
 from components.contracts.sequences import Clean, Observation, Series
 from components.contracts.sequences import LinearGaussianSystem as LinearGaussianSystem
 from components.contracts.streams import Beside, Rng
@@ -59,7 +59,7 @@ def _select_named_states(posterior: SmoothedStates, names: int) -> SmoothedState
 
 
 @dataclass
-class Sequence:
+class Sequence(KnowsTruth):
     """Observations for a filter or a smoother, and the known part of the truth.
 
     Replicates differ in their observations; the states may be the same for all of them. An

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Analyses, HoldsTopics
-from components.contracts.problems import BatchKind, Counts, Kind, Values
+from components.contracts.problems import BatchKind, Counts, Kind, KnowsTruth, Values
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.figures.attempts import ANALYSIS, attempt, draw_each
@@ -76,7 +76,7 @@ class TrueTopics:
 
 
 @dataclass
-class Corpus:
+class Corpus(KnowsTruth):
     """Documents to learn topics from, and held-out documents.
 
     One half of each held-out document is observed to predict the other half.

@@ -11,6 +11,7 @@ import torch
 from components import registry
 from components.contracts.attackers import Attackable, Contamination, Evasion, Injection
 from components.contracts.costs.meters import metered, metered_density
+from components.contracts.problems import KnowsTruth
 from components.contracts.roles import HoldOutProblem, Inference, Problem, Setting
 from components.errors import ConfigMismatchError
 from components.evaluation.checks.plugin_models import examine_model
@@ -50,7 +51,7 @@ def hide_truth(problem: Problem, inference: Inference) -> Problem:
 
     A problem without a truth is shown whole, as is any to a method that says that it measures
     itself (``reads_truth``)."""
-    if inference.reads_truth or not hasattr(problem, "without_truth"):
+    if inference.reads_truth or not isinstance(problem, KnowsTruth):
         return problem
     shown: Problem = problem.without_truth()
     return shown

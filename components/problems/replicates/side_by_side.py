@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.contracts.attackers import Attacker
 from components.contracts.posteriors import Predicts
-from components.contracts.problems import BatchKind, Kind
+from components.contracts.problems import BatchKind, Kind, KnowsTruth
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError
 from components.metrics.undefined import stack_scores
@@ -40,7 +40,7 @@ class Batches:
 
 
 @dataclass
-class SupervisedReplicates:
+class SupervisedReplicates(KnowsTruth):
     """R splits of a data set, each with its own row order, test rows and streams.
 
     Batches, and draws of evaluations, are the same as for a split computed by itself. A

@@ -11,13 +11,13 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
 
 from components.contracts.predictive import GaussianMixture
+from components.contracts.requirements import Requirements
 from components.contracts.roles import Model
 from components.contracts.sequences import Series
 from components.contracts.streams import Rng
 from components.maths.exponential.standard_draws import standard_normal
 from components.maths.kernels import PRODUCT_SHAPES, Shape, kernel
 from components.registry import register
-from components.series.models.dlm import Dlm
 from components.series.models.unknown import Law, PositivePrior, Priors, UnknownParameters
 from components.series.sequence import Sequence
 
@@ -188,8 +188,14 @@ class GPSSM(Model[Sequence, GPStateSpace]):
     2.1.2.2.
     """
 
-    requires = Dlm.requires
-    offers: ClassVar[frozenset[str]] = Dlm.offers
+    requires = Requirements(
+        kinds=frozenset({"sequence"}),
+        refused_traits={
+            "several_numbers": "takes one number at a time",
+            "class_series": "is for numbers",
+        },
+    )
+    offers: ClassVar[frozenset[str]] = frozenset({"log_joint", "forecasts_series", "warm_start"})
 
     kernel: Shape
     offset_sd: NonNegativeFloat

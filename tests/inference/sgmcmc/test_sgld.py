@@ -100,6 +100,10 @@ def test_minibatch_gradients_are_unbiased():
         y: torch.Tensor
         scale: float
 
+        @property
+        def n_rows(self):
+            return len(self.y)
+
     class Regression(Gaussian):
         def log_likelihood(self, theta, batch):
             return -0.5 * (batch.y - theta[:, :1]) ** 2  # [K, B]
