@@ -4,24 +4,24 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
-import statistics
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.arena import verify
+from runner.arena.listing import list_suites
 from runner.arena.rows import find_snapshots, make_row, prepare_row, read_lines, snapshot_name
-from runner.arena.scores import Line, read_kept
-from runner.arena.standings import Standing, rank_rows
-from runner.arena.suite import COST, GROUP, Suite, kept_scores_file, load_suite
+from runner.arena.scores import Line
+from runner.arena.standings import rank_rows
+from runner.arena.suite import GROUP, Suite, load_suite
+from runner.arena.verify import verify
 from runner.catalogue import plugins
 from runner.catalogue.plugins import import_plugins
 from runner.disk import conf_folders
 from runner.disk.inside import inside
 from runner.errors import ConfigError, nearest
 from runner.report.exchange.archive import pack
-from runner.report.exchange.opened import SUFFIX
+from runner.report.exchange.opened import SUFFIX, open_archive
 from runner.study import snapshot as snapshots
 from runner.study.choice import ONLY_HELP, select_runs
 from runner.study.definition import Row
@@ -30,9 +30,6 @@ from runner.study.study import list_named_plugins, repeat_flags, run_remaining
 from runner.terminal.arguments import Parser, add_output_dir
 from runner.terminal.printer import number, out
 from runner.terminal.tables import print_table
-
-CPU_SECONDS = "cpu_seconds"  # the cost that hours are made of
-START_SECONDS = 8.0  # CPU seconds of a run without those of its steps: imports, figures
 
 
 def _run(argv: list[str]) -> int:
@@ -119,47 +116,6 @@ def _show(argv: list[str]) -> int:
     return 0
 
 
-def _list() -> int:
-    """Every suite: what it measures, its leader, and how long a row takes here."""
-    rows = [_describe_suite(load_suite(name)) for name in conf_folders.names(GROUP)]
-    print_table("arena", ("suite", "measures", "size", "leads", "time of a row"), rows)
-    return 0
-
-
-def _describe_suite(suite: Suite) -> list[str]:
-    """A suite's line of the list; its leader is that of the last budget with kept scores."""
-    path = kept_scores_file(suite.name)
-    kept: dict[str, list[Line]] = {budget: [] for budget in suite.budgets or {"": {}}}
-    for line in read_kept(path) if path else []:
-        kept.setdefault(line.budget, []).append(line)
-    times = {budget: time_of_row(suite, lines) for budget, lines in kept.items() if lines}
-    told = ", ".join(f"{budget} {text}".strip() for budget, text in times.items() if text)
-    leader = _leader(suite, kept[[*times][-1]]) if times else None
-    size = f"{len(suite.problems)} problems, {len(suite.rows)} rows"
-    return [suite.name, suite.measures, size, leader.row if leader else "–", told or "–"]
-
-
-def _leader(suite: Suite, lines: list[Line]) -> Standing | None:
-    table = suite.tables[0]
-    standings = rank_rows(lines, str(table.metric), suite.direction(table))
-    return standings[0] if standings else None
-
-
-def time_of_row(suite: Suite, lines: list[Line]) -> str:
-    """Time that a row takes on all cores, by the CPU seconds of the kept ones; empty: not
-    counted."""
-    seconds: dict[str, float] = {}
-    for line in lines:
-        if line.is_final:
-            spent = line.values.get(COST + CPU_SECONDS, 0.0)
-            seconds[line.row] = seconds.get(line.row, 0.0) + spent
-    typical = statistics.median(seconds.values()) if seconds else 0.0
-    if not typical:
-        return ""
-    minutes = (typical + START_SECONDS * len(suite.problems)) / 60 / (os.cpu_count() or 1)
-    return f"{minutes / 60:.1f} h" if minutes > 90 else f"{math.ceil(minutes)} min"
-
-
 def _suite(given: argparse.Namespace) -> tuple[Suite, str]:
     suite = load_suite(given.suite)
     return suite, suite.budget(given.budget)
@@ -204,11 +160,45 @@ def _pack(argv: list[str]) -> int:
     return 0
 
 
+def _verify(argv: list[str]) -> int:
+    """Compute cells of a pack again; 0: they agree, 1: something differs, 2: it cannot be done."""
+    parser = Parser(
+        prog="runner arena verify",
+        description="Checks the scores of a pack, and computes some of its cells again.",
+        epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
+    )
+    conf_folders.add_option(parser)
+    parser.add_argument("file", help="made by runner arena pack or runner archive; a path or a URL")
+    parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=secrets.randbelow(10**6),
+        help="of the draw of cells (default: a new one, which is printed)",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-6,
+        help="of a score, relative (default: 1e-6; other processors round otherwise)",
+    )
+    parser.add_argument("--trust", action="store_true", help="the plug-ins of the pack may run")
+    parser.add_argument(
+        "--data-dir",
+        default=os.environ.get("RUNNER_DATA_DIR", "data"),
+        help="data files (default: $RUNNER_DATA_DIR or data)",
+    )
+    arguments = parser.parse_args(argv)
+    conf_folders.use(arguments.config_dir)
+    with open_archive(arguments.file) as opened:
+        return verify(opened, arguments)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": _run,
     "show": _show,
     "pack": _pack,
-    "verify": verify.main,
+    "verify": _verify,
 }
 
 
@@ -228,4 +218,4 @@ def main(argv: list[str]) -> int:
         return code
     given = parser.parse_args(argv[1:])
     conf_folders.use(given.config_dir)
-    return _list()
+    return list_suites()

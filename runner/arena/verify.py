@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import secrets
 import subprocess
 import sys
 import tempfile
@@ -33,16 +32,14 @@ from runner.arena.packed import (
     list_deviations,
     list_differences,
 )
-from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.record import code
 from runner.record.facts import read_facts_or_warn
 from runner.record.parts import replicate_record_folder
 from runner.report.exchange.archive import PLUGINS
-from runner.report.exchange.opened import OpenedArchive, open_archive
+from runner.report.exchange.opened import OpenedArchive
 from runner.study import snapshot as snapshots
 from runner.study.snapshot import Snapshot
-from runner.terminal.arguments import Parser
 from runner.terminal.printer import complain, out
 
 SHOWN = 3  # scores that differ, a cell
@@ -164,37 +161,3 @@ def _report_code(facts: dict[str, Any]) -> None:
     apart = code.difference(before, code.identity(code.commit(), code.versions()))
     if apart:
         out.print(f"code     {apart}")
-
-
-def main(argv: list[str]) -> int:
-    """Compute cells of a pack again; 0: they agree, 1: something differs, 2: it cannot be done."""
-    parser = Parser(
-        prog="runner arena verify",
-        description="Checks the scores of a pack, and computes some of its cells again.",
-        epilog="Exit code 0 if all agree, 1 if something differs, 2 if nothing could be computed.",
-    )
-    conf_folders.add_option(parser)
-    parser.add_argument("file", help="made by runner arena pack or runner archive; a path or a URL")
-    parser.add_argument("--cells", default="5", metavar="N", help="how many, or all (default: 5)")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=secrets.randbelow(10**6),
-        help="of the draw of cells (default: a new one, which is printed)",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        default=1e-6,
-        help="of a score, relative (default: 1e-6; other processors round otherwise)",
-    )
-    parser.add_argument("--trust", action="store_true", help="the plug-ins of the pack may run")
-    parser.add_argument(
-        "--data-dir",
-        default=os.environ.get("RUNNER_DATA_DIR", "data"),
-        help="data files (default: $RUNNER_DATA_DIR or data)",
-    )
-    arguments = parser.parse_args(argv)
-    conf_folders.use(arguments.config_dir)
-    with open_archive(arguments.file) as opened:
-        return verify(opened, arguments)

@@ -10,7 +10,7 @@ import re
 import pytest
 import yaml
 
-from runner.arena import command, lengths, page, rows
+from runner.arena import command, lengths, listing, page, rows
 from runner.arena.scores import Line, describe_row, find_state, read_kept, read_snapshot, write_kept
 from runner.arena.standings import median_interval, rank_rows
 from runner.arena.suite import Suite, load_suite
@@ -338,5 +338,5 @@ def test_the_list(toy_folder, capsys):
     assert command.main(["arena"]) == 0
     lines = [each.split("\t") for each in capsys.readouterr().out.splitlines()]
     toys = next(each for each in lines if each[0] == "toy")
-    minutes = math.ceil((4 * 600 + 2 * command.START_SECONDS) / 60 / (os.cpu_count() or 1))
+    minutes = math.ceil((4 * 600 + 2 * listing.START_SECONDS) / 60 / (os.cpu_count() or 1))
     assert toys[1:] == ["two densities", "2 problems, 2 rows", "SGLD", f"small {minutes} min"]

@@ -15,7 +15,7 @@ import pytest
 from configured import defaults
 from made_records import made_record
 
-from runner.arena import packed, rows, verify
+from runner.arena import command, packed, rows, verify
 from runner.arena.suite import load_suite
 from runner.catalogue import new
 from runner.disk import conf_folders
@@ -179,8 +179,8 @@ def test_a_plug_in_runs_when_it_is_trusted(tmp_path, monkeypatch, capsys):
     Path("walk.py").unlink()  # the pack's own is used
     given = ["p.zip", "--cells", "1"]
     with pytest.raises(ConfigError, match=r"code of the pack \(walk.py in plugins/\)"):
-        verify.main(given)
-    assert verify.main([*given, "--trust"]) == 0
+        command.main(["arena", "verify", *given])
+    assert command.main(["arena", "verify", *given, "--trust"]) == 0
     assert "1 of 1 cells agree (of 2" in capsys.readouterr().out
 
 
