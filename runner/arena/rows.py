@@ -14,7 +14,7 @@ from runner.study import snapshot as snapshots
 from runner.study.definition import PROBLEM_KEY, Row, plan
 from runner.study.snapshot import Snapshot
 from runner.study.study import watch_composing
-from runner.terminal.printer import out, show_count
+from runner.terminal.printer import announce, out, show_count
 
 ROLES = ("inference", "model", "attacker", "dataset", "gradient")  # a row is named by the first
 
@@ -57,8 +57,13 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     study = suite.to_study([measured])
     snapshot = snapshots.take(study, name, [], output_dir, modules, watch_composing)
     for run in snapshot.runs:
-        if run.refused and not run.unfit:
+        if run.refused and not (run.unfit or run.lacks_data):
             raise ConfigError(f"{run.name}: {run.refused}")
+    if missing := [str(run.refused) for run in snapshot.runs if run.lacks_data]:
+        title = (
+            f"{len(missing)} of {len(snapshot.runs)} problems have no data here, and are left out"
+        )
+        announce(title, f"{missing[0]}\nOnce they are there: --fresh.")
     _refuse_truth(snapshot)
     snapshots.save(snapshot)
     return snapshot

@@ -41,7 +41,8 @@ ESS_RATE = "ess_per_second"  # keys that they read of runs with an ess
 @dataclass(frozen=True)
 class FrozenRun:
     """One run of a study; ``refused`` says why it cannot be composed (it then has no config), and
-    ``unfit`` that the reason is components that do not fit each other."""
+    ``unfit`` that the reason is components that do not fit each other, ``lacks_data`` data that cannot
+    be had."""
 
     name: str
     row: str
@@ -53,6 +54,7 @@ class FrozenRun:
     config: dict[str, Any] = field(default_factory=dict)
     refused: str | None = None
     unfit: bool = False
+    lacks_data: bool = False
 
     @cached_property
     def protocol_parts(self) -> dict[str, str]:
@@ -122,7 +124,7 @@ def _freeze_run(
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from components.errors import DataUnavailableError
+    from components.errors import DamagedFileError, DataUnavailableError
     from runner.compose.config import prepare
     from runner.compose.errors import explain
     from runner.compose.overrides import compose
@@ -141,7 +143,8 @@ def _freeze_run(
         return FrozenRun(*facts, refused=told[str(error)].splitlines()[0])
     except (ConfigError, DataUnavailableError) as error:
         why = str(error).strip().splitlines()[0]
-        return FrozenRun(*facts, refused=why, unfit=isinstance(error, UnfitError))
+        lacks = isinstance(error, DataUnavailableError) and not isinstance(error, DamagedFileError)
+        return FrozenRun(*facts, refused=why, unfit=isinstance(error, UnfitError), lacks_data=lacks)
     return FrozenRun(*facts, job.settings.experiment, job.signature, job.data, job.config)
 
 

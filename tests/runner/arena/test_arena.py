@@ -318,6 +318,21 @@ def test_a_row_is_run_and_shown(toy_folder, capsys, monkeypatch):
     assert (toy_folder / "outputs" / "arena" / "toy" / "small.html").is_file()
 
 
+def test_a_problem_without_data_is_left_out(toy_folder, monkeypatch, capsys):
+    monkeypatch.chdir(toy_folder)
+    monkeypatch.setenv("RUNNER_DATA_DIR", str(toy_folder / "empty"))
+    away = ["dataset=posteriordb", "dataset.posterior=sblri-blr", "dataset.offline=error"]
+    problems = TOY["problems"] | {"away": [*away, "offline=true"]}
+    suite = Suite(**TOY | {"problems": problems})
+    row = rows.make_row(["inference=sgld"], None)
+    snapshot = rows.freeze(suite, "small", row, toy_folder / "outputs", [])
+    (left_out,) = [run for run in snapshot.runs if run.lacks_data]
+    assert left_out.cell == {"problem": "away"}
+    assert find_state(left_out, {}, {}) == "not run"
+    shown = capsys.readouterr()
+    assert "1 of 3 problems have no data here, and are left out" in shown.out + shown.err
+
+
 def test_a_mistake_is_no_missing_capability(toy_folder, monkeypatch):
     monkeypatch.chdir(toy_folder)
     with pytest.raises(ConfigError, match="step_siz"):
