@@ -151,12 +151,11 @@ def _pack(argv: list[str]) -> int:
     if path.suffix != SUFFIX:
         raise ConfigError(f"--to {path}: must end with {SUFFIX}")
     counts = pack(snapshot, path)
-    modules = sorted({m for run in snapshot.runs for m in run.config.get("plugins") or []})
     out.print(f"packed   {row} in {suite.name}: {counts['runs']} runs of {len(snapshot.runs)}")
-    if modules:
-        out.print(f"source   of {', '.join(modules)} is in it, and names of this machine")
+    if snapshot.plugins:
+        out.print(f"source   of {', '.join(snapshot.plugins)} is in it, and names of this machine")
     out.print(f"written  {path}")
-    out.print(f"check it runner arena verify {path}{' --trust' if modules else ''}")
+    out.print(f"check it runner arena verify {path}{' --trust' if snapshot.plugins else ''}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Length of a run whose budget is a cost: a few steps are taken, and their cost is counted.
+"""Length of a run that has a cost as its budget: a few steps are taken, and their cost is counted.
 
     steps = t + (limit − cost(t)) / cost of a step,   the least over the limits
 
@@ -13,13 +13,14 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from components.errors import DataUnavailableError, NumericalError
-from runner.arena.suite import COST, Suite
+from components.metrics.names import COST_PREFIX
+from runner.arena.suite import Suite
 from runner.compose.overrides import compose, explicit_keys
 from runner.compose.parts import component_defaults
 from runner.errors import RunnerError
@@ -51,30 +52,35 @@ def find_length(suite: Suite, limits: Limits, overrides: list[str]) -> list[str]
     ):
         warnings.simplefilter("ignore")
         try:
-            job = _prepare(suite, overrides, explicit, folder, PROBES[0])
+            keys = component_defaults("inference", compose(overrides)[0].inference.name)
+            job = _prepare(suite, overrides, explicit, keys, folder, PROBES[0])
         except (RunnerError, HydraException, OmegaConfBaseException, DataUnavailableError):
             return []
         if "steps" in explicit or job.inference.max_useful_steps is not None:
             return _budget(limits)
-        steps = _measure(suite, limits, overrides, explicit, job)
+        steps = _measure(suite, limits, overrides, explicit, keys, job)
     if steps is None:
         return []
-    return _overrides(suite, overrides, explicit, steps) + _budget(limits)
+    return _overrides(suite, keys, explicit, steps) + _budget(limits)
 
 
 def _measure(
-    suite: Suite, limits: Limits, overrides: list[str], explicit: set[str], job: Job
+    suite: Suite,
+    limits: Limits,
+    overrides: list[str],
+    explicit: set[str],
+    keys: Mapping[str, Any],
+    job: Job,
 ) -> int | None:
     """Steps that a probe finds, or a longer one if the method adapts; None: no cost is counted."""
     costs = _probe(job)
     if costs is None:  # it fails early: a run as long as the probe shows that
         return 2 * PROBES[0]
     steps = count_steps(costs, limits, PROBES[0])
-    adapts = "warmup" in component_defaults("inference", job.inference.name)
-    if steps is None or not adapts or steps < 2 * PROBES[1]:
+    if steps is None or "warmup" not in keys or steps < 2 * PROBES[1]:
         return steps
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        costs = _probe(_prepare(suite, overrides, explicit, folder, PROBES[1]))
+        costs = _probe(_prepare(suite, overrides, explicit, keys, folder, PROBES[1]))
     return steps if costs is None else count_steps(costs, limits, PROBES[1])
 
 
@@ -92,22 +98,25 @@ def count_steps(
 
 
 def _prepare(
-    suite: Suite, overrides: list[str], explicit: set[str], folder: str, probed: int
+    suite: Suite,
+    overrides: list[str],
+    explicit: set[str],
+    keys: Mapping[str, Any],
+    folder: str,
+    probed: int,
 ) -> Job:
     """The job of a probe: twice ``probed`` steps of one replicate."""
     from runner.compose.config import prepare
 
     short = ["replicates=1", "tracking=false", f"output_dir={folder}", "record_every=1000"]
     steps = [] if "steps" in explicit else [f"steps={2 * probed}"]
-    lengths = _overrides(suite, overrides, {*explicit, "steps", "eval_every"}, 2 * probed)
+    lengths = _overrides(suite, keys, {*explicit, "steps", "eval_every"}, 2 * probed)
     words = [*overrides, *short, *steps, f"eval_every={probed}", *lengths]
     return prepare(*compose(words))
 
 
-def _overrides(suite: Suite, overrides: list[str], explicit: set[str], steps: int) -> list[str]:
-    """Overrides for this many steps, of the keys that the user has not set."""
-    name = compose(overrides)[0].inference.name
-    keys = component_defaults("inference", name)
+def _overrides(suite: Suite, keys: Mapping[str, Any], explicit: set[str], steps: int) -> list[str]:
+    """Overrides for this many steps, of the method's keys that the user has not set."""
     warm_up = int(suite.warm_up * steps)
     values = {"steps": steps, "eval_every": math.ceil(steps / EVALUATIONS)}
     values |= {f"inference.{key}": warm_up for key in WARM_UP_KEYS if key in keys}
@@ -137,7 +146,7 @@ def read_costs(folder: Path) -> dict[str, tuple[float, float]]:
     costs: dict[str, list[float]] = {}
     for line in readable_lines(folder):
         for metric in line["metrics"] if line["phase"] != "train" else ():
-            if metric.startswith(COST):
-                kind = metric.removeprefix(COST)
+            if metric.startswith(COST_PREFIX):
+                kind = metric.removeprefix(COST_PREFIX)
                 costs.setdefault(kind, []).extend(v for _, v in by_replicate(line, metric))
     return {kind: (values[0], values[-1]) for kind, values in costs.items()}

@@ -6,9 +6,10 @@ import math
 import os
 import statistics
 
+from components.metrics.names import COST_PREFIX
 from runner.arena.scores import Line, read_kept
 from runner.arena.standings import Standing, rank_rows
-from runner.arena.suite import COST, GROUP, Suite, kept_scores_file, load_suite
+from runner.arena.suite import GROUP, Suite, kept_scores_file, load_suite
 from runner.disk import conf_folders
 from runner.terminal.tables import print_table
 
@@ -24,7 +25,7 @@ def list_suites() -> int:
 
 
 def _describe_suite(suite: Suite) -> list[str]:
-    """A suite's line of the list; its leader is that of the last budget with kept scores."""
+    """A suite's line of the list; the last budget with kept scores decides who leads."""
     path = kept_scores_file(suite.name)
     kept: dict[str, list[Line]] = {budget: [] for budget in suite.budgets or {"": {}}}
     for line in read_kept(path) if path else []:
@@ -48,7 +49,7 @@ def time_of_row(suite: Suite, lines: list[Line]) -> str:
     seconds: dict[str, float] = {}
     for line in lines:
         if line.is_final:
-            spent = line.values.get(COST + CPU_SECONDS, 0.0)
+            spent = line.values.get(COST_PREFIX + CPU_SECONDS, 0.0)
             seconds[line.row] = seconds.get(line.row, 0.0) + spent
     typical = statistics.median(seconds.values()) if seconds else 0.0
     if not typical:

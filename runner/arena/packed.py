@@ -1,8 +1,9 @@
-"""What a pack of scores can be checked by without computing anything: the rules of its suite, its
-records, and the scores that they give."""
+"""Checks of a pack of scores that compute nothing: by the rules of its suite, its records, and the
+scores that they give."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import tempfile
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ class PackedCell:
 
 
 def list_cells(snapshot: Snapshot) -> list[PackedCell]:
-    """All cells whose runs are done."""
+    """Cells of all runs that are done."""
     cells = []
     for run in snapshot.runs:
         facts = snapshot.facts(run)
@@ -84,22 +85,23 @@ def list_differences(before: Scores, after: Scores, tolerance: float) -> Iterato
 
 
 def check_table(opened: OpenedArchive, snapshot: Snapshot) -> str | None:
-    """What is wrong with the pack's table of scores: it is not what its records give."""
+    """A fault of the pack's table of scores: it is not what its records give."""
     name = f"{snapshot.name}_replicates.csv"
     packed = opened.folder / "report" / name
     with tempfile.TemporaryDirectory() as place:
         write(snapshot.name, snapshot.study, snapshot, Path(place))
         again = (Path(place) / name).read_text(encoding="utf-8").splitlines()
     stated = packed.read_text(encoding="utf-8").splitlines() if packed.is_file() else []
-    wrong = [line for line in stated if line not in set(again)]
-    missing = len(set(again) - set(stated))
+    given = set(again)
+    wrong = [line for line in stated if line not in given]
+    missing = len(given - set(stated))
     if wrong:
         return f"report/{name}: {len(wrong)} lines that its records do not give; first: {wrong[0]}"
     return f"report/{name}: lacks {missing} scores of its records" if missing else None
 
 
 def list_deviations(snapshot: Snapshot) -> Iterator[str]:
-    """What a pack of a suite does otherwise than the suite of this installation."""
+    """Rules by which a pack of a suite deviates from the suite of this installation."""
     if not snapshot.study.name.startswith(f"{GROUP}."):
         return  # a study of any other kind
     suite = load_suite(snapshot.study.name.removeprefix(f"{GROUP}."))
@@ -125,12 +127,17 @@ def list_deviations(snapshot: Snapshot) -> Iterator[str]:
             yield f"{run.name}: {', '.join(wrong)}: not what suite {suite.name} has here"
 
 
-def check_record(snapshot: Snapshot, cell: PackedCell) -> list[str]:
-    """Scores of a record that are not those of its last evaluation."""
-    last: Scores = {}
-    for line in readable_lines(snapshot.folder(cell.run)):
-        if line["phase"] != "train" and line["replicate"] == (cell.replicate or 0):
-            last = line["metrics"]
-    stated = {name: value for name, value in cell.scores.items() if name in last}
-    shared = {name: last[name] for name in stated}
-    return list(list_differences(stated, shared, 0.0))
+def check_records(snapshot: Snapshot, cells: list[PackedCell]) -> Iterator[str]:
+    """Scores of records that differ from the last evaluation of their cell."""
+    for run, group in itertools.groupby(cells, lambda cell: cell.run):
+        last = {
+            line["replicate"]: line["metrics"]
+            for line in readable_lines(snapshot.folder(run))
+            if line["phase"] != "train"
+        }
+        for cell in group:
+            evaluated = last.get(cell.replicate or 0, {})
+            stated = {name: value for name, value in cell.scores.items() if name in evaluated}
+            shared = {name: evaluated[name] for name in stated}
+            for fault in list_differences(stated, shared, 0.0):
+                yield f"{cell.name}: record: {fault}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import io
 import math
 from collections.abc import Iterable, Sequence
@@ -15,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from runner.arena.suite import COST, Suite
-from runner.catalogue.plugins import source_file
+from components.metrics.names import COST_PREFIX
+from runner.arena.suite import Suite
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
 from runner.record.checks import failed_checks
@@ -83,7 +82,7 @@ def _by_replicate(suite: Suite, line: dict[str, Any]) -> dict[int, dict[str, flo
     """Scores of the suite and costs of a line of a record, by replicate."""
     values: dict[int, dict[str, float]] = {}
     for metric in line["metrics"]:
-        if metric in suite.metrics or metric.startswith(COST):
+        if metric in suite.metrics or metric.startswith(COST_PREFIX):
             for replicate, value in by_replicate(line, metric):
                 values.setdefault(replicate, {})[metric] = float(value)
     return values
@@ -98,33 +97,9 @@ def find_state(run: FrozenRun, facts: dict[str, Any], limits: dict[str, float]) 
     if facts["state"] != "done":
         return "failed"
     for kind, limit in limits.items():
-        if any(cost > TOLERANCE * limit for cost in facts["result"].get(COST + kind, ())):
+        if any(cost > TOLERANCE * limit for cost in facts["result"].get(COST_PREFIX + kind, ())):
             return "over budget"
     return "doubted" if failed_checks(facts) else "done"
-
-
-def describe_row(suite: Suite, budget: str, snapshot: Snapshot) -> dict[str, Any]:
-    """A user's row as plain values: scores, config of each run; commit, versions and hash of the
-    plug-ins' files behind it."""
-    runs = [run for run in snapshot.runs if not run.refused]
-    facts = {run.cell[PROBLEM_KEY]: snapshot.facts(run) or {} for run in runs}
-    return {
-        "suite": suite.name,
-        "budget": budget,
-        "row": snapshot.study.rows[0].name,
-        "overrides": snapshot.study.rows[0].overrides,
-        "scores": to_csv(read_snapshot(suite, budget, snapshot)),
-        "configs": {run.cell[PROBLEM_KEY]: run.config for run in runs},
-        "code": {problem: known.get("git") or {} for problem, known in facts.items()},
-        "plugins": {m: _hash_source(m) for run in runs for m in run.config.get("plugins", ())},
-        "versions": {problem: known.get("versions") or {} for problem, known in facts.items()},
-    }
-
-
-def _hash_source(module: str) -> str:
-    """SHA-256 of a plug-in's file; empty: it is not on the path."""
-    path = source_file(module)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
 
 
 def to_csv(lines: Iterable[Line]) -> str:

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.stats import bootstrap, rankdata
 
-from components.metrics.names import ScoreDirection
+from components.metrics.names import COST_PREFIX, ScoreDirection
 from runner.arena.scores import Line, is_finite
-from runner.arena.suite import COST
 from runner.statistics.paired_tests import PairedDifference, compare, holm
 
 LEVEL = 0.9  # of a bootstrap interval
@@ -109,8 +108,8 @@ def _mean(lines: list[Line], metric: str) -> float:
 
 
 def _mean_costs(lines: list[Line]) -> dict[str, float]:
-    kinds = {metric for line in lines for metric in line.values if metric.startswith(COST)}
-    return {kind.removeprefix(COST): _mean(lines, kind) for kind in sorted(kinds)}
+    kinds = {metric for line in lines for metric in line.values if metric.startswith(COST_PREFIX)}
+    return {kind.removeprefix(COST_PREFIX): _mean(lines, kind) for kind in sorted(kinds)}
 
 
 def rank_rows(

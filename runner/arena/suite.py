@@ -26,7 +26,6 @@ from runner.study.definition import (
 )
 
 GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
-COST = "cost/"  # a metric of a cost begins so
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from runner.arena.packed import (
     PackedCell,
     Scores,
-    check_record,
+    check_records,
     check_table,
     list_cells,
     list_deviations,
@@ -88,12 +88,13 @@ def find_plugins(opened: OpenedArchive, snapshot: Snapshot, is_trusted: bool) ->
         ConfigError: there are some, and nobody has said that they may run, or their source is not
             in the pack.
     """
-    modules = sorted({name for run in snapshot.runs for name in run.config.get("plugins") or []})
-    if not modules:
+    if not snapshot.plugins:
         return None
     folder = opened.folder / PLUGINS
     if not folder.is_dir():
-        raise ConfigError(f"{', '.join(modules)}: not in the pack; its runs cannot be computed")
+        raise ConfigError(
+            f"{', '.join(snapshot.plugins)}: not in the pack; its runs cannot be computed"
+        )
     if not is_trusted:
         files = ", ".join(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.py")))
         raise ConfigError(
@@ -127,8 +128,7 @@ def verify(opened: OpenedArchive, arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{arguments.file}: holds no run that is done")
     wrong = list(list_deviations(snapshot))
     wrong += [fault] if (fault := check_table(opened, snapshot)) else []
-    for cell in cells:
-        wrong += [f"{cell.name}: record: {fault}" for fault in check_record(snapshot, cell)]
+    wrong += check_records(snapshot, cells)
     for fault in wrong:
         complain(fault)
     plugins = find_plugins(opened, snapshot, arguments.trust)

@@ -18,6 +18,7 @@ from runner.errors import ConfigError, RunnerWarning, display_path
 NAME = "run.json"
 RunState = Literal["pending", "running", "done", "failed", "diverged", "interrupted", "pruned"]
 NUMBER = (int, float)
+CHOSEN_ROLES = ("dataset", "model", "inference", "attacker")  # keys of ``choice``
 REQUIRED_KEY_TYPES: dict[str, type | tuple[type, ...]] = {
     "state": str,
     "experiment": str,

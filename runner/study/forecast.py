@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.record.facts import read
+from runner.record.facts import CHOSEN_ROLES, read
 from runner.study.job_pool import RunningProcess
 from runner.study.snapshot import FrozenRun, Snapshot
 
 STEPS = re.compile(r"^steps: (\d+)$", re.MULTILINE)
-ROLES = ("dataset", "model", "inference", "attacker")
 Kind = tuple[Any, ...]  # features shared by runs of equal cost
 
 
@@ -56,7 +55,10 @@ def size(config: dict[str, Any]) -> float:
 
 
 def kind(config: dict[str, Any]) -> Kind:
-    names = (config[role]["name"] if isinstance(config.get(role), dict) else None for role in ROLES)
+    names = (
+        config[role]["name"] if isinstance(config.get(role), dict) else None
+        for role in CHOSEN_ROLES
+    )
     return (*names, bool(config.get("smoke")), bool(config.get("steps")))
 
 
@@ -76,7 +78,7 @@ def rates_from_records(folder: Path) -> dict[Kind, list[float]]:
             steps = STEPS.search((path.parent / "config.yaml").read_text(encoding="utf-8"))
         except OSError:
             continue
-        names = (facts["choice"].get(role) for role in ROLES)
+        names = (facts["choice"].get(role) for role in CHOSEN_ROLES)
         units = facts["replicates"] * (int(steps[1]) if steps else 1)
         rates.setdefault((*names, facts["smoke"], steps is not None), []).append(
             facts["seconds"] / units

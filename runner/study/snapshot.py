@@ -74,6 +74,11 @@ class Snapshot:
     runs: list[FrozenRun]
     output_dir: Path
 
+    @property
+    def plugins(self) -> list[str]:
+        """Modules that its runs import, sorted."""
+        return sorted({name for run in self.runs for name in run.config.get("plugins") or []})
+
     def folder(self, run: FrozenRun) -> Path:
         """Folder of a run's record."""
         return inside(

@@ -149,8 +149,8 @@ def _check_old_snapshot(snapshot: Snapshot, given: argparse.Namespace, name: str
             "--fresh takes the new one",
         )
     if not given.status:
-        foreign = {module for run in snapshot.runs for module in run.config.get("plugins", ())}
-        snapshots.refuse_unnamed_plugins(foreign - set(list_named_plugins(given)), name)
+        foreign = set(snapshot.plugins) - set(list_named_plugins(given))
+        snapshots.refuse_unnamed_plugins(foreign, name)
 
 
 def watch_composing(runs: list[Any]) -> Iterator[Any]:

@@ -1,1 +1,1 @@
-"""What the training of a run costs, counted where it occurs."""
+"""Costs of the training of a run, counted where they occur."""

@@ -10,11 +10,11 @@ from runner.disk.plain_file import read_plain
 from runner.disk.yaml_limits import read_yaml
 from runner.python.export.model_file import ModelFacts
 from runner.record.checks import combine_checks, verdict
+from runner.record.facts import CHOSEN_ROLES
 from runner.report.compare import ComparedRecord, result_rows
 from runner.report.context import FAILED_CHECK_MARK
 
 MOST_COLUMNS = 50  # columns that are each described
-ROLES = ("dataset", "model", "inference", "attacker")
 ANSWERS = {
     "labels": "labels of new rows",
     "forecasts": "forecasts of the series after its end",
@@ -50,7 +50,7 @@ def _escape(cell: str) -> str:
 
 def _summary(facts: ModelFacts, compared: ComparedRecord, config: dict[str, Any], kind: str) -> str:
     rows = [("predicts", ANSWERS[kind]), ("data", str(facts["data"]))]
-    rows += [(role, config[role]["name"]) for role in ROLES if config.get(role)]
+    rows += [(role, config[role]["name"]) for role in CHOSEN_ROLES if config.get(role)]
     state = compared.facts["state"]
     rows += [
         ("run", f"{facts['run']}, {state}, step {facts['step']:,}, replicate {facts['replicate']}"),

@@ -31,6 +31,7 @@ from runner.disk.inside import inside, is_inside
 from runner.errors import ConfigError
 from runner.record import code
 from runner.record.checks import failed_checks
+from runner.record.facts import CHOSEN_ROLES
 from runner.report.exchange.opened import FORMAT, MANIFEST, SUFFIX
 from runner.report.report import write
 from runner.study import snapshot as snapshots
@@ -43,7 +44,6 @@ STATE_FOLDERS = frozenset({"checkpoints"})  # only with --checkpoints, as are fi
 PRIVATE_NAMES = frozenset({"mlflow.json"})  # of this machine
 LOCK = code.ROOT / "requirements.lock"
 PLUGINS = "plugins"
-ROLES = ("dataset", "model", "inference", "attacker")
 
 
 def list_record_files(folder: Path, facts: dict[str, Any], checkpoints: bool) -> Iterator[Path]:
@@ -153,7 +153,7 @@ def _pack_conf(snapshot: Snapshot, packer: _Packer) -> None:
     names += [
         (role, run.config[role]["name"])
         for run in snapshot.runs
-        for role in ROLES
+        for role in CHOSEN_ROLES
         if run.config.get(role)
     ]
     for group, name in dict.fromkeys(names):
@@ -164,8 +164,7 @@ def _pack_conf(snapshot: Snapshot, packer: _Packer) -> None:
 
 def _pack_plugins(snapshot: Snapshot, packer: _Packer) -> None:
     """Add the source of every plug-in: its file, or all of its package."""
-    modules = {name for run in snapshot.runs for name in run.config.get("plugins") or []}
-    for module in sorted({name.partition(".")[0] for name in modules}):
+    for module in sorted({name.partition(".")[0] for name in snapshot.plugins}):
         file = source_file(module)
         if file is None:
             continue

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from runner.arena import command, lengths, listing, page, rows
-from runner.arena.scores import Line, describe_row, find_state, read_kept, read_snapshot, write_kept
+from runner.arena.scores import Line, find_state, read_kept, read_snapshot, to_csv, write_kept
 from runner.arena.standings import median_interval, rank_rows
 from runner.arena.suite import Suite, load_suite
 from runner.compose.overrides import explicit_keys
@@ -308,10 +308,10 @@ def test_a_row_is_run_and_shown(toy_folder, capsys, monkeypatch):
     lines = read_snapshot(suite, "small", snapshot)
     assert len([x for x in lines if x.is_final and x.problem == "normal"]) == 2
     assert {x.state for x in lines if x.problem == "mixture"} == {"not run"}
-    row = describe_row(suite, "small", snapshot)
-    assert row["overrides"] == ["inference=sgld"]
-    assert row["scores"].count("\n") == 1 + len(lines)
-    assert row["configs"]["normal"]["steps"] == 19
+    assert snapshot.study.rows[0].overrides == ["inference=sgld"]
+    assert to_csv(lines).count("\n") == 1 + len(lines)
+    configs = {run.cell["problem"]: run.config for run in snapshot.runs}
+    assert configs["normal"]["steps"] == 19
     with pytest.raises(ConfigError, match="row mine was frozen with inference=sgld; give another"):
         command.main(["arena", "run", "toy", "inference=psgld", "--as", "mine"])
     assert command.main(["arena", "show", "toy"]) == 0
