@@ -38,6 +38,7 @@ UNSIGNED_KEYS = {
     "experiment",
     "keep_diff",
     "keep_predictions",
+    "figures",
 }
 # The parameter of each loss of a decision that has one.
 LOSS_PARAMETERS = {"costs": "costs", "pinball": "level", "tolerance": "radius"}
@@ -139,6 +140,7 @@ class Settings(BaseModel):
     tracking_checkpoints: bool = False  # records from before the key have none
     keep_diff: bool = False  # records from before the key have none
     keep_predictions: bool = False  # records from before the key have none
+    figures: bool = True  # records from before the key have none
     paper_tables: list[str]
     plugins: list[str]
     data_dir: Annotated[str, AfterValidator(validate_folder)]

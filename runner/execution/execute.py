@@ -287,14 +287,11 @@ class Run:
                 with skip_artefact_on_error(f"the predictions of replicate {replicate + 1}"):
                     write_predictions(folder, replicate, course.problem, posterior, course.rng)
             if replicate == 0:
-                write_artefacts(
-                    folder,
-                    assessment.figures | draw_training_curve(folder),
-                    assessment.tables,
-                    self.job,
-                )
+                drawn = self.settings.figures
+                figures = assessment.figures | draw_training_curve(folder) if drawn else {}
+                write_artefacts(folder, figures, assessment.tables, self.job)
                 write_checks(folder, checks)
-                if isinstance(posterior, WritesFiles):
+                if drawn and isinstance(posterior, WritesFiles):
                     self.record.facts["artefacts"] = write_files(folder, posterior)
 
     def _keep(

@@ -41,6 +41,10 @@ from runner.record.rebuild import rebuilt, traces
 if TYPE_CHECKING:
     from runner.compose.config import Job
 
+# What a run makes besides its config and run.json; a fresh one starts without that of an earlier one.
+MADE_FOLDERS = ("checkpoints", PARTS, "figures", "tables", "predictions", "outcomes")
+MADE_FILES = ("metrics.jsonl", "mlflow.json", "posterior.nc")
+
 # Errors of a folder that cannot be written; any other error has another cause.
 _REFUSAL_ERRNOS = (
     errno.EACCES,
@@ -209,9 +213,9 @@ class Record:
             # an interruption in here must not leave half of the earlier record as if it were
             # complete
             self.save(clearing=True)
-            for name in ("checkpoints", PARTS):
+            for name in MADE_FOLDERS:
                 shutil.rmtree(self.folder / name, ignore_errors=True)
-            for name in ("metrics.jsonl", "mlflow.json"):
+            for name in MADE_FILES:
                 (self.folder / name).unlink(missing_ok=True)
             del self.facts["clearing"]
             return

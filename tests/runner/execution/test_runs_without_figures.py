@@ -1,0 +1,20 @@
+"""``figures=false``: same scores, same record, no figures and no file of draws."""
+
+from configured import repeatable
+
+from runner.execution.execute import run
+
+TOY = ["dataset=funnel", "dataset.dim=2", "model=target_density", "inference=sgld",
+       "inference.burn_in=10", "steps=200"]  # fmt: skip
+
+
+def test_a_run_without_figures_has_the_same_scores_and_no_file_of_draws(make_job):
+    drawn, first = run(make_job(*TOY))
+    assert list((drawn.job.folder / "figures").glob("*.png"))
+    assert (drawn.job.folder / "posterior.nc").is_file()
+    plain, second = run(make_job(*TOY, "figures=false", "fresh=true"))
+    assert plain.job.signature == drawn.job.signature
+    assert repeatable(first) == repeatable(second)
+    assert not (plain.job.folder / "figures").exists()  # nor those of the run before
+    assert not (plain.job.folder / "posterior.nc").exists()
+    assert (plain.job.folder / "tables" / "checks.csv").is_file()
