@@ -12,6 +12,7 @@ from torch import Tensor
 
 from components.contracts.capabilities import LogJoint
 from components.contracts.checks import Check, Response
+from components.contracts.posteriors import HoldsDraws
 from components.contracts.problems import Batch
 from components.contracts.roles import Inference, Problem
 from components.contracts.streams import Rng
@@ -20,6 +21,10 @@ from components.inference.gaussian_weights.swag import SwagState
 from components.inference.log_joint import log_joint
 from components.inference.mcmc.importance_sampling import Weighted
 from components.inference.mcmc.tails import tail_growth
+from components.inference.variational.bbvi import BlackBoxTrainingState
+from components.inference.variational.gaussian_vi import GaussianTrainingState
+from components.metrics.diagnostics import FEWEST_WEIGHTS, pareto_k
+from components.problems.density import Density
 from components.series.structural.structural_mle import Searches
 
 # largest sd of SWAG's Gaussian over the root mean square of the weights, below which it is a point
@@ -74,14 +79,38 @@ def approximation_checks(
     problem: Problem, inference: Inference, state: object, rng: Rng
 ) -> list[Check]:
     """Checks of an approximation by its state: the tails of a proposal, the spread of SWAG's
-    Gaussian, the end of a search."""
+    Gaussian, the end of a search, the overlap of a fitted q with its target."""
     if isinstance(state, Searches):
         return [_check_search_convergence(state)]
+    if isinstance(problem, Density) and isinstance(
+        state, GaussianTrainingState | BlackBoxTrainingState
+    ):
+        posterior = inference.posterior(state)
+        assert isinstance(posterior, HoldsDraws)
+        return [_check_overlap(problem, state, posterior.flat)]
     if isinstance(state, Weighted) and state.fit is not None:
         return [
             _tails(state, next(iter(problem.batches(inference.requires.batch_kind, rng, 0, 1)))[1])
         ]
     return [_spread(state)] if isinstance(state, SwagState) else []
+
+
+@torch.no_grad()
+def _check_overlap(
+    problem: Density, state: GaussianTrainingState | BlackBoxTrainingState, theta: Tensor
+) -> Check:
+    """Check that draws θ [S, P] of q could be weighted to the target π: the shape k̂ of log π(θ) −
+    log q(θ).
+
+    Source: Yao et al. (2018), section 3.2."""
+    name = "q is near enough to weight its draws: Pareto k̂ is below its limit"
+    if len(theta) < FEWEST_WEIGHTS:
+        detail = f"{len(theta)} draws, {FEWEST_WEIGHTS} needed; raise inference.draws"
+        return Check(name, None, detail)
+    value = pareto_k(problem.log_density(theta) - state.module.log_density(theta))
+    most = limits.pareto_k(len(theta))
+    detail = f"k {value:.2f} of {len(theta)} draws, below {most:.2f} asked"
+    return Check(name, value < most, detail)
 
 
 def _tails(state: Weighted, batch: Batch | None) -> Check:

@@ -157,6 +157,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
         "second_moment",
         "error_mean",
         "error_sd",
+        "error_mean_sd",
         "error_second_moment",
         "error_mean_of_a_chain",
     }
@@ -330,6 +331,7 @@ LOWER_IS_BETTER = frozenset(
         "error",
         "error_mean",
         "error_sd",
+        "error_mean_sd",
         "error_second_moment",
         "error_mean_of_a_chain",
         "z_max",

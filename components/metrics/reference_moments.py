@@ -39,6 +39,7 @@ def moment_errors(
         z_max     |Ê[f] − E[f]| / √(s² + s_ref²), s and s_ref the standard errors
                   of the draws and of the reference
         error_sd  |Ê[f] − E[f]| / sd[f]
+        error_mean_sd: ``mean_sd_errors``
 
     If ``mean_error`` and ``second_moment_error`` are None, the reference is exact.
     ``reference`` [C, N, P'] are draws from which sd[f] is computed; None uses the sampler's
@@ -64,4 +65,24 @@ def moment_errors(
         distance = (estimate - exact).abs()
         z.append(torch.where(error > 0, distance / error, torch.nan))
         scaled.append(torch.where(sd > 0, distance / sd, torch.nan))
-    return {"z_max": torch.maximum(*z), "error_sd": torch.maximum(*scaled)}
+    return {
+        "z_max": torch.maximum(*z),
+        "error_sd": torch.maximum(*scaled),
+        "error_mean_sd": mean_sd_errors(draws, mean, second_moment),
+    }
+
+
+def mean_sd_errors(draws: HoldsDraws, mean: Tensor, second_moment: Tensor) -> Tensor:
+    """Error of each parameter's mean or standard deviation, the larger one, in the reference's
+    standard deviations [P'].
+
+        max(|m̂ − m|, |ŝ − s|) / s,   m = E[θ], s² = E[θ²] − m², and m̂, ŝ by the draws
+
+    All of the scale is the reference's, so that draws that are too wide do not hide their error.
+    NaN where s² is no positive number."""
+    values = draws.values.flatten(0, 1)
+    m = draws.expectation(values)
+    spread = draws.expectation((values - m).square()).sqrt()
+    s = (second_moment - mean.square()).clamp_min(0).sqrt()
+    error = torch.maximum((m - mean).abs(), (spread - s).abs())
+    return torch.where(s > 0, error / s, torch.nan)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 KSD_DRAWS = 500
 KL_DRAWS = 4000
+LARGEST = ("z_max", "error_sd", "error_mean_sd")  # of all coordinates, of ``moment_errors``
 # (problem, draws) -> {name: Figure}
 DensityFigure = Callable[["Density", HoldsDraws], dict[str, "Figure"]]
 
@@ -103,7 +104,7 @@ class Density(KnowsTruth):
         chain's estimate, on average over the chains. (Gallego's Table 2.3 does not say which
         norm it takes, or if it averages chains or their errors.) ``error_second_moment`` is the
         error of E[θ²], all pooled; ``mean``, ``sd`` and ``second_moment`` are the estimates
-        themselves, averaged over the coordinates; ``z_max`` and ``error_sd`` are the largest of
+        themselves, averaged over the coordinates; ``LARGEST`` are the largest of
         ``moment_errors``; the diagnostics are from ``diagnostics.convergence``, and ``ksd`` is
         the kernelised Stein discrepancy from π of at most 500 draws, evenly spaced, because its
         cost is quadratic.
@@ -135,7 +136,7 @@ class Density(KnowsTruth):
         by_name = {"mean": posterior.mean, "sd": sd, "second_moment": posterior.second_moment}
         out |= {name: float(value.mean()) for name, value in by_name.items()}
         by_name |= errors
-        out |= {name: float(errors[name].max()) for name in ("z_max", "error_sd") if name in errors}
+        out |= {name: float(errors[name].max()) for name in LARGEST if name in errors}
         worst, each = diagnostics.convergence(posterior)
         out |= worst | {"ksd": self._ksd(posterior)}
         if (kl := self._kl(posterior)) is not None:

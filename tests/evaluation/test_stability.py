@@ -13,6 +13,7 @@ from known_targets import F64, GaussianTarget
 from components.contracts.checks import GradientResponsiveMethod
 from components.errors import NumericalError
 from components.evaluation.stability import largest_response
+from runner.execution.execute import run
 from runner.execution.rng import Streams
 
 CURVATURE = 25.0  # of the stiffest direction
@@ -110,3 +111,23 @@ def test_the_step_is_the_largest_since_draws_are_kept(schedule, t, largest):
     assert component("inference", "sgld", step_size=0.1, burn_in=20, **schedule).largest_step(
         t
     ) == pytest.approx(largest)
+
+
+def overlap(make_job, *overrides: str) -> tuple[bool, str]:
+    """The check of how near a fitted q is to its target, from a run's record."""
+    done, _ = run(
+        make_job("dataset=gaussian", "dataset.dim=10", "model=target_density", *overrides)
+    )
+    (found,) = (
+        c for c in done.record.facts["checks"]["0"] if "near enough to weight" in c["check"]
+    )
+    return found["passed"], found["detail"]
+
+
+@pytest.mark.parametrize("method", ["gaussian_vi", "bbvi"])
+def test_a_fit_is_judged_by_the_tail_of_its_weights(make_job, method):
+    keys = (f"inference={method}", "inference.draws=1000", "inference.lr=0.05")
+    near, detail = overlap(make_job, "steps=1500", *keys)
+    assert near, detail
+    far, detail = overlap(make_job, "steps=1", "inference.initial_std=0.1", *keys)  # still narrow
+    assert not far, detail

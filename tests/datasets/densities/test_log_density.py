@@ -64,6 +64,7 @@ def test_what_is_known_is_scored_and_what_is_not_is_left_out():
         "error_mean_of_a_chain",
         "z_max",
         "error_sd",
+        "error_mean_sd",
     }
     assert "trace" in unknown.draw(posterior, Streams(0))
 

@@ -1,0 +1,46 @@
+"""Errors of means and standard deviations in the reference's own scale."""
+
+import pytest
+import torch
+from known_targets import F64
+
+from components.metrics.reference_moments import mean_sd_errors
+from components.posteriors.draws import Draws
+
+MEAN = torch.tensor([1.0, -2.0], dtype=F64)
+SD = torch.tensor([0.5, 3.0], dtype=F64)
+
+
+def errors(values: torch.Tensor, log_weights: torch.Tensor | None = None) -> torch.Tensor:
+    draws = Draws(values, values[:, 0], ["a", "b"], log_weights=log_weights)
+    return mean_sd_errors(draws, MEAN, SD.square() + MEAN.square())
+
+
+def test_is_the_larger_of_both_errors_over_the_reference_sd():
+    values = torch.tensor([[[1.0, 0.0], [2.0, 8.0]], [[3.0, 2.0], [4.0, 6.0]]], dtype=F64)
+    found = errors(values)
+    for i, column in enumerate(values.flatten(0, 1).T.tolist()):
+        m = sum(column) / 4
+        s = (sum((x - m) ** 2 for x in column) / 4) ** 0.5
+        expected = max(abs(m - float(MEAN[i])), abs(s - float(SD[i]))) / float(SD[i])
+        assert float(found[i]) == pytest.approx(expected)
+
+
+def test_draws_that_are_too_wide_do_not_hide_their_error():
+    values = MEAN + SD * torch.randn(4, 5000, 2, dtype=F64)
+    wide = MEAN + 1000 * (values - MEAN)
+    assert float(errors(values).max()) < 0.1
+    assert float(errors(wide).min()) == pytest.approx(999, rel=0.05)
+
+
+def test_weights_count():
+    values = torch.stack([MEAN - SD, MEAN + SD, MEAN + 100 * SD])[None]
+    weights = torch.tensor([[0.5, 0.5, 1e-300]], dtype=F64)
+    assert float(errors(values, weights.log()).max()) < 1e-6
+    assert float(errors(values).max()) > 10
+
+
+def test_a_reference_without_spread_has_no_scale():
+    values = torch.randn(1, 10, 2, dtype=F64)
+    draws = Draws(values, values[:, 0], ["a", "b"])
+    assert mean_sd_errors(draws, MEAN, MEAN.square()).isnan().all()
