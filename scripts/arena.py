@@ -3,12 +3,13 @@
     python -m scripts.arena posteriors --budget medium --jobs 2 --output-dir FOLDER
     python -m scripts.arena posteriors --budget medium --output-dir FOLDER --keep
     python -m scripts.arena uci --from-results aadm_uci
+    python -m scripts.arena weights --gold posterior_quality --output-dir FOLDER
 
 Rows are run one after the other, as ``runner arena run`` runs a user's; the same command again goes
 on with what is missing.  ``--keep`` runs nothing: lines of finished runs replace those of the same
 budget, row and problem in ``SUITE.csv.gz`` next to the YAML.  ``--from-results`` takes the kept scores of a
 study (docs/results) with the same rows and with columns that are the suite's problems; their costs
-were not counted.
+were not counted.  ``--gold`` takes the predictions of a study's gold row, whose runs are in the folder.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from runner.arena.gold import keep_gold
 from runner.arena.rows import find_snapshots, prepare_row
 from runner.arena.scores import Line, State, read_kept, read_snapshot, write_kept
 from runner.arena.suite import GROUP, Suite, load_suite
 from runner.disk import conf_folders
 from runner.report.origin import read_kept_scores
+from runner.study import snapshot as snapshots
 from runner.study.choice import select_runs
 from runner.study.definition import load_study
 from runner.study.study import run_remaining
@@ -88,12 +91,18 @@ def main() -> None:
     parser.add_argument("--output-dir", default="outputs")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--from-results", metavar="STUDY")
+    parser.add_argument("--gold", metavar="STUDY", help="whose gold row's predictions are kept")
     given = parser.parse_args()
     suite = load_suite(given.suite)
     budget = suite.budget(given.budget)
     output_dir = Path(given.output_dir).resolve()
     if given.from_results:
         write(suite, from_results(suite, given.from_results))
+        return
+    if given.gold:
+        snapshot = snapshots.load(given.gold, output_dir)
+        n = 0 if snapshot is None else keep_gold(suite, snapshot)
+        print(f"predictions of {suite.gold} on {n} problems")
         return
     if given.keep:
         keep(suite, budget, output_dir)

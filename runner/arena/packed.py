@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from components.metrics.names import base_name
+from runner.arena import frozen
 from runner.arena.suite import GROUP, load_suite
-from runner.compose.overrides import compose
 from runner.record.lines import readable_lines
 from runner.report.exchange.opened import OpenedArchive
 from runner.report.report import write
@@ -114,16 +112,7 @@ def list_deviations(snapshot: Snapshot) -> Iterator[str]:
         if problem not in suite.problems:
             yield f"{run.name}: the suite has no problem {problem}"
             continue
-        composed = compose([*suite.overrides, *suite.problems[problem]])[0]
-        meant = OmegaConf.to_container(composed.dataset, resolve=True)
-        given = run.config.get("budget") or {}
-        own = {
-            "dataset": run.config["dataset"] == meant,
-            "replicates": run.config["replicates"] == suite.replicates,
-            "budget": {kind: limit for kind, limit in given.items() if limit is not None} == limits,
-        }
-        wrong = [key for key, is_same in own.items() if not is_same]
-        if wrong:
+        if wrong := list(frozen.list_deviations(suite, limits, problem, run.config)):
             yield f"{run.name}: {', '.join(wrong)}: not what suite {suite.name} has here"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from runner.arena.frozen import refuse_frozen
 from runner.arena.lengths import find_length
 from runner.arena.scores import Line, read_kept, read_snapshot
 from runner.arena.suite import Suite, kept_scores_file
@@ -45,6 +46,7 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     Raises:
         ConfigError: the row has a mistake, or no problem can be composed with it.
     """
+    refuse_frozen(suite, row)
     limits = suite.budgets.get(budget, {})
     planned = list(plan(suite.to_study([row]), []))
     lengths: dict[str, list[str]] = {}

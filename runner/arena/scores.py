@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from components.metrics.names import COST_PREFIX
+from runner.arena.gold import load_gold
 from runner.arena.suite import Suite
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
@@ -72,9 +73,11 @@ def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> 
                 for replicate, values in _by_replicate(suite, line).items()
             ]
     result = {"replicate": 0, "metrics": facts["result"]}
-    lines += [
-        Line(*names, r, -1, state, *origin, v) for r, v in _by_replicate(suite, result).items()
-    ]
+    gold = load_gold(suite)
+    for r, values in _by_replicate(suite, result).items():
+        apart = gold.distances(names[2], snapshot.folder(run), r)
+        values |= {name: value for name, value in apart.items() if name in suite.metrics}
+        lines.append(Line(*names, r, -1, state, *origin, values))
     return lines
 
 

@@ -25,7 +25,8 @@ def _predictions(path: Path, changed: int) -> dict[str, NDArray[np.float64]]:
     return {name: table[name].to_numpy(dtype=np.float64) for name in ("label", "mean", "sd")}
 
 
-def _draws_by_parameter(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
+def read_predictions(folder: Path, replicate: int) -> dict[str, NDArray[np.float64]] | None:
+    """Columns label, mean and sd of a replicate's test rows; None: they were not kept."""
     path = predictions_file(folder, replicate)
     return (
         _predictions(path, path.stat().st_mtime_ns)
@@ -49,7 +50,7 @@ def distances(
     by_replicate: dict[tuple[int, int], float] = {}
     for replicate in facts.get("finished", {}).keys() & finished.keys():
         ours, theirs = (
-            _draws_by_parameter(snapshot.folder(r), int(replicate))
+            read_predictions(snapshot.folder(r), int(replicate))
             for r in (run, gold)
             if r is not None
         )

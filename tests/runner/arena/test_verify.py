@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -16,6 +17,8 @@ from configured import defaults
 from made_records import made_record
 
 from runner.arena import command, packed, rows, verify
+from runner.arena.frozen import refuse_frozen
+from runner.arena.rows import make_row
 from runner.arena.suite import load_suite
 from runner.catalogue import new
 from runner.disk import conf_folders
@@ -115,6 +118,29 @@ SUITE = """
 
 
 @pytest.mark.parametrize(
+    ("word", "group"),
+    [
+        ("dataset.dim=1", "dataset"),
+        ("+seed=3", "seed"),
+        ("attacker=huber", "attacker"),
+        ("budget.densities=9", "budget"),
+        ("dataset.batch_size=7", ""),
+        ("inference.chains=3", ""),
+    ],
+)
+def test_a_row_may_not_set_what_is_frozen(tmp_path, monkeypatch, word, group):
+    (tmp_path / "arena").mkdir()
+    (tmp_path / "arena" / "tiny.yaml").write_text(SUITE)
+    monkeypatch.setenv(conf_folders.ENV_VARIABLE, str(tmp_path))
+    suite, row = load_suite("tiny"), make_row(["inference=mala", word], None)
+    if not group:
+        refuse_frozen(suite, row)
+        return
+    with pytest.raises(ConfigError, match=re.escape(f"{word}: {group} is frozen")):
+        refuse_frozen(suite, row)
+
+
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         ({}, []),
@@ -122,6 +148,8 @@ SUITE = """
         ({"budget": {"densities": 9000, "gradients": None}}, ["budget"]),
         ({"budget": None}, ["budget"]),
         ({"dataset": {"name": "gaussian", "dim": 1}}, ["dataset"]),
+        ({"seed": 3}, ["seed"]),
+        ({"validation": 0.5}, ["validation"]),
     ],
 )
 def test_a_pack_by_other_rules_than_the_suites(tmp_path, monkeypatch, change, said):
@@ -132,6 +160,7 @@ def test_a_pack_by_other_rules_than_the_suites(tmp_path, monkeypatch, change, sa
     study = suite.to_study(list(suite.rows))
     budget = {"densities": 4000, "gradients": None}
     config = {"dataset": defaults("dataset", "gaussian"), "replicates": 2, "budget": budget}
+    config |= {"seed": 0, "smoke": False, "validation": None}
     run = FrozenRun("MALA", "MALA", {"problem": "gauss"}, [], "e", "s", "d", config | change)
     snapshot = Snapshot("arena.tiny.small.MALA", study, "", "", [], [run], tmp_path)
     expected = [f"MALA: {key}: not what suite tiny has here" for key in said]

@@ -1,0 +1,69 @@
+"""What a suite has frozen: keys of a run that no row may set, and deviations of a run from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from runner.arena.suite import Suite
+from runner.compose.overrides import compose
+from runner.errors import ConfigError
+from runner.study.definition import Row
+
+# Groups and keys of a run that make its problem, its budget and its repetitions.
+FROZEN = ("dataset", "attacker", "budget", "seed", "replicates", "validation", "smoke", "debug")
+BATCH_SIZE = "dataset.batch_size"  # a matter of the method
+
+
+def list_keys(overrides: Iterable[str]) -> set[str]:
+    """Keys that overrides set."""
+    return {word.lstrip("+~").partition("=")[0] for word in overrides}
+
+
+def list_open(suite: Suite) -> set[str]:
+    """Keys of frozen groups that a row may set, as rows of the suite do."""
+    cells = (words for row in suite.rows for cell in row.cells.values() for words in cell.values())
+    rows = (row.overrides for row in suite.rows)
+    return {BATCH_SIZE}.union(*map(list_keys, [*rows, *cells]))
+
+
+def refuse_frozen(suite: Suite, row: Row) -> None:
+    """Check a row's overrides.
+
+    Raises:
+        ConfigError: one of them sets what the suite has frozen.
+    """
+    is_open = list_open(suite)
+    for word in row.overrides:
+        (key,) = list_keys([word])
+        group = key.partition(".")[0]
+        if group in FROZEN and not {group, key} & is_open:
+            raise ConfigError(
+                f"arena {suite.name}: {word}: {group} is frozen, the same for every row; leave it out"
+            )
+
+
+def list_deviations(
+    suite: Suite, limits: Mapping[str, float], problem: str, config: Mapping[str, Any]
+) -> Iterator[str]:
+    """Frozen keys that a run's config has otherwise than the suite."""
+    is_open = list_open(suite)
+    composed = compose([*suite.overrides, *suite.problems[problem]])[0]
+    meant: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
+    meant |= {"budget": dict(limits)} | (
+        {"replicates": suite.replicates} if suite.replicates is not None else {}
+    )
+    for group in FROZEN:
+        if group not in is_open and _close(group, config, is_open) != _close(group, meant, is_open):
+            yield group
+
+
+def _close(group: str, config: Mapping[str, Any], is_open: set[str]) -> Any:
+    """A group of a config without its open keys and without keys that are not set."""
+    value = config.get(group)
+    if not isinstance(value, dict):
+        return value
+    kept = {k: v for k, v in value.items() if v is not None and f"{group}.{k}" not in is_open}
+    return kept or None

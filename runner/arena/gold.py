@@ -1,0 +1,112 @@
+"""Predictions of a suite's gold row, kept as data: what the predictions of other rows are
+measured against.
+
+``conf/arena/<suite>.gold.csv.gz`` has a line for each test row of a problem: the label, and mean
+and standard deviation of the gold row's predictive, in the units of the labels.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from components.metrics.predictive_distance import predictive_distances
+from runner.arena.suite import GROUP, Suite
+from runner.disk import conf_folders
+from runner.disk.atomic import write_bytes
+from runner.errors import ConfigError
+from runner.execution.artefacts import predictions_file
+from runner.report.distances import read_predictions
+from runner.study.definition import DISTANCES
+from runner.study.snapshot import FrozenRun, Snapshot
+
+COLUMNS = ("label", "mean", "sd")
+Predictions = Mapping[str, NDArray[np.float64]]  # each of the columns [test rows]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Predictions of the gold row by problem."""
+
+    problems: Mapping[str, Predictions]
+
+    def distances(self, problem: str, folder: Path, replicate: int) -> dict[str, float]:
+        """``predictive_distances`` of what a replicate has predicted; nothing where either has no
+        predictions, or they are of other labels."""
+        theirs = self.problems.get(problem)
+        ours = read_predictions(folder, replicate)
+        if theirs is None or ours is None or len(ours["label"]) != len(theirs["label"]):
+            return {}
+        if not np.allclose(ours["label"], theirs["label"]):
+            return {}
+        return predictive_distances(ours["mean"], ours["sd"], theirs["mean"], theirs["sd"])
+
+
+def file_of(suite: Suite) -> Path | None:
+    """Where a suite's gold predictions are, or would be; None: the suite has no distances."""
+    beside = conf_folders.find(GROUP, suite.name)
+    if beside is None or not DISTANCES & set(suite.metrics):
+        return None
+    return beside.with_name(f"{suite.name}.gold.csv.gz")
+
+
+def load_gold(suite: Suite) -> Gold:
+    """The kept predictions of a suite, empty where there are none.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    path = file_of(suite)
+    return Gold(_read(path, path.stat().st_mtime_ns) if path and path.is_file() else {})
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, changed: int) -> dict[str, Predictions]:
+    try:
+        rows = list(csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
+        problems: dict[str, list[list[float]]] = {}
+        for row in rows:
+            problems.setdefault(row["problem"], []).append([float(row[name]) for name in COLUMNS])
+    except (OSError, EOFError, ValueError, KeyError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error}); put back the file that was there"
+        ) from None
+    columns = {problem: np.array(values).T for problem, values in problems.items()}
+    return {p: dict(zip(COLUMNS, values, strict=True)) for p, values in columns.items()}
+
+
+def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
+    """Writes what the gold row's runs of a study have predicted, over what was kept of the same
+    problems: the number of problems.  A cell of the study has a problem's name as its value."""
+    path = file_of(suite)
+    gold = [run for run in snapshot.runs if run.row == suite.gold]
+    found = {str(p): _predicted(snapshot, run) for run in gold for p in run.cell.values()}
+    new = {p: values for p, values in found.items() if values is not None and p in suite.problems}
+    if path is None or not new:
+        return 0
+    problems = {**load_gold(suite).problems, **new}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["problem", *COLUMNS])
+    for problem in sorted(problems):
+        for row in zip(*(problems[problem][name] for name in COLUMNS), strict=True):
+            writer.writerow([problem, *(f"{value:.8g}" for value in row)])
+    write_bytes(path, gzip.compress(text.getvalue().encode(), 9, mtime=0))
+    return len(new)
+
+
+def _predicted(snapshot: Snapshot, run: FrozenRun) -> Predictions | None:
+    facts = snapshot.facts(run)
+    is_done = facts is not None and facts["state"] == "done"
+    folder = snapshot.folder(run)
+    return (
+        read_predictions(folder, 0) if is_done and predictions_file(folder, 0).is_file() else None
+    )

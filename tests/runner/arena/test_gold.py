@@ -1,0 +1,79 @@
+"""Predictions of a gold row as data, and what others are measured by."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from runner.arena import gold
+from runner.arena.suite import load_suite
+from runner.disk import conf_folders
+from runner.errors import ConfigError
+from runner.study.snapshot import FrozenRun, Snapshot
+
+SUITE = """
+{name: nets, measures: nets, description: nets, gold: HMC,
+ problems: {yacht: [dataset=uci_regression, dataset.set=yacht]},
+ rows: [{label: HMC, model: mlp, preset: "", overrides: [inference=hmc]}],
+ tables: [{name: d, title: d, columns: problem, metric: distance}]}
+"""
+LABELS = [1.0, 2.0, 4.0]
+
+
+@pytest.fixture
+def suite(tmp_path, monkeypatch):
+    (tmp_path / "arena").mkdir()
+    (tmp_path / "arena" / "nets.yaml").write_text(SUITE)
+    monkeypatch.setenv(conf_folders.ENV_VARIABLE, str(tmp_path))
+    return load_suite("nets")
+
+
+def predicted(folder, means, sds, labels=LABELS):
+    path = folder / "predictions" / "0.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [f"{i},,{y},{m},{s}" for i, (y, m, s) in enumerate(zip(labels, means, sds, strict=True))]
+    path.write_text("\n".join(["row,task,label,mean,sd", *rows]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def kept(suite, tmp_path, monkeypatch):
+    """Predictions of a study's gold row, kept next to the suite."""
+    cell = {"dataset.set": "yacht"}
+    runs = [FrozenRun(f"{row} yacht", row, cell, [], "e", row, "d", {}) for row in ("HMC", "VI")]
+    snapshot = Snapshot("quality", suite.to_study(list(suite.rows)), "", "", [], runs, tmp_path)
+    predicted(snapshot.folder(runs[0]), [1.0, 2.0, 3.0], [0.5, 1.0, 2.0])
+    predicted(snapshot.folder(runs[1]), [9.0, 9.0, 9.0], [9.0, 9.0, 9.0])
+    monkeypatch.setattr(Snapshot, "facts", lambda self, run: {"state": "done"})
+    assert gold.keep_gold(suite, snapshot) == 1
+    return gold.load_gold(suite)
+
+
+def test_the_distance_is_that_of_gaussians_with_these_moments(kept, tmp_path):
+    """√ mean (Δm² + Δs²) / s*², and each part of it, by hand."""
+    folder = predicted(tmp_path / "mine", [1.5, 2.0, 7.0], [0.5, 2.0, 1.0])
+    found = kept.distances("yacht", folder, 0)
+    assert found["distance_mean"] == pytest.approx(np.sqrt((1.0 + 0.0 + 4.0) / 3))
+    assert found["distance_sd"] == pytest.approx(np.sqrt((0.0 + 1.0 + 0.25) / 3))
+    assert found["distance"] == pytest.approx(np.sqrt((1.0 + 1.0 + 4.25) / 3))
+
+
+def test_others_labels_problems_and_missing_predictions_have_none(kept, tmp_path):
+    folder = predicted(tmp_path / "mine", [1.0] * 3, [1.0] * 3, labels=[1.0, 2.0, 5.0])
+    assert kept.distances("yacht", folder, 0) == {}
+    assert kept.distances("boston", folder, 0) == {}
+    assert kept.distances("yacht", tmp_path, 0) == {}
+    fewer = predicted(tmp_path / "fewer", [1.0], [1.0], labels=[1.0])
+    assert kept.distances("yacht", fewer, 0) == {}
+
+
+def test_a_damaged_file_is_named(suite, kept):
+    path = gold.file_of(suite)
+    path.write_bytes(gzip.compress(b"problem,label\nyacht,x\n"))
+    with pytest.raises(ConfigError, match=r"nets\.gold\.csv\.gz: cannot be read"):
+        gold.load_gold(suite)
+
+
+def test_a_suite_without_distances_has_no_file(suite):
+    table = suite.tables[0].model_copy(update={"metric": "rmse"})
+    assert gold.file_of(suite.model_copy(update={"tables": [table]})) is None
