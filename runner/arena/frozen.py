@@ -50,11 +50,10 @@ def list_deviations(
 ) -> Iterator[str]:
     """Frozen keys that a run's config has otherwise than the suite."""
     is_open = list_open(suite)
-    composed = compose([*suite.overrides, *suite.problems[problem]])[0]
+    replicates = [] if suite.replicates is None else [f"replicates={suite.replicates}"]
+    composed = compose([*replicates, *suite.overrides, *suite.problems[problem]])[0]
     meant: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
-    meant |= {"budget": dict(limits)} | (
-        {"replicates": suite.replicates} if suite.replicates is not None else {}
-    )
+    meant["budget"] = dict(limits)
     for group in FROZEN:
         if group not in is_open and _close(group, config, is_open) != _close(group, meant, is_open):
             yield group
