@@ -416,6 +416,8 @@ class Inference(Component, Generic[M, P, B, S]):
     mixes: ClassVar[bool] = True
     # shown test labels and true parameters by ``init``: for what measures itself by them
     reads_truth: ClassVar[bool] = False
+    # of filters: the gradient of the filtered states in the observations can be computed
+    differentiable: ClassVar[bool] = True
     # gradient evaluations that each chain makes in a step: their number, or the training metric
     # that reports it; None: unknown.  Read for records from before costs were counted only
     gradients_per_step: ClassVar[int | str | None] = None

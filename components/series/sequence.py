@@ -89,8 +89,8 @@ class Sequence(KnowsTruth):
     dates: tuple[str, ...] = ()
     # other observations of the same states [R, T, dy]
     redraw: Callable[[torch.Generator], Tensor] | None = None
-    # log evidence is a score: a filter's prediction of y is not a point
-    scores_evidence: bool = False
+    # an alternative realisation, of a sequence whose own truth is not shown
+    realise: Callable[[Rng], Sequence | None] | None = None
     scoring: PredictionScore = field(default_factory=PredictionScore)  # of one-step predictions
     figures: list[Drawing] = field(default_factory=list)
     # observations that are outliers by a rule of the data [T] bool: for figures
@@ -111,7 +111,12 @@ class Sequence(KnowsTruth):
 
     def without_truth(self) -> Sequence:
         """The observations as a method is shown them: no states, nothing uncorrupted."""
-        return replace(self, states=None, means=None, clean=None, suspect=None)
+
+        def realise(rng: Rng) -> Sequence | None:
+            other = self.another(rng)  # some attackers corrupt by the truth
+            return None if other is None else other.without_truth()
+
+        return replace(self, states=None, means=None, clean=None, suspect=None, realise=realise)
 
     def attack(self, attacker: Contamination, rng: Rng) -> Sequence:
         """The same states, seen through observations that the attacker corrupted once, before any
@@ -126,6 +131,8 @@ class Sequence(KnowsTruth):
     def another(self, rng: Rng) -> Sequence | None:
         """An alternative realisation: other observations of the same states, corrupted by the same
         attacker.  None: there is no simulation to draw them from."""
+        if self.realise is not None:
+            return self.realise(rng)
         if self.redraw is None:
             return None
         streams = Beside(rng, ANOTHER)
@@ -243,9 +250,11 @@ class Sequence(KnowsTruth):
 
         The scores are NMSE and 90 % coverage, means over state dimensions and each of them, and
         for the NMSE the median too. Where only the truth of the signal E[y_t | x_t] is known, a
-        smoother has the NMSE of it, and its coverage by the intervals of new observations. A
+        smoother has the NMSE of it, and its coverage by the intervals of new observations, and
+        a filter has the NMSE of its one-step predictions, whose noise has mean zero. A
         filter has the median absolute error of its one-step predictions of the observations
-        (``scoring``). Draws of parameters have their means and convergence and, where the
+        (``scoring``), and the log evidence of its model where its normaliser estimates that.
+        Draws of parameters have their means and convergence and, where the
         states are summed out, the log-likelihood, averaged over the draws. Where observations
         are missing, their number is a score.
         """
@@ -282,13 +291,16 @@ class Sequence(KnowsTruth):
         return out if self.replicates > 1 else {name: float(v) for name, v in out.items()}
 
     def _score_signal(self, marginals: SmoothedStates) -> dict[str, Tensor | float]:
-        """Scores of a smoothed signal, where its truth is known."""
-        if self.means is None or not isinstance(marginals, SmoothedSignal):
-            return {}
-        signal = marginals.signal
-        if signal is None:
+        """Scores of a smoothed signal, or of a filter's predictions of it, where its truth is
+        known."""
+        if self.means is None:
             return {}
         truth = self.means[:, : marginals.mean.shape[1]]
+        if isinstance(marginals, FilteredStates):
+            return {"nmse": filtering.mean_over_states(filtering.nmse(truth, marginals.predicted))}
+        signal = marginals.signal if isinstance(marginals, SmoothedSignal) else None
+        if signal is None:
+            return {}
         coverage = filtering.coverage(truth, signal.lower, signal.upper).mean(1)
         nmse = filtering.mean_over_states(filtering.nmse(truth, signal.mean))
         return {"nmse": nmse, "coverage90": coverage}
@@ -299,7 +311,7 @@ class Sequence(KnowsTruth):
         medae = self.scoring(self.observations, filtered.predicted)
         if medae is not None:
             out["medae"] = medae
-        if self.scores_evidence and filtered.evidence:
+        if filtered.evidence:
             out["log_evidence"] = filtered.log_normaliser
         return out
 

@@ -26,6 +26,7 @@ class BetaGrid(Inference[Any, Sequence, Any, Any]):
         capabilities=frozenset({"state_space"}),
     )
     provides: ClassVar[frozenset[str]] = frozenset({"filtered_states", "analyses", "writes_files"})
+    differentiable: ClassVar[bool] = False  # it switches between filters
     filter: Inference
     betas: Annotated[list[NonNegativeFloat], Field(min_length=1)]
     standardised: Standardised

@@ -80,6 +80,5 @@ class LgssmSeries(SimulatedSeries):
             ),
             means=to_device((path @ system.H.T).unsqueeze(0)),
             state_names=[f"x{j + 1}" for j in range(len(x0))],
-            scores_evidence=True,
             figures=[states, coverage],
         )

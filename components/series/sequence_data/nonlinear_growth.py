@@ -66,6 +66,5 @@ class NonlinearGrowthSeries(SimulatedSeries):
             means=means.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
             system=Growth({"state_sd": self.state_sd, "observation_sd": self.observation_sd}),
             state_names=["state"],
-            scores_evidence=True,  # predictions of a square are the same for x and −x
             figures=[states, coverage],
         )

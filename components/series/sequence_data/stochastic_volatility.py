@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, PositiveFloat
@@ -16,6 +16,7 @@ from components.contracts.streams import Rng
 from components.registry import register
 from components.series.figures.coverage import coverage
 from components.series.figures.states import states
+from components.series.linear_gaussian import StateSource, add_replicates, draw_drive
 from components.series.sequence import Sequence
 from components.series.sequence_data.realised import SimulatedSeries
 
@@ -35,25 +36,28 @@ class StochasticVolatilityReturns(SimulatedSeries):
     """Returns of the stochastic volatility model, simulated.
 
     x_0 ~ N(μ, σ²/(1 − φ²)), x_t = μ + φ(x_{t−1} − μ) + σ η_t, y_t = exp(x_t/2) ε_t with standard
-    normal η, ε.  The log-variances x [1, T, 1] are the same for all R replicates; each replicate
-    has its own returns y [R, T, 1].
+    normal η, ε.  The log-variances x [1, T, 1] are the same for all R replicates or, with
+    ``states: own``, [R, T, 1]; each replicate has its own returns y [R, T, 1].
 
     Source: Taylor (1982); Kim, Shephard and Chib (1998), eq. (1)."""
 
     simulates: ClassVar[frozenset[str]] = frozenset({"autoregressive_volatility"})
+    legacy_defaults: ClassVar[dict[str, Any]] = {"states": "shared"}
 
     mu: float
     phi: Annotated[float, Field(gt=-1, lt=1)]
     sigma: PositiveFloat
+    states: StateSource
 
     def load(self, rng: Rng, setting: Setting) -> Sequence:
         # In float64 on the CPU, states first: neither dtype, device nor the number of replicates
         # changes the path.
-        drive = torch.randn(self.n_steps + 1, generator=rng.data, dtype=torch.float64)
-        x = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[0]
-        path = torch.empty_like(drive[1:])
+        drive = draw_drive(self.states, setting.replicates, self.n_steps + 1, 1, rng.data)[..., 0]
+        x = self.mu + self.sigma / math.sqrt(1 - self.phi**2) * drive[..., 0]
+        path = torch.empty_like(drive[..., 1:])  # [T] or [R, T]
         for t in range(self.n_steps):
-            x = path[t] = self.mu + self.phi * (x - self.mu) + self.sigma * drive[t + 1]
+            x = self.mu + self.phi * (x - self.mu) + self.sigma * drive[..., t + 1]
+            path[..., t] = x
 
         def returns(generator: torch.Generator) -> Tensor:
             noise = torch.randn(
@@ -64,12 +68,13 @@ class StochasticVolatilityReturns(SimulatedSeries):
 
         return Sequence(
             name=self.name,
-            states=path.view(1, -1, 1).to(device=setting.device, dtype=setting.dtype),
+            states=add_replicates(path.unsqueeze(-1)).to(
+                device=setting.device, dtype=setting.dtype
+            ),
             observations=returns(rng.data),
             redraw=returns,
             means=torch.zeros(1, self.n_steps, 1, device=setting.device, dtype=setting.dtype),
             system=Volatility(self.mu, self.phi, self.sigma),
             state_names=["log-variance"],
-            scores_evidence=True,  # the predicted mean of y is 0 for every x
             figures=[states, coverage],
         )

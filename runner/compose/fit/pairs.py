@@ -60,11 +60,8 @@ def check_pairs(
                 f"model={model.name} needs {lacking} of whoever attacks, which attacker={attacker.name} lacks",
                 Offer("attacker", "attackers that have it"),
             )
-    if isinstance(attacker, Injection) and not {"filtered_states"} <= inference.provides:
-        raise IncompatibleError(
-            f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not",
-            Offer("inference", "filters"),
-        )
+    if isinstance(attacker, Injection):
+        _check_injection(attacker, inference)
     if isinstance(attacker, Evasion):
         _check_predicts(inference, dataset, f"attacker={attacker.name} changes what is predicted")
     check_nested_components(inference, "inference", dataset, model)
@@ -82,6 +79,24 @@ def check_pairs(
         raise IncompatibleError(
             f"attacker: inference={inference.name} trains against an attacker; choose one with attacker=…",
             Offer("attacker", "attackers that fit"),
+        )
+
+
+def _check_injection(attacker: Injection, inference: Inference) -> None:
+    """Refuses a method that is no filter, or whose states have no gradient, by which every attack
+    is judged.
+
+    Raises:
+        IncompatibleError: naming the method."""
+    if not {"filtered_states"} <= inference.provides:
+        raise IncompatibleError(
+            f"attacker={attacker.name} leads a filter astray, which inference={inference.name} is not",
+            Offer("inference", "filters"),
+        )
+    if not inference.differentiable:
+        raise IncompatibleError(
+            f"attacker={attacker.name} is judged by the gradient of a filter, and inference={inference.name} has none",
+            Offer("inference", "filters that have one"),
         )
 
 

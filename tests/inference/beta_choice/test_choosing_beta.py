@@ -273,3 +273,13 @@ def test_tables_and_figures(tmp_path):
     live = run(online(window=5), model, problem, rng)
     assert pd.read_csv(live.artefacts(tmp_path)[0]).shape == (20, 5)
     assert len(live.figures()["beta"].axes) == 3
+
+
+def test_a_realisation_corrupted_by_the_truth_is_the_same_for_a_method_that_is_not_shown_it():
+    problem, rng = load("tan", replicates=3, n_steps=20)
+    problem = problem.attack(component("attacker", "student_t_outliers"), rng)
+    shown = problem.without_truth()
+    other = shown.another(rng)
+    assert torch.equal(other.observations, problem.another(rng).observations)
+    assert (other.states, other.means, other.clean) == (None, None, None)
+    assert replace(problem, redraw=None).without_truth().another(rng) is None

@@ -162,8 +162,16 @@ def test_without_the_truth_only_predictions_are_scored():
     model = component("model", "linear_gaussian_ssm").build(unknown, rng)
     got = run(component("inference", "kalman"), model, unknown, rng)
     scores = unknown.score(got, rng)
-    assert set(scores) <= {"medae", "missing"}
-    assert "medae" in scores
+    assert set(scores) == {"medae", "nmse", "log_evidence", "missing"}
+    assert torch.equal(scores["log_evidence"], got.log_normaliser)
+    truth = problem.means.expand(2, -1, -1)
+    for r in range(2):  # the noise of an observation has mean zero: predictions are of the signal
+        apart = sum(float(m - y) ** 2 for m, y in zip(truth[r], got.predicted[r], strict=True))
+        assert float(scores["nmse"][r]) == pytest.approx(
+            apart / sum(float(m) ** 2 for m in truth[r])
+        )
+    weighed = replace(got, evidence=False)  # a normaliser that is no evidence is no score
+    assert "log_evidence" not in unknown.score(weighed, rng)
     assert unknown.describe()["truth"] == "not known"
     assert set(unknown.draw(got, rng)) == {"states"}
 

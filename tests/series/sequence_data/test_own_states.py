@@ -63,3 +63,17 @@ def test_shared_states_stay_the_default_and_one_sequence(name):
 def test_released_states_are_one_sequence(name):
     with pytest.raises(ValidationError, match="states: own"):
         load(name, n_steps=20, realisation="released", states="own")
+
+
+def test_log_variances_of_each_replicate_follow_their_autoregression():
+    keys = {"n_steps": 200, "mu": -0.5, "phi": 0.9, "sigma": 0.3, "states": "own"}
+    problem, _ = load("stochastic_volatility", replicates=30, **keys)
+    x = problem.states
+    assert x.shape == problem.observations.shape == (30, 200, 1)
+    drive = x[:, 1:] + 0.5 - 0.9 * (x[:, :-1] + 0.5)
+    assert z_score(drive.flatten(0, 1).square(), torch.tensor([0.09]).to(x)).abs().max() < 4.5
+    assert z_score(drive[0] * drive[1], torch.zeros(1).to(x)).abs().max() < 4.5
+    returns = problem.observations / (x / 2).exp()  # standard normal by its own replicate's x
+    assert z_score(returns.flatten(0, 1).square(), torch.ones(1).to(x)).abs().max() < 4.5
+    shared = load("stochastic_volatility", replicates=3, n_steps=20)[0]
+    assert shared.states.shape == (1, 20, 1)
