@@ -38,6 +38,7 @@ ModelBatch = Batch | Rows | Series | None
 
 StartFunction = Callable[[int, torch.Generator], Tensor]  # n, generator -> θ [n, P]
 
+NAMED = 5  # chains that a message names
 START_TRIES = 100  # draws of a chain's start before a density that is zero there is rejected
 # container of independent draws of a fit: diagnostics of draws require it
 INDEPENDENT_CHAINS = 2
@@ -149,11 +150,17 @@ def init_chains(
         chain_ids = wrong.nonzero().flatten().tolist()
         attempts = f", drawn {tries} times" if tries > 1 else ""
         raise NumericalError(
-            f"log density{' or its gradient' if gradient else ''} is not finite where chains {chain_ids} start{attempts} "
+            f"log density{' or its gradient' if gradient else ''} is not finite where {name_chains(chain_ids)} start{attempts} "
             f"(first: {float(value[chain_ids[0]]):g})",
             "change where the dataset or the prior of the model starts chains, or seed",
         )
     return Chains(model=model, replicates=replicates, start=theta, theta=theta)
+
+
+def name_chains(ids: list[int]) -> str:
+    """Chains by their numbers, the first few of many."""
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return f"chains {ids[:NAMED]}{more}"
 
 
 def _share_starts(begin: StartFunction, together: int) -> StartFunction:
@@ -215,7 +222,7 @@ def advance(
     if not math.isfinite(float(theta.sum())):
         chain_ids = (~torch.isfinite(theta).all(1)).nonzero().flatten().tolist()
     if chain_ids:
-        raise NumericalError(f"chains {chain_ids} left the finite numbers", mend)
+        raise NumericalError(f"{name_chains(chain_ids)} left the finite numbers", mend)
     if t > burn_in and (t - burn_in) % thinning == 0:
         state.kept.append(theta.cpu())  # collected draws would fill an accelerator
         for name, value in (stats or {}).items():

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from components.errors import NumericalError
+from components.inference.chains import name_chains
 from components.maths.exponential.standard_draws import standard_uniform
 
 
@@ -34,7 +35,7 @@ def metropolis_hastings(
             else f"the log density ({density:g})"
         )
         raise NumericalError(
-            f"{subject} is not a number where chains {chains} propose to go at step {t}",
+            f"{subject} is not a number where {name_chains(chains)} propose to go at step {t}",
             "lower inference.step_size, or mend the density of the model",
         )
     alpha = ratio.clamp(max=0).exp()
