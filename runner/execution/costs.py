@@ -7,6 +7,7 @@ each has the R-th part.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ class CostMeter:
     limits: Mapping[str, float] = field(default_factory=dict)
     replicates: int = 1  # computed together
     costs: Costs = field(default_factory=Costs)
+    made: Costs = field(default_factory=Costs)  # of the posterior that was made last
     cpu_seconds: float = 0.0  # until ``_began``
     is_complete: bool = True  # False: a checkpoint without counts was continued
     ended: dict[str, Any] | None = None  # the limit that was reached, and the step
@@ -35,6 +37,14 @@ class CostMeter:
     def running(self) -> Iterator[None]:
         """Counts what is evaluated inside, and runs the clock."""
         with self.clock(True), counting(self.costs):
+            yield
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """Counts what a posterior needs that is made inside, draws through a kernel, say: a cost of
+        ending here, which the steps that follow do not have."""
+        self.made = Costs()
+        with counting(self.made):
             yield
 
     @contextmanager
@@ -69,11 +79,14 @@ class CostMeter:
         vars(self.costs).update(vars(Costs(**counts)))
 
     def metrics(self) -> Scores:
-        """Costs of a replicate as metrics: numbers, or a list of them for several together."""
+        """Costs of a replicate as metrics, those of its posterior among them: numbers, or a list of
+        them for several together."""
         if not self.is_complete:
             return {}
         R = self.replicates
-        shares = {f"{COST_PREFIX}{kind}": _share(n, R) for kind, n in self.state().items()}
+        total = Counter(self.state())
+        total.update(self.made.counts())
+        shares = {f"{COST_PREFIX}{kind}": _share(n, R) for kind, n in total.items()}
         return {name: [n] * R for name, n in shares.items()} if R > 1 else shares
 
     def is_spent(self, step: int) -> bool:

@@ -119,7 +119,8 @@ def evaluate(course: ReplicateContext, every: int) -> StepCallback:
             return
         # few draws are not reported before the end
         with course.announcements.show_new_warnings(shortfalls=False), course.meter.clock(False):
-            posterior = inference.posterior(step.state)
+            with course.meter.making():
+                posterior = inference.posterior(step.state)
             scores = plain(course.problem.score(posterior, course.rng))
             all_scores = course.watch.scores_under_attack(
                 course.problem, posterior, course.rng, scores

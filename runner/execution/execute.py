@@ -217,7 +217,8 @@ class Run:
             going = steps(inference, problem, state, rng, start, total, meter)
             state = train(going, active_duties, state)
         last = self._note_budget(meter, replicate, total)
-        posterior = inference.posterior(state)
+        with meter.making():
+            posterior = inference.posterior(state)
         with self.announcements.show_new_warnings(), received.interrupt_immediately(last):
             from components.evaluation.assess import assess  # only the evaluation needs it
             from components.evaluation.replayed import PosteriorProvenance

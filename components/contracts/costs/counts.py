@@ -1,7 +1,8 @@
 """Counted costs of a run: evaluations of the log density and of its gradient, rows through the model,
 steps of an environment.
 
-The runner counts while a method is initialised and takes steps, not while a posterior is evaluated.
+The runner counts while a method is initialised, takes steps and makes its posterior, not while
+predictions of it are scored.
 What a method asks of its model is counted by the model (``meters``); ``count`` is for work that no
 capability shows: compiled sweeps, environments, closed forms.
 """

@@ -1,0 +1,36 @@
+"""Costs of the posterior that a run ends with count; those of the evaluations before it do not add up."""
+
+import pytest
+
+from runner.execution.execute import run
+from runner.record.lines import read_lines
+
+DENSITY = ["dataset=funnel", "model=target_density", "inference=bbvi", "steps=8", "inference.n_samples=3",
+           "figures=false"]  # fmt: skip
+
+
+@pytest.mark.parametrize("draws", [60, 90])
+def test_the_bound_of_its_draws_is_part_of_the_cost(make_job, draws):
+    """init asks once where q starts; a step takes 3 densities, the bound of 2 × draws as many."""
+    done, result = run(make_job(*DENSITY, f"inference.draws={draws}", "eval_every=2"))
+    begun = result["cost/densities"][0] - 3 * 8 - 2 * draws
+    assert begun == 1
+    lines = {
+        line["step"]: line["metrics"]
+        for line in read_lines(done.job.folder)
+        if line["phase"] != "train"
+    }
+    costs = [lines[step]["cost/densities"] for step in (2, 4, 6, 8)]
+    assert costs == [begun + 3 * step + 2 * draws for step in (2, 4, 6, 8)]
+
+
+def test_refined_draws_count_their_kernel(make_job):
+    """Each draw of q is moved by T steps of Langevin dynamics, a gradient each."""
+    words = ["dataset=funnel", "model=target_density", "inference=vis", "steps=2", "figures=false"]
+    few, many = (
+        run(make_job(*words, "inference.draws=50", f"inference.infer_steps={T}"))[1][
+            "cost/gradients"
+        ][0]
+        for T in (1, 3)
+    )
+    assert many - few == 2 * (2 * 50)  # two more steps of two chains of 50 draws
