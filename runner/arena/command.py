@@ -65,7 +65,7 @@ def _run(argv: list[str]) -> int:
 def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> None:
     """The row's place on each score."""
     rows = []
-    for table in suite.tables:
+    for table in suite.ranked:
         standings = rank_rows(lines, str(table.metric), suite.direction(table), row.name)
         place = next((i for i, s in enumerate(standings, 1) if s.row == row.name), 0)
         if not place or not standings[place - 1].ranks:

@@ -60,7 +60,7 @@ def write(
         cell["command"] = command
     boards = [
         (table, rank_rows(lines, str(table.metric), suite.direction(table), reference))
-        for table in suite.tables
+        for table in suite.ranked
     ]
     figures = _figures(suite, boards)
     names = {row.name for row in own}

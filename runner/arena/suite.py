@@ -45,11 +45,19 @@ class Suite(StudyDefinition):
         for table in self.tables:
             if table.columns != PROBLEM_KEY:
                 raise ValueError(f"table {table.name}: columns must be {PROBLEM_KEY}")
-            if (table.better or better(table.metrics[0])) is None:
-                raise ValueError(
-                    f"table {table.name}: neither side of {table.metric} is better; give better"
-                )
+        first = self.tables[0]
+        if first not in self.ranked:
+            raise ValueError(
+                f"table {first.name}: neither side of {first.metric} is better; give better, or "
+                "another table first"
+            )
         return self
+
+    @property
+    def ranked(self) -> list[TableSpec]:
+        """Tables by which rows are ranked: those of scores of which one side is better (a coverage
+        is best in the middle, and only shown)."""
+        return [t for t in self.tables if (t.better or better(t.metrics[0])) is not None]
 
     @property
     def metrics(self) -> list[str]:
@@ -57,9 +65,9 @@ class Suite(StudyDefinition):
         return [str(table.metric) for table in self.tables]
 
     def direction(self, table: TableSpec) -> ScoreDirection:
-        """Direction of a table's score, which every table of a suite has."""
+        """Direction of the score of a table in ``ranked``."""
         direction = table.better or better(str(table.metric))
-        assert direction is not None  # as ``_check_suite`` has seen
+        assert direction is not None
         return direction
 
     @property

@@ -90,6 +90,13 @@ def test_mistakes_of_a_suite(changes, message):
         toy(**changes)
 
 
+def test_a_score_without_a_better_side_is_shown_and_ranks_nothing():
+    shown = TOY["tables"][0] | {"name": "middle", "metric": "coverage90"}
+    suite = toy(tables=[TOY["tables"][0], shown])
+    assert [table.name for table in suite.ranked] == [TOY["tables"][0]["name"]]
+    assert "coverage90" in suite.metrics
+
+
 def test_a_misspelt_key_is_named(toy_folder):
     path = toy_folder / "conf" / "arena" / "toy.yaml"
     path.write_text(yaml.safe_dump(TOY | {"budgts": {}}))
