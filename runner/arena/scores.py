@@ -29,6 +29,8 @@ from runner.study.snapshot import FrozenRun, Snapshot
 State = Literal["done", "doubted", "failed", "over budget", "not applicable", "not run"]
 FIXED = ("budget", "row", "problem", "seed", "replicate", "step", "state", "data", "commit")
 TOLERANCE = 1.1  # a budget ends with the step that reaches it; a cost of more is over budget
+# diagnostics of chains: independent draws of a wrong q have the best ones
+OF_CHAINS = ("ess", "ess_tail", "rhat")
 DIGITS = 6  # significant ones, of a kept score
 
 
@@ -65,26 +67,40 @@ def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> 
     origin = (facts.get("data", run.data), describe_commit(facts.get("git") or {}))
     if state not in ("done", "doubted", "over budget"):
         return [Line(*names, 0, -1, state, *origin)]
+    left_out = () if _mixes(run) else OF_CHAINS
     lines = []
     for line in readable_lines(snapshot.folder(run)):
         if line["phase"] not in ("train", "final"):
             lines += [
                 Line(*names, replicate, line["step"], state, *origin, values)
-                for replicate, values in _by_replicate(suite, line).items()
+                for replicate, values in _by_replicate(suite, line, left_out).items()
             ]
     result = {"replicate": 0, "metrics": facts["result"]}
     gold = load_gold(suite)
-    for r, values in _by_replicate(suite, result).items():
+    for r, values in _by_replicate(suite, result, left_out).items():
         apart = gold.distances(names[2], snapshot.folder(run), r)
         values |= {name: value for name, value in apart.items() if name in suite.metrics}
         lines.append(Line(*names, r, -1, state, *origin, values))
     return lines
 
 
-def _by_replicate(suite: Suite, line: dict[str, Any]) -> dict[int, dict[str, float]]:
+def _mixes(run: FrozenRun) -> bool:
+    """True unless the run's method is known to draw independently of what it has fitted."""
+    from components import registry
+
+    name = run.config.get("inference", {}).get("name")
+    is_known = name is not None and registry.exists("inference", name)
+    return not is_known or bool(registry.get("inference", name).mixes)
+
+
+def _by_replicate(
+    suite: Suite, line: dict[str, Any], left_out: Sequence[str]
+) -> dict[int, dict[str, float]]:
     """Scores of the suite and costs of a line of a record, by replicate."""
     values: dict[int, dict[str, float]] = {}
     for metric in line["metrics"]:
+        if metric in left_out:
+            continue
         if metric in suite.metrics or metric.startswith(COST_PREFIX):
             for replicate, value in by_replicate(line, metric):
                 values.setdefault(replicate, {})[metric] = float(value)

@@ -18,7 +18,7 @@ from runner.compose.overrides import explicit_keys
 from runner.disk import conf_folders
 from runner.errors import ConfigError
 from runner.study.definition import plan
-from runner.study.snapshot import FrozenRun
+from runner.study.snapshot import FrozenRun, Snapshot
 
 TOY = {
     "name": "toy",
@@ -362,3 +362,24 @@ def test_the_list(toy_folder, capsys):
     toys = next(each for each in lines if each[0] == "toy")
     minutes = math.ceil((4 * 600 + 2 * listing.START_SECONDS) / 60 / (os.cpu_count() or 1))
     assert toys[1:] == ["two densities", "2 problems, 2 rows", "SGLD", f"small {minutes} min"]
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"), [("gaussian_vi", False), ("nuts", True), ("of_mine", True)]
+)
+def test_independent_draws_of_a_fit_have_no_effective_sample_size(
+    tmp_path, monkeypatch, method, expected
+):
+    suite = toy(tables=[TOY["tables"][0], TOY["tables"][0] | {"name": "ess", "metric": "ess"}])
+    first = suite.metrics[0]
+    run = FrozenRun(
+        "a", "a", {"problem": "gauss"}, [], "e", "s", "d", {"inference": {"name": method}}
+    )
+    snapshot = Snapshot(
+        "arena.toy.a", suite.to_study(list(suite.rows)), "", "", [], [run], tmp_path
+    )
+    facts = {"state": "done", "result": {first: [0.5], "ess": [900.0]}, "checks": {}, "seed": 0}
+    monkeypatch.setattr(Snapshot, "facts", lambda self, run: facts)
+    (line,) = read_snapshot(suite, "", snapshot)
+    assert ("ess" in line.values) is expected
+    assert line.values[first] == 0.5
