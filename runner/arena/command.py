@@ -1,4 +1,5 @@
-"""``runner arena``: the suites; ``arena run``: a row of the user's on every problem of one;
+"""``runner arena``: the suites; ``arena run``: a row of the user's on every problem of one; ``arena
+tune``: its settings;
 ``arena show``: the page with it next to all others; ``arena pack``: its records in one file."""
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from runner.arena.rows import find_snapshots, make_row, prepare_row, read_lines,
 from runner.arena.scores import Line
 from runner.arena.standings import rank_rows
 from runner.arena.suite import GROUP, Suite, load_suite
+from runner.arena.tune import read_tuned, tune
 from runner.arena.verify import verify
 from runner.catalogue import plugins
 from runner.catalogue.plugins import import_plugins
@@ -47,12 +49,9 @@ def _run(argv: list[str]) -> int:
     suite, budget = _suite(given)
     launcher, given.overrides = split_launcher(given.overrides)
     given.jobs = given.jobs or launcher.jobs or os.cpu_count() or 1
-    modules = list_named_plugins(given)
-    import_plugins(modules)
-    words = [word for word in given.overrides if not word.startswith("plugins=")]
-    words += [f"plugins=[{','.join(modules)}]"] if modules else []
-    row = make_row(words, given.name)
+    modules, words = _plugins_of(given)
     output_dir = Path(given.output_dir).resolve()
+    row = read_tuned(suite, budget, make_row(words, given.name), output_dir)
     snapshot = prepare_row(suite, budget, row, output_dir, modules, given.fresh)
     code = run_remaining(snapshot, select_runs(snapshot, given.only), given.jobs, launcher)
     if code <= 1:
@@ -60,6 +59,40 @@ def _run(argv: list[str]) -> int:
         chosen = f" --budget {budget}" if budget else ""
         out.print(f"page     runner arena show {suite.name}{chosen}{repeat_flags(given)}")
     return code
+
+
+def _tune(argv: list[str]) -> int:
+    parser = _parser("tune", "Chooses settings of a row on the suite's validation problems.")
+    parser.add_argument(
+        "overrides", nargs="*", help="the row, with several values: inference.scale=0.1,1"
+    )
+    parser.add_argument("--as", dest="name", help="name of the row (default: its component)")
+    parser.add_argument("--jobs", type=int, help="runs at once (default: one per core)")
+    parser.add_argument("--fresh", action="store_true", help="measure and freeze all anew")
+    plugins.add_option(parser, "a module of yours that every run imports")
+    given = parser.parse_intermixed_args(argv)
+    conf_folders.use(given.config_dir)
+    suite, budget = _suite(given)
+    modules, words = _plugins_of(given)
+    jobs = given.jobs or os.cpu_count() or 1
+    output_dir = Path(given.output_dir).resolve()
+    row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
+    if code == 0:
+        chosen = f" --budget {budget}" if budget else ""
+        quoted = " ".join(
+            f"'{word}'" if set(word) & set("[]{}() ") else word for word in row.overrides
+        )
+        flags = repeat_flags(given)
+        out.print(f"run it   runner arena run {suite.name} {quoted} --as {row.name}{chosen}{flags}")
+    return code
+
+
+def _plugins_of(given: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """The user's modules, imported, and the overrides of the row with them."""
+    modules = list_named_plugins(given)
+    import_plugins(modules)
+    words = [word for word in given.overrides if not word.startswith("plugins=")]
+    return modules, words + ([f"plugins=[{','.join(modules)}]"] if modules else [])
 
 
 def _print_places(suite: Suite, budget: str, row: Row, lines: list[Line]) -> None:
@@ -195,6 +228,7 @@ def _verify(argv: list[str]) -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "run": _run,
+    "tune": _tune,
     "show": _show,
     "pack": _pack,
     "verify": _verify,
@@ -206,10 +240,10 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="runner arena",
         description="Your method next to all others: run it on every problem of a suite, show the page.",
-        epilog="runner arena run --help, show, pack and verify --help tell their options.",
+        epilog="runner arena run --help, tune, show, pack and verify --help tell their options.",
     )
     parser.add_argument(
-        "command", nargs="?", choices=sorted(COMMANDS), metavar="run | show | pack | verify"
+        "command", nargs="?", choices=sorted(COMMANDS), metavar="run | tune | show | pack | verify"
     )
     conf_folders.add_option(parser)
     if len(argv) > 1 and argv[1] in COMMANDS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +64,14 @@ def write(
     ]
     figures = _figures(suite, boards)
     names = {row.name for row in own}
+    tuned = {row.name: row.tuned for row in rows if row.tuned}
     context = {
         "name": f"arena: {suite.name}",
         "smoke": False,
         "description": suite.description,
         "draws_anew": suite.draws_anew or "",
         "notes": [*_notes(suite, budget, lines), *notes],
-        "boards": [_board(suite, table, standings, names) for table, standings in boards],
+        "boards": [_board(suite, table, standings, names, tuned) for table, standings in boards],
         "figures": figures,
         "tables": table_views(tables),
         "bold": describe_bold(suite.splits is not None),
@@ -157,9 +158,13 @@ def _count(value: int, total: int) -> dict[str, Any]:
 
 
 def _board(
-    suite: Suite, table: TableSpec, standings: list[Standing], own: set[str]
+    suite: Suite,
+    table: TableSpec,
+    standings: list[Standing],
+    own: set[str],
+    tuned: Mapping[str, Mapping[str, float]],
 ) -> dict[str, Any]:
-    """Standings as the template shows them."""
+    """Standings as the template shows them; ``tuned``: what choosing its settings cost a row."""
     kinds = list_costs(standings)
     reference = next((s.row for s in standings if s.row in own), None)
     reference = reference or (standings[0].row if standings else "")
@@ -176,6 +181,7 @@ def _board(
         MARK,
         *STATES.values(),
         *kinds,
+        *(["tuning"] if tuned else []),
     ]
     rows = []
     for place, standing in enumerate(standings, 1):
@@ -197,6 +203,7 @@ def _board(
             _count(standing.count("doubted"), n),
             *(_count(standing.count(state), n) for state in STATES),
             *(_number(standing.cost(kind)) for kind in kinds),
+            *([_tuning(tuned.get(standing.row, {}))] if tuned else []),
         ]
         kind = "own" if standing.row in own else "below" if standing.is_below else ""
         rows.append({"cells": cells, "kind": kind})
@@ -208,6 +215,12 @@ def _board(
         "problems, of a replicate."
     )
     return {"title": table.title, "columns": columns, "rows": rows, "note": note}
+
+
+def _tuning(costs: Mapping[str, float]) -> dict[str, Any]:
+    """What choosing a row's settings cost, as a cell."""
+    text = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in costs.items())
+    return _cell(text or "–", sum(costs.values()))
 
 
 def list_costs(standings: Sequence[Standing]) -> list[str]:

@@ -35,6 +35,8 @@ class Suite(StudyDefinition):
     measures: str  # in a few words, for the list of suites
     # name -> limits of a replicate: {gradients: 20000}; the first one that is reached ends it
     budgets: dict[str, dict[str, PositiveFloat]] = {}
+    # name -> overrides: problems of which no table shows a score, where settings are chosen
+    validation: dict[str, list[str]] = {}
     warm_up: Share = 0.25  # share of the steps, of methods that have a warm-up or a burn-in
     draws: int = 5000  # most draws of a chain that are kept, of methods that thin
 

@@ -161,10 +161,11 @@ def _values_of_arena(word: str, words: list[str]) -> list[Candidate]:
     """Commands of the arena, then suites, then overrides of a row."""
     arguments = [w for w in words if not w.startswith("-")]
     if not arguments:
-        return [("run", "your row on every problem"), ("show", "the page of a suite")]
+        run = ("run", "your row on every problem")
+        return [run, ("tune", "choose its settings"), ("show", "the page of a suite")]
     if len(arguments) == 1:
         return without_meaning(conf_folders.names("arena"))
-    return list(override_candidates(word, words)) if arguments[0] == "run" else []
+    return list(override_candidates(word, words)) if arguments[0] in ("run", "tune") else []
 
 
 def _families(word: str) -> list[Candidate]:

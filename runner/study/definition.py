@@ -75,6 +75,8 @@ class Row(StrictModel):
     grid: dict[str, list[Any]] | None = None  # in place of the study's
     # grid key -> value -> overrides of these cells only
     cells: dict[str, dict[Any, list[str]]] = {}
+    # of a suite of the arena: what choosing these settings cost, by kind, of a replicate
+    tuned: dict[str, float] = {}
 
     @property
     def name(self) -> str:

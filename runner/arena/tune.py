@@ -1,0 +1,165 @@
+"""``runner arena tune``: settings of a row, chosen on a suite's validation problems at the budget of
+its runs.
+
+What the choice cost is written next to the page of the suite, and the row that is run with these
+settings states it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from components.metrics.names import COST_PREFIX
+from runner.arena.rows import make_row, prepare_row
+from runner.arena.scores import Line, read_snapshot
+from runner.arena.standings import Standing, gather, rank_rows
+from runner.arena.suite import GROUP, Suite
+from runner.compose.errors import parse_overrides
+from runner.disk.atomic import write_text
+from runner.disk.inside import inside
+from runner.errors import ConfigError
+from runner.study.definition import DISTANCES, PROBLEM_KEY, Row
+from runner.study.study import run_remaining
+from runner.terminal.printer import number, out
+from runner.terminal.tables import print_table
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings that were chosen, and what that cost by kind: the sum over settings and problems, of
+    a replicate."""
+
+    budget: str
+    overrides: list[str]
+    costs: dict[str, float]
+
+
+def list_settings(overrides: Sequence[str]) -> list[list[str]]:
+    """Every combination of the values in overrides such as ``inference.step_size=0.01,0.1``.
+
+    Raises:
+        ConfigError: no override has several values.
+    """
+    parsed = {o.input_line: o for o in parse_overrides(list(overrides))}
+    choices = []
+    for word in overrides:
+        found = parsed.get(word)
+        is_swept = found is not None and found.is_sweep_override()
+        prefix = word.partition("=")[0]
+        values = found.sweep_string_iterator() if found is not None and is_swept else ()
+        choices.append([f"{prefix}={value}" for value in values] if is_swept else [word])
+    settings = [list(words) for words in itertools.product(*choices)]
+    if len(settings) < 2:
+        raise ConfigError(
+            "arena tune: nothing to choose from; give a key several values, such as "
+            "inference.step_size=0.01,0.1"
+        )
+    return settings
+
+
+def to_validation(suite: Suite) -> Suite:
+    """The suite with its validation problems in place of its own.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    if not suite.validation:
+        raise ConfigError(
+            f"arena tune: suite {suite.name} has no validation problems; its settings are those of "
+            "the studies that its comment names"
+        )
+    keys = suite.model_dump()
+    keys["grid"] = {k: v for k, v in (suite.grid or {}).items() if k != PROBLEM_KEY}
+    keys["rows"] = [row.model_copy(update={"cells": {}}) for row in suite.rows]
+    keys["tables"] = [table for table in suite.tables if table.metric not in DISTANCES]
+    changes = {"name": f"tuning.{suite.name}", "problems": suite.validation, "gold": None}
+    return Suite(**keys | changes)
+
+
+def choice_file(suite: Suite, row: str, output_dir: Path) -> Path:
+    """Where the choice of a row is written."""
+    return inside(output_dir / GROUP / suite.name, f"{row}.tuned.json", "--as")
+
+
+def read_tuned(suite: Suite, budget: str, row: Row, output_dir: Path) -> Row:
+    """The row, with what its settings cost if they are those that were chosen for it."""
+    path = choice_file(suite, row.name, output_dir)
+    if not path.is_file():
+        return row
+    choice = Choice(**json.loads(path.read_text(encoding="utf-8")))
+    is_same = choice.budget == budget and set(choice.overrides) == set(row.overrides)
+    return row.model_copy(update={"tuned": choice.costs}) if is_same else row
+
+
+def tune(
+    suite: Suite,
+    budget: str,
+    overrides: list[str],
+    name: str | None,
+    modules: list[str],
+    output_dir: Path,
+    jobs: int,
+    fresh: bool = False,
+) -> tuple[Row, int]:
+    """Runs every setting on the validation problems: the row with the best one, by mean rank on the
+    suite's first score, and the exit code.
+
+    Raises:
+        ConfigError: there is nothing to choose from, or no setting has a score.
+    """
+    settings = list_settings(overrides)
+    derived = to_validation(suite)
+    base = make_row(settings[0], name).name
+    lines: list[Line] = []
+    rows: dict[str, list[str]] = {}
+    for words in settings:
+        changed = [word for word in words if word not in overrides]
+        row = make_row(words, f"{base} {' '.join(changed)}")
+        rows[row.name] = words
+        snapshot = prepare_row(derived, budget, row, output_dir, modules, fresh)
+        code = run_remaining(snapshot, snapshot.runs, jobs)
+        if code > 1:
+            return row, code
+        lines += read_snapshot(derived, budget, snapshot)
+    table = suite.ranked[0]
+    standings = rank_rows(lines, str(table.metric), suite.direction(table))
+    _print(standings, str(table.metric), suite)
+    best = next((s for s in standings if s.ranks and s.count("done", "doubted")), None)
+    if best is None:
+        raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
+    choice = Choice(budget, rows[best.row], count_costs(lines, str(table.metric)))
+    path = choice_file(suite, base, output_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(asdict(choice), indent=1, ensure_ascii=False) + "\n")
+    costs = ", ".join(f"{number(n)} {kind.replace('_', ' ')}" for kind, n in choice.costs.items())
+    out.print(f"chosen   {' '.join(choice.overrides)}")
+    out.print(f"cost     {costs}, of {len(settings)} settings on {len(derived.problems)} problems")
+    return make_row(choice.overrides, base), 0
+
+
+def count_costs(lines: Sequence[Line], metric: str) -> dict[str, float]:
+    """Costs by kind, summed over rows and problems, of a replicate."""
+    total: dict[str, float] = {}
+    for by_problem in gather(lines, metric).values():
+        for result in by_problem.values():
+            for kind, n in result.costs.items():
+                total[kind.removeprefix(COST_PREFIX)] = total.get(kind, 0.0) + n
+    return total
+
+
+def _print(standings: Sequence[Standing], metric: str, suite: Suite) -> None:
+    cells: list[list[Any]] = [
+        [s.row, f"{s.mean_rank:.1f}" if s.ranks else "–", number(s.typical), s.count("failed")]
+        for s in standings
+    ]
+    title = f"settings on the validation problems of {suite.name}"
+    print_table(
+        title,
+        ("setting", "mean rank", f"median {metric}", "failed"),
+        [[*map(str, c)] for c in cells],
+    )
