@@ -188,6 +188,7 @@ _SCORES_BY_KIND: dict[Kind, set[str]] = {
         "predictive_entropy",
         "log_score",
         "mae",
+        "mase",
         "interval_score",
         "interval_score_2sd",
     }
@@ -309,6 +310,7 @@ LOWER_IS_BETTER = frozenset(
         "gap_crps",
         "rmse",
         "mae",
+        "mase",
         "mape",
         "crps",
         "ece",
