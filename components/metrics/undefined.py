@@ -52,6 +52,9 @@ UNDEFINED_VALUES: dict[str, UndefinedValue] = {
     "norm_ratio": UndefinedValue("nan", _ZERO_VARIANCE),
     "minibatch_share": UndefinedValue("nan", _ZERO_VARIANCE),
     "variance_seconds": UndefinedValue("nan", _ZERO_VARIANCE),
+    "total_seconds": UndefinedValue("nan", _ZERO_VARIANCE),
+    "total_passes": UndefinedValue("nan", _ZERO_VARIANCE),
+    "bias_z": UndefinedValue("+inf", _ZERO_VARIANCE),
     "perplexity": UndefinedValue("+inf", "words that the model holds impossible"),
     "perplexity_truth": UndefinedValue("+inf", "words that the truth holds impossible"),
 }

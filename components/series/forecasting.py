@@ -3,6 +3,7 @@ others are scored."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -42,6 +43,7 @@ from components.series.figures.components import components
 from components.series.figures.forecast import forecast
 from components.series.figures.inclusion import inclusion
 from components.series.figures.residuals import residuals
+from components.series.maths.seasons import seasonal_errors
 from components.series.planned import PlannedBudget, plan_series_budget
 from components.series.scores.forecasts import of_numbers, score_class_forecasts
 from components.series.scores.sales import score_intervention, score_sales_forecast
@@ -103,6 +105,7 @@ class Forecasting(Sequence):
     origin: Origin = "end"
     intervention: bool = False  # the future follows one: forecasts show what would have been
     budget: Budget | None = None  # of the inputs, to be planned
+    season: int = 1  # times in a season, of the forecast that errors are scaled by
     # The last plan, and the affine form that it is for: scores, figures and tables of one
     # evaluation ask for the same.
     _planned: tuple[AffineInInputs, PlannedBudget] | None = field(
@@ -178,6 +181,8 @@ class Forecasting(Sequence):
             return score_class_forecasts(predictive, y)
         assert isinstance(predictive, GaussianMixture)
         out = of_numbers(predictive, y)
+        if (scale := self._naive_error()) > 0:
+            out["mase"] = out["mae"] / scale
         if not isinstance(posterior, StructuralPosterior):
             return out
         out |= score_sales_forecast(predictive, y[:, 0], dates)
@@ -186,6 +191,15 @@ class Forecasting(Sequence):
             scores = of_numbers(each, y) | score_sales_forecast(each, y[:, 0], dates)
             out |= {f"one_ahead/{name}": scores[name] for name in ONE_STEP_SCORES if name in scores}
         return out
+
+    def _naive_error(self) -> float:
+        """Mean absolute error of the seasonal naive forecast of what is observed; NaN if the
+        series is shorter, or holds several numbers.
+
+        Source: Hyndman and Koehler (2006), section 2.5."""
+        if self.observations.shape[-1] > 1:
+            return math.nan
+        return float(seasonal_errors(self.observations[0, :, 0], self.season).abs().mean())
 
     def _score_inclusion(self, posterior: Selects) -> dict[str, Tensor | float]:
         out: dict[str, Tensor | float] = {}
@@ -305,6 +319,7 @@ def split(
     origin: Origin,
     budget: Budget | None = None,
     intervention: bool = False,
+    season: int = 1,
 ) -> Forecasting:
     """A sequence without its last observations, which become the future; their regressors and
     inputs stay known.
@@ -332,7 +347,7 @@ def split(
     fields |= {"regressors": None if x is None else x[:n], "inputs": None if u is None else u[:n]}
     fields["observations"] = whole.observations[:, :n]
     fields |= {"future": whole.observations[:, n:], "beyond": beyond, "origin": origin}
-    return Forecasting(**fields, budget=budget, intervention=intervention)
+    return Forecasting(**fields, budget=budget, intervention=intervention, season=season)
 
 
 class ClassSeries(Dataset[Forecasting]):

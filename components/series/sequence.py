@@ -163,13 +163,13 @@ class Sequence(KnowsTruth):
             return f"{name}, in units of {float(scale):.3g} {name_of_unit}"
         return f"{name}, {unit}"
 
-    def check_single(self, model: str) -> None:
-        """Raises ConfigMismatchError for a model of one series of one number where there are
-        several."""
+    def check_single(self, choice: str) -> None:
+        """Raises ConfigMismatchError for a component (``model=dlm``) of one series of one number
+        where there are several."""
         replicates, _, numbers = self.observations.shape
         if replicates > 1 or numbers != 1:
             raise ConfigMismatchError(
-                f"model={model}: takes one series of one number at a time, dataset={self.name} holds {replicates} of {numbers}"
+                f"{choice}: takes one series of one number at a time, dataset={self.name} holds {replicates} of {numbers}"
             )
 
     @property

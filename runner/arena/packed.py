@@ -27,6 +27,7 @@ TIMES = frozenset(
         "ess_per_second",
         "milliseconds",
         "milliseconds_per_step",
+        "total_seconds",
         "variance_seconds",
     }
 )

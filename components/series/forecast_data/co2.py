@@ -15,7 +15,7 @@ from components.contracts.roles import Setting
 from components.contracts.streams import Rng
 from components.datasets.stand_in import FileOrSimulationDataset
 from components.registry import register
-from components.series.forecast_data.monthly_record import first_months, month_dates
+from components.series.forecast_data.monthly_record import YEAR, first_months, month_dates
 from components.series.forecasting import Forecasting, Origin, split
 from components.series.sequence import Sequence
 
@@ -81,4 +81,4 @@ class CO2(FileOrSimulationDataset[Forecasting]):
             dates=month_dates(FIRST, len(y)),
             about={"unit": f"{scale:g} ppm"},
         )
-        return split(sequence, self.n_ahead, self.origin)
+        return split(sequence, self.n_ahead, self.origin, season=YEAR)

@@ -17,6 +17,8 @@ from components.errors import ConfigMismatchError
 from components.series.forecasting import Forecasting, Origin, split
 from components.series.sequence import Sequence
 
+YEAR = 12  # months of a season
+
 
 def first_months(record: Tensor, n_train: int, n_ahead: int) -> Tensor:
     """The months of a record [T] that are seen, and those to be forecast.
@@ -70,6 +72,12 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
         path = self.locate(setting)
         record = self.simulate() if path is None else self.read(path)
         y = first_months(record, self.n_train, self.n_ahead)
+        if self.log and bool((y <= 0).any()):
+            month = int((y <= 0).nonzero()[0]) + 1
+            raise ConfigMismatchError(
+                f"dataset.log=true: month {month} has {float(y[month - 1]):g}, which has no logarithm; "
+                "set dataset.log=false"
+            )
         y = y.log() if self.log else y
         sequence = Sequence(
             name=name,
@@ -82,4 +90,4 @@ class MonthlyRecord(FileOrSimulationDataset[Forecasting]):
             dates=() if self.first is None else month_dates(self.first, len(y)),
             about={"unit": f"log {self.unit}" if self.log else self.unit},
         )
-        return split(sequence, self.n_ahead, self.origin)
+        return split(sequence, self.n_ahead, self.origin, season=YEAR)

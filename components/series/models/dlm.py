@@ -258,7 +258,7 @@ class Dlm(Model[Sequence, DynamicLinear]):
 
     def build(self, problem: Sequence, rng: Rng) -> DynamicLinear:
         y = problem.observations
-        problem.check_single(self.name)
+        problem.check_single(f"model={self.name}")
         if isinstance(problem.system, CategoricalSeries):
             raise ConfigMismatchError(
                 f"model={self.name}: for numbers, those of dataset={problem.name} are classes; use model=hmm"

@@ -204,5 +204,5 @@ class GPSSM(Model[Sequence, GPStateSpace]):
     unknown: TransitionPriors
 
     def build(self, problem: Sequence, rng: Rng) -> GPStateSpace:
-        problem.check_single(self.name)
+        problem.check_single(f"model={self.name}")
         return GPStateSpace(problem.observations[0, :, 0], self)

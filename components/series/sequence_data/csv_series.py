@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import torch
-from pydantic import Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from components.contracts.problems import Kind
@@ -67,6 +67,7 @@ class CsvSeries(OwnFile[Sequence]):
         "exclude": [],
         "decimal": None,
         "encoding": None,
+        "season": 1,
     }
 
     columns: Annotated[list[str], Field(min_length=1)]
@@ -83,6 +84,7 @@ class CsvSeries(OwnFile[Sequence]):
     inputs: list[str]
     n_ahead: NonNegativeInt | str
     origin: Origin
+    season: PositiveInt
     intervention: bool
     budget: Budget | None
     skip: NonNegativeInt
@@ -145,7 +147,7 @@ class CsvSeries(OwnFile[Sequence]):
                     f"dataset.budget.total={self.budget.total:g}: nothing is to be forecast; give dataset.n_ahead"
                 )
             return sequence
-        return split(sequence, n_ahead, self.origin, self.budget, self.intervention)
+        return split(sequence, n_ahead, self.origin, self.budget, self.intervention, self.season)
 
     def _table(self, data_dir: Path) -> TextTable:
         """The lines that were asked for.

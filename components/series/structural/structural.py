@@ -296,7 +296,7 @@ class Structural(Model[Sequence, SumOfBlocks]):
     nu_rate: PositiveFloat
 
     def build(self, problem: Sequence, rng: Rng) -> SumOfBlocks:
-        problem.check_single(self.name)
+        problem.check_single(f"model={self.name}")
         covariates = extend_covariates(problem.series, 0)
         y = covariates.y[~covariates.y.isnan()]
         if len(y) < 2 or bool((y == y[0]).all()):

@@ -143,3 +143,15 @@ def test_monthly_records(name, months, dates):
         assert genuine.name == name
         known = {"airline": (112, 432, 622), "nutria": (0.55, 2.65, 5.55)}[name]
         assert (float(y[0]), float(y[-1]), float(y.max())) == known
+
+
+def test_sunspots_have_no_logarithm_where_there_are_none():
+    with pytest.warns(SimulatedDataWarning):
+        problem, _ = load("sunspots")
+    assert (problem.observations.shape, problem.future.shape) == ((1, 528, 1), (1, 36, 1))
+    assert problem.season == 12
+    with (
+        pytest.warns(SimulatedDataWarning),
+        pytest.raises(ConfigMismatchError, match=r"dataset\.log=true: month 1 has 0, which has no"),
+    ):
+        load("sunspots", log=True)

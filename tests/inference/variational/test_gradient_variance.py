@@ -18,14 +18,16 @@ from small_problems import real, resumed, tensors, train
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal, kl_divergence
 
+from components.contracts.costs.meters import metered
 from components.contracts.problems import Rows
 from components.contracts.requirements import Requirements
 from components.contracts.roles import Gradient
 from components.contracts.streams import Beside
 from components.inference.variational.laboratory.evidence import log_evidence, log_joint
-from components.inference.variational.laboratory.frozen import Frozen, add_times
+from components.inference.variational.laboratory.frozen import Frozen, add_times, add_totals
 from components.inference.variational.laboratory.spread import (
     MeasuredEstimator,
+    Over,
     measure_spread,
     spread_at_batch,
     spread_over_batches,
@@ -237,7 +239,7 @@ def test_killed_and_resumed_it_finds_the_same(iterations, tmp_path):
         return {
             k: v
             for k, v in state.findings.scores.items()
-            if k.split("/")[0] not in ("milliseconds", "variance_seconds")
+            if k.split("/")[0] not in ("milliseconds", "total_seconds", "variance_seconds")
         }
 
     assert untimed(whole) == untimed(again)
@@ -415,3 +417,89 @@ def test_the_laboratory_streams_are_its_own():
     before = rng.noise.get_state()
     torch.randn(3, generator=own.noise)
     assert torch.equal(before, rng.noise.get_state())
+
+
+# ---- the estimator of the key ``gradient``
+# --------------------------------------------------------------------------------------------------------
+def test_training_goes_on_by_the_gradient_after_the_last_freeze():
+    problem = regression()
+    inference = laboratory(gradients=["reparam"], gradient=LEARNER, iterations=[], at=[3], draws=8)
+    frozen, rng = train(inference, LINEAR, problem, 3)
+    alone, _ = train(inference.train, LINEAR, problem, 3)
+    assert torch.equal(frozen.fitting.module.mean, alone.module.mean)
+    assert frozen.fitting.gradient.weight > 0  # what it has learnt next to the training
+    after, _ = train(inference, LINEAR, problem, 6)
+    own = inference.train.model_copy(update={"gradient": inference.gradient})
+    state = frozen.fitting
+    for _, batch in problem.batches("minibatch", rng, 3, 6):
+        state, _ = own.step(state, batch, rng)
+    assert torch.equal(after.fitting.module.mean, state.module.mean)
+    plain, _ = train(inference.train, LINEAR, problem, 6)
+    assert not torch.equal(after.fitting.module.mean, plain.module.mean)
+
+
+def test_scores_of_the_gradient_are_those_of_the_same_estimator_in_the_list():
+    named = scores(laboratory(iterations=[], at=[3], draws=40))
+    own = scores(
+        laboratory(gradients=["reparam"], gradient=LEARNER, iterations=[], at=[3], draws=40)
+    )
+    for score in ("trace", "trace_ratio", "total", "minibatch_share"):
+        there, here = named[f"{score}/context_free_cv/3"], own[f"{score}/gradient/3"]
+        assert here == pytest.approx(there, rel=0.05), score
+
+
+def test_the_bias_in_standard_errors_is_the_statistic_of_scipy():
+    from scipy.stats import ttest_1samp
+
+    batches = rows(40)
+    watched = [known(0.5), known(0.5, offset=0.5), known(0.5)]
+    found = spread_over_batches(watched, Vector(), batches, [Streams(k) for k in range(3)], [True])
+    streams = [Streams(k).noise for k in range(2)]
+    means = torch.stack(
+        [
+            torch.stack([torch.randn(3, generator=g, dtype=F64) for _ in range(2)]).mean(0)
+            for _ in batches
+            for g in streams
+        ]
+    ).view(len(batches), 2, 3)
+    apart = 0.5 * (means[:, 1] - means[:, 0]) + 0.5  # the rows are the same in both
+    products = (apart[::2] * apart[1::2]).sum(1)
+    test = ttest_1samp(products, 0.0, alternative="greater")
+    assert found[1].bias_z == pytest.approx(test.statistic)
+    assert found[1].bias_p == pytest.approx(test.pvalue)
+    assert found[1].bias_z > 5
+    assert 0 <= found[2].bias_z < 3
+    assert found[0].bias_z == 0
+
+
+def test_the_variance_in_all_is_that_of_single_estimates_over_batches():
+    (one,) = spread_over_batches([known(0.5)], Vector(), rows(4_000), [Streams(0)], [True])
+    assert one.total == pytest.approx(3 * (0.25 + 0.25), rel=0.05)
+
+
+def test_passes_of_an_estimate_are_counted_by_hand():
+    """Each row has its log joint once a draw and pair member, and is differentiated by the
+    parameters of p: forward 1, backward 2; of DisARM the other evaluations go forward alone."""
+    problem = binary_rows()
+    model = metered(small_dvae(problem))
+    batch = problem.train
+    every = [True] * len(list(model.parameters()))
+
+    def passes(name, **keys):
+        one = component("gradient", name, **keys)
+        watched = MeasuredEstimator(name, one, one.init(model, Streams(0)), Streams(0))
+        return watched.count_passes(model, batch, Streams(0), every)
+
+    n = batch.n_rows
+    assert passes("vargrad", n_samples=4) == 4 * n + 2 * 4 * n
+    assert passes("reinforce", n_samples=1) == 3 * n
+    assert passes("vargrad", n_samples=8) == 2 * passes("vargrad", n_samples=4)
+
+
+def test_variance_times_passes_is_relative_to_the_first():
+    values = {"plain": {}, "two": {}}
+    overs = [Over(2.0, 0.5, 0.0, 1.0, 0.0), Over(1.0, 0.5, 0.0, 1.0, 0.0)]
+    add_totals(values, overs, [30.0, 90.0], [[0.001, 0.003], [0.002, 0.006]])
+    assert values["two"]["total_passes"] == pytest.approx(0.5 * 3)
+    assert values["two"]["total_seconds"] == pytest.approx(0.5 * 2)
+    assert values["plain"]["total_passes"] == values["plain"]["total_seconds"] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
@@ -160,6 +160,12 @@ class Frozen:
         (batch,) = self.iterate_batches(FIXED, 0, 1)
         return time_in_turn(watched, self.module, batch, [self.own(NOISE) for _ in watched], n)
 
+    def count_passes(self, watched: list[MeasuredEstimator]) -> list[float]:
+        """Rows through the model in an estimate of each estimator at the first fixed batch."""
+        (batch,) = self.iterate_batches(FIXED, 0, 1)
+        every = [p.requires_grad for p in self.module.parameters()]
+        return [one.count_passes(self.module, batch, self.own(NOISE), every) for one in watched]
+
     def over(self, watched: list[MeasuredEstimator], draws: int, chosen: list[bool]) -> list[Over]:
         """Variance share of the choice of rows, and the bias, of every estimator."""
         same = [self.own(AGAIN) for _ in watched]
@@ -303,3 +309,19 @@ def add_times(scores: dict[str, dict[str, float]], seconds: list[list[float]]) -
     for values, of_one, ratio in times:
         values["milliseconds"] = 1e3 * statistics.median(of_one)
         values["variance_seconds"] = values["trace_ratio"] * ratio
+
+
+def add_totals(
+    scores: dict[str, dict[str, float]],
+    overs: list[Over],
+    passes: list[float],
+    seconds: list[list[float]],
+) -> None:
+    """Adds scores of bias and of the variance in all, and the variance × cost over that of the
+    first: by seconds and, where the model counts them, by passes."""
+    each = zip(scores.values(), overs, passes, time_ratios(seconds), strict=True)
+    for values, over, count, seconds_ratio in each:
+        ratio = over.total / overs[0].total if overs[0].total else math.nan
+        values |= asdict(over) | {"total_seconds": ratio * seconds_ratio}
+        if passes[0]:
+            values |= {"passes": count, "total_passes": ratio * count / passes[0]}

@@ -24,6 +24,7 @@ from components.inference.variational.laboratory.frozen import (
     Frozen,
     RowProblem,
     add_times,
+    add_totals,
     scores_of,
 )
 from components.inference.variational.laboratory.measured import (
@@ -40,6 +41,7 @@ EACH = 10**3  # streams at each step
 QUANTILES = 101
 TIMED = 50  # estimates of each estimator that are timed, in turn
 BOUND_DRAWS = 2_000  # behind a bound (Boustati C.3.1)
+GRADIENT = "gradient"  # label of the estimator of that key
 BESIDE = 500  # from there on streams of estimators that learn during the training
 
 
@@ -81,11 +83,16 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     training instead, on its batches and noise of their own.  All draw the same base noise
     where they draw alike.  ``parameters: guide`` measures only the parameters that q
     depends on: the others have exactly the same gradient in score-function estimators.
+    ``gradient`` is one more estimator, whose scores end in /gradient/<t> whichever it is, and
+    by which the training goes on after the last freeze.
 
     Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as
     Boustati prints it), minibatch_share (of the variance, over draws/2 fresh batches), bias
-    (its squared norm, estimated without bias), bias_p (of no bias against g₀), milliseconds
-    (median time of an estimate), variance_seconds (trace ratio · time ratio); and
+    (its squared norm, estimated without bias), bias_p (of no bias against g₀), bias_z (bias in
+    standard errors), total (variance over the noise and fresh batches), milliseconds
+    (median time of an estimate), passes (rows through the model in it, a backward pass as
+    two), variance_seconds (trace ratio · time ratio), total_seconds and total_passes (ratio
+    of the total · ratio of the time or passes); and
     best_per_row, best_context_free /order <k>/<t>: the least trace ratio that a polynomial
     of order k of the noise can have, in closed form.  With ``correction_draws``:
     correction/<parameter>/<t>, the mean of |δ_i^CV/E[a_VarGrad]| over a vector of
@@ -109,6 +116,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
 
     train: Inference
     gradients: Annotated[list[Gradient], Field(min_length=1)]
+    gradient: Gradient | None
     n_samples: PositiveInt
     at: Annotated[list[NonNegativeInt], Field(min_length=1)]
     iterations: list[PositiveInt]
@@ -120,7 +128,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
     correction_draws: PositiveInt | None
     evidence_particles: PositiveInt | None
     illustrated: Annotated[int, Field(ge=10)] | None
-    legacy_defaults: ClassVar[dict[str, Any]] = {"illustrated": None}
+    legacy_defaults: ClassVar[dict[str, Any]] = {"illustrated": None, "gradient": None}
 
     @model_validator(mode="after")
     def _check_measurable(self) -> GradientVariance:
@@ -143,7 +151,7 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         capabilities = (
             frozenset()
             if self.train.variational_capabilities()
-            else frozenset().union(*(g.requires.capabilities for g in self.gradients))
+            else frozenset().union(*(g.requires.capabilities for g in self._estimators))
         )
         return (
             super().required_capabilities(kind, offered)
@@ -169,19 +177,19 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         self, state: LaboratoryState, batch: RowBatch, rng: Rng
     ) -> tuple[LaboratoryState, Info]:
         learnt = list(state.learnt)
-        for k, estimator in enumerate(self.gradients if learnt else []):
+        for k, estimator in enumerate(self._estimators if learnt else []):
             streams = Beside(rng, FIRST + state.step * EACH + BESIDE + k)
             learnt[k] = estimator.estimate(state.fitting.module, batch, streams, learnt[k])[2]
-        fitting, info = self.train.step(state.fitting, batch, rng)
+        fitting, info = self._trainer(state.step).step(state.fitting, batch, rng)
         return self._measure_if_freeze_step(
             replace(state, fitting=fitting, step=state.step + 1, learnt=learnt), rng
         ), info
 
     def posterior(self, state: LaboratoryState) -> Measured:
         inner = self.train.posterior(state.fitting)
-        unbiased = [g.unbiased and g.bound == "elbo" for g in self.gradients]
+        unbiased = [g.unbiased and g.bound == "elbo" for g in self._estimators]
         facts = (
-            labels(self.gradients),
+            self._labels,
             unbiased,
             list(self.at),
             list(self.iterations),
@@ -192,9 +200,24 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         assert isinstance(inner, Predicts)
         return MeasuredPredictions(*facts, inner)
 
+    @property
+    def _estimators(self) -> list[Gradient]:
+        return [*self.gradients, *([] if self.gradient is None else [self.gradient])]
+
+    @property
+    def _labels(self) -> list[str]:
+        return [*labels(self.gradients), *([] if self.gradient is None else [GRADIENT])]
+
+    def _trainer(self, step: int) -> Inference:
+        """The method that takes the next step: after the last freeze by ``gradient``."""
+        if self.gradient is None or step < self.at[-1]:
+            return self.train
+        (key,) = (key for key, value in dict(self.train).items() if isinstance(value, Gradient))
+        return self.train.model_copy(update={key: self.gradient})
+
     def _initial_states(self, module: Trainable, rng: Rng) -> list[Any]:
         """Initial state of each estimator."""
-        return [estimator.init(module, rng) for estimator in self.gradients]
+        return [estimator.init(module, rng) for estimator in self._estimators]
 
     def _measure_if_freeze_step(self, state: LaboratoryState, rng: Rng) -> LaboratoryState:
         """Return the state with the findings of a freeze, if this step has one.
@@ -210,16 +233,17 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
         noise = (frozen.own(INIT + 1 + k) for k in range(len(learnt)))
         watched = [
             MeasuredEstimator(*parts)
-            for parts in zip(labels(self.gradients), self.gradients, learnt, noise, strict=True)
+            for parts in zip(self._labels, self._estimators, learnt, noise, strict=True)
         ]
         parameter_mask = frozen.select_parameters()
         new = copy.deepcopy(state.findings)
         scores = self._measure_spreads(frozen, watched, parameter_mask, new, t)
-        add_times(scores, frozen.time(watched, min(self.draws, TIMED)))
+        seconds = frozen.time(watched, min(self.draws, TIMED))
+        add_times(scores, seconds)
         overs = frozen.over(watched, max(4, self.draws // 2), parameter_mask)
-        for one, over in zip(watched, overs, strict=True):
-            values = scores[one.label] | asdict(over)
-            new.scores |= {f"{name}/{one.label}/{t}": value for name, value in values.items()}
+        add_totals(scores, overs, frozen.count_passes(watched), seconds)
+        for label, values in scores.items():
+            new.scores |= {f"{name}/{label}/{t}": value for name, value in values.items()}
         for order in self.best_orders:
             best = frozen.best(self.n_samples, order, self.batches, self.best_draws)
             new.scores |= {
@@ -237,6 +261,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
                 f"{name}/{t}": value
                 for name, value in frozen.kl(new.scores["log_evidence"], BOUND_DRAWS).items()
             }
+        if self.gradient is not None and t == self.at[-1]:
+            state = replace(state, fitting=replace(state.fitting, gradient=watched[-1].state))
         return replace(state, findings=new)
 
     def _measure_spreads(

@@ -15,10 +15,13 @@ import torch
 from torch import Tensor
 
 from components.contracts.capabilities.variational import Trainable
+from components.contracts.costs.counts import Costs, counting
 from components.contracts.problems import RowBatch
 from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import flat
+
+BACKWARD = 2  # forward passes that a backward one costs
 
 
 @dataclass
@@ -53,6 +56,15 @@ class MeasuredEstimator:
         return flat(chosen_grads, parameters).detach().double() / (
             batch.scale * batch.n_rows
         ), seconds
+
+    def count_passes(
+        self, module: Trainable, batch: RowBatch, rng: Rng, chosen: list[bool]
+    ) -> float:
+        """Rows through the model in one estimate, a backward pass as two."""
+        costs = Costs()
+        with counting(costs):
+            self.estimate(module, batch, rng, chosen)
+        return costs.forwards + BACKWARD * batch.n_rows * costs.gradients
 
 
 @dataclass(frozen=True)
@@ -126,12 +138,14 @@ def time_ratios(seconds: list[list[float]]) -> list[float]:
 
 @dataclass(frozen=True)
 class Over:
-    """Row-sampling share and bias, from two estimates at each of M fresh batches."""
+    """Variance in all and bias, from two estimates at each of M fresh batches."""
 
+    total: float  # Tr Cov[ĝ], of the noise and of the choice of rows
     minibatch_share: float  # Tr Cov_B[E[ĝ|B]] / Tr Cov[ĝ]
     # ‖E ĝ − E ĝ₀‖², ĝ₀ of the first estimator: an unbiased estimate, which may be below 0
     bias: float
     bias_p: float  # probability of as large a value where both have one mean
+    bias_z: float  # that value in standard errors; 0 where it is below 0
 
 
 def spread_over_batches(
@@ -177,19 +191,22 @@ def spread_over_batches(
         total_trace = between + within[k] / n
         results.append(
             Over(
+                total_trace,
                 between / total_trace if total_trace > 0 else math.nan,
-                *_mean_and_p_value(together[k]),
+                *_test_mean(together[k]),
             )
         )
     return results
 
 
-def _mean_and_p_value(values: list[float]) -> tuple[float, float]:
-    """Their mean, and the p-value of a one-sided t-test that it is 0."""
+def _test_mean(values: list[float]) -> tuple[float, float, float]:
+    """Their mean, the p-value of a one-sided t-test that it is 0, and the statistic (at least
+    0)."""
     from scipy.stats import t
 
     mean = statistics.mean(values)
     sd = statistics.stdev(values)
     if sd == 0:
-        return mean, float(mean <= 0)
-    return mean, float(t.sf(mean / sd * math.sqrt(len(values)), len(values) - 1))
+        return mean, float(mean <= 0), math.inf if mean > 0 else 0.0
+    z = mean / sd * math.sqrt(len(values))
+    return mean, float(t.sf(z, len(values) - 1)), max(0.0, z)

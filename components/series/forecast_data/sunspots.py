@@ -1,0 +1,51 @@
+"""Sunspots by month, or a simulated series in their place."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from components.registry import register
+from components.series.forecast_data.monthly_record import MonthlyRecord
+
+MONTHS = 2820  # of the record, to December 1983
+
+
+@register("dataset", "sunspots")
+class Sunspots(MonthlyRecord):
+    """Zurich's mean number of sunspots a month, January 1749 to December 1983.
+
+    Cycles of about eleven years, no two alike; quiet months have 0, which has no logarithm.
+    y [1, n_train, 1] and the ``n_ahead`` months that follow.  If the file cannot be
+    obtained, a simulated record replaces it, named ``sunspots-sim``, with a
+    ``SimulatedDataWarning`` warning, unless ``offline`` is error.
+
+    Raises:
+        DataUnavailableError: the file cannot be obtained.
+        DamagedFileError: the file does not match its checksum.
+        ConfigMismatchError: more months are requested than there are, or the logarithm of 0.
+
+    Source: Andrews and Herzberg (1985), table 11.1.
+    """
+
+    path: ClassVar[str] = "timeseries/monthly-sunspots.csv"
+    state_name: ClassVar[str] = "sunspots"
+    unit: ClassVar[str] = "sunspots a month"
+    first: ClassVar[tuple[int, int] | None] = (1749, 1)
+
+    def read(self, path: Path) -> Tensor:
+        return torch.from_numpy(np.loadtxt(path, delimiter=",", skiprows=1, usecols=1))
+
+    def simulate(self) -> Tensor:
+        """Cycles of 131 months with random heights, and noise in proportion to their root."""
+        t = torch.arange(MONTHS)
+        generator = torch.Generator().manual_seed(1749)
+        height = 60 + 80 * torch.rand(MONTHS // 131 + 1, generator=generator, dtype=torch.float64)
+        cycle = height[t // 131] * torch.sin(math.pi * (t % 131) / 131).square()
+        noise = torch.randn(MONTHS, generator=generator, dtype=torch.float64)
+        return (cycle + cycle.sqrt() * noise).clamp_min(0).round(decimals=1)
