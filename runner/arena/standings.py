@@ -139,7 +139,8 @@ def rank_rows(
 def _rank(
     results: dict[str, dict[str, ProblemResult]], problem: str, sign: float
 ) -> dict[str, float]:
-    """Ranks of the rows on a problem, ties sharing theirs; 1 is best."""
+    """Ranks of the rows on a problem, ties sharing theirs; 1 is best.  None if no row has a score
+    there."""
     losses = {}
     for row, by_problem in results.items():
         result = by_problem.get(problem)
@@ -149,7 +150,9 @@ def _rank(
             losses[row] = math.inf
         elif is_finite(result.score):
             losses[row] = sign * result.score
-    ranks = rankdata(list(losses.values())) if losses else ()
+    if not any(map(math.isfinite, losses.values())):  # the problem has no such score
+        return {}
+    ranks = rankdata(list(losses.values()))
     return dict(zip(losses, map(float, ranks), strict=True))
 
 

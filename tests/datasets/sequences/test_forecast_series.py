@@ -148,7 +148,7 @@ def test_monthly_records(name, months, dates):
 def test_sunspots_have_no_logarithm_where_there_are_none():
     with pytest.warns(SimulatedDataWarning):
         problem, _ = load("sunspots")
-    assert (problem.observations.shape, problem.future.shape) == ((1, 528, 1), (1, 36, 1))
+    assert (problem.observations.shape, problem.future.shape) == ((1, 480, 1), (1, 36, 1))
     assert problem.season == 12
     with (
         pytest.warns(SimulatedDataWarning),

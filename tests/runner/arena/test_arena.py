@@ -207,6 +207,15 @@ def test_failures_rank_last_and_what_does_not_apply_is_left_out():
     assert (b.count("failed"), b.count("not applicable"), c.count("over budget")) == (2, 4, 6)
 
 
+def test_a_problem_without_a_score_ranks_nobody():
+    """A table need not have its score on every problem: a failure there is no last place."""
+    lines = [line("a", "x", 1.0), line("b", "x", 2.0), line("a", "y", None, "failed")]
+    lines += [line("b", "y", None)]
+    a, b = rank_rows(lines, "error_mean", "lower")
+    assert (a.row, a.ranks, a.n_problems) == ("a", {"x": 1.0}, 1)
+    assert b.ranks == {"x": 2.0}
+
+
 def test_rows_that_fail_their_checks_are_below():
     lines = [
         *[line("a", p, 1.0, "doubted") for p in PROBLEMS],
