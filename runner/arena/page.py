@@ -185,23 +185,8 @@ def _board(
     ]
     rows = []
     for place, standing in enumerate(standings, 1):
-        low, high = standing.interval
-        pair = standing.against
-        n = len(standing.results)
-        interval = f"{number(low)} to {number(high)}" if is_finite(low) else "–"
-        difference = pair.difference if pair else math.nan
         cells = [
-            _cell(f"{standing.row}{f' {MARK}' if standing.is_doubted else ''}", standing.row),
-            _cell(str(place) if standing.ranks else "–", float(place)),
-            _cell(f"{len(standing.ranks)} of {standing.n_problems}", float(len(standing.ranks))),
-            _number(standing.mean_rank),
-            _number(standing.typical),
-            _cell(interval, low),
-            _number(difference),
-            _number(pair.p_holm if pair else math.nan),
-            _count(standing.early, n),
-            _count(standing.count("doubted"), n),
-            *(_count(standing.count(state), n) for state in STATES),
+            *_standing_cells(place, standing),
             *(_number(standing.cost(kind)) for kind in kinds),
             *([_tuning(tuned.get(standing.row, {}))] if tuned else []),
         ]
@@ -215,6 +200,27 @@ def _board(
         "problems, of a replicate."
     )
     return {"title": table.title, "columns": columns, "rows": rows, "note": note}
+
+
+def _standing_cells(place: int, standing: Standing) -> list[dict[str, Any]]:
+    """Cells of a standing up to its costs."""
+    low, high = standing.interval
+    pair = standing.against
+    n = len(standing.results)
+    interval = f"{number(low)} to {number(high)}" if is_finite(low) else "–"
+    return [
+        _cell(f"{standing.row}{f' {MARK}' if standing.is_doubted else ''}", standing.row),
+        _cell(str(place) if standing.ranks else "–", float(place)),
+        _cell(f"{len(standing.ranks)} of {standing.n_problems}", float(len(standing.ranks))),
+        _number(standing.mean_rank),
+        _number(standing.typical),
+        _cell(interval, low),
+        _number(pair.difference if pair else math.nan),
+        _number(pair.p_holm if pair else math.nan),
+        _count(standing.early, n),
+        _count(standing.count("doubted"), n),
+        *(_count(standing.count(state), n) for state in STATES),
+    ]
 
 
 def _tuning(costs: Mapping[str, float]) -> dict[str, Any]:
