@@ -88,8 +88,8 @@ class GradientVariance(Inference[Any, RowProblem, RowBatch, LaboratoryState]):
 
     Scores, each followed by /<gradient>/<t>: trace, trace_ratio, norm_ratio (of Var‖ĝ‖, as
     Boustati prints it), minibatch_share (of the variance, over draws/2 fresh batches), bias
-    (its squared norm, estimated without bias), bias_p (of no bias against g₀), bias_z (bias in
-    standard errors), total (variance over the noise and fresh batches), milliseconds
+    (its squared norm, estimated without bias), bias_p (of no bias against g₀), bias_z (p as a
+    normal quantile), total (variance over the noise and fresh batches), milliseconds
     (median time of an estimate), passes (rows through the model in it, a backward pass as
     two), variance_seconds (trace ratio · time ratio), total_seconds and total_passes (ratio
     of the total · ratio of the time or passes); and

@@ -21,6 +21,7 @@ from components.contracts.roles import Gradient
 from components.contracts.streams import Rng
 from components.gradients.by_parameter import flat
 
+GROUPS = 10  # of batches, behind a test of bias
 BACKWARD = 2  # forward passes that a backward one costs
 
 
@@ -145,7 +146,7 @@ class Over:
     # ‖E ĝ − E ĝ₀‖², ĝ₀ of the first estimator: an unbiased estimate, which may be below 0
     bias: float
     bias_p: float  # probability of as large a value where both have one mean
-    bias_z: float  # that value in standard errors; 0 where it is below 0
+    bias_z: float  # the same as a quantile of the standard normal law; 0 for p above ½
 
 
 def spread_over_batches(
@@ -160,13 +161,17 @@ def spread_over_batches(
     Two estimates at a batch are independent given it: their mean product less ‖E ĝ‖² is the
     trace of Cov_B, and half their squared difference is the trace of the noise.  d_B, the
     mean of the two less the mean of the first estimator's two, is independent from batch to
-    batch: products of d at neighbouring batches have the mean ‖bias‖² for any number of
-    parameters, and a one-sided t-test asks if it is above 0.
+    batch: products of d at two batches have the mean ‖bias‖² for any number of parameters.
+    Each of at most ``GROUPS`` groups of batches has its mean over all pairs, and a one-sided
+    t-test asks if the mean over groups is above 0.
     """
+    batches = list(batches)
+    size = len(batches) // min(GROUPS, len(batches) // 2)
     n = 0
     product, within, squares = ([0.0] * len(watched) for _ in range(3))
     total: list[Tensor] = [torch.zeros(()) for _ in watched]
-    before: list[Tensor] = []
+    sums: list[Tensor] = [torch.zeros(()) for _ in watched]  # Σ d of the group
+    norms = [0.0] * len(watched)  # Σ ‖d‖² of the group
     together: list[list[float]] = [[] for _ in watched]
     for batch in batches:
         n += 1
@@ -179,11 +184,14 @@ def spread_over_batches(
             squares[k] += float(mean.square().sum())
             total[k] = total[k] + mean
             means.append(mean)
-        apart = [mean - means[0] for mean in means]
-        if n % 2 == 0:
-            for k, (now, last) in enumerate(zip(apart, before, strict=True)):
-                together[k].append(float(now @ last))
-        before = apart
+        for k, mean in enumerate(means):
+            apart = mean - means[0]
+            sums[k] = sums[k] + apart
+            norms[k] += float(apart.square().sum())
+            if n % size == 0:
+                pairs = float(sums[k].square().sum()) - norms[k]
+                together[k].append(pairs / (size * (size - 1)))
+                sums[k], norms[k] = torch.zeros(()), 0.0
     results = []
     for k in range(len(watched)):
         # ‖E ĝ‖² = (‖Σ_B ḡ_B‖² − Σ_B ‖ḡ_B‖²)/(M(M − 1)): only products of different batches.
@@ -200,13 +208,12 @@ def spread_over_batches(
 
 
 def _test_mean(values: list[float]) -> tuple[float, float, float]:
-    """Their mean, the p-value of a one-sided t-test that it is 0, and the statistic (at least
-    0)."""
-    from scipy.stats import t
+    """Their mean, the p-value of a one-sided t-test that it is 0, and p as a normal quantile."""
+    from scipy.stats import norm, t
 
     mean = statistics.mean(values)
     sd = statistics.stdev(values)
     if sd == 0:
         return mean, float(mean <= 0), math.inf if mean > 0 else 0.0
-    z = mean / sd * math.sqrt(len(values))
-    return mean, float(t.sf(z, len(values) - 1)), max(0.0, z)
+    p = float(t.sf(mean / sd * math.sqrt(len(values)), len(values) - 1))
+    return mean, p, max(0.0, float(norm.isf(p)))
