@@ -24,9 +24,17 @@ from runner.study.definition import (
     TableSpec,
     describe_mistake,
 )
+from runner.study.figure_specs import StrictModel
 
 GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
 Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Frontier(StrictModel):
+    """Two scores of the tables that a figure shows against each other."""
+
+    x: str
+    y: str
 
 
 class Suite(StudyDefinition):
@@ -37,6 +45,9 @@ class Suite(StudyDefinition):
     budgets: dict[str, dict[str, PositiveFloat]] = {}
     warm_up: Share = 0.25  # share of the steps, of methods that have a warm-up or a burn-in
     draws: int = 5000  # most draws of a chain that are kept, of methods that thin
+    # labels of the M members of attacker=panel: replicate r meets opponent r mod M
+    opponents: list[str] = []
+    frontier: Frontier | None = None
 
     @model_validator(mode="after")
     def _check_suite(self) -> Suite:
@@ -49,6 +60,14 @@ class Suite(StudyDefinition):
                 raise ValueError(
                     f"table {table.name}: neither side of {table.metric} is better; give better"
                 )
+        if self.opponents and (self.replicates or 0) % len(self.opponents):
+            raise ValueError(
+                f"opponents: {len(self.opponents)} do not share {self.replicates} replicates evenly; "
+                "set replicates to a multiple"
+            )
+        for metric in (self.frontier.x, self.frontier.y) if self.frontier else ():
+            if metric not in self.metrics:
+                raise ValueError(f"frontier: {metric} has no table; give it one")
         return self
 
     @property
