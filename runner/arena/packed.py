@@ -14,8 +14,9 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from components.metrics.names import base_name
-from runner.arena.suite import GROUP, load_suite
+from runner.arena.suite import GROUP, Suite, load_suite
 from runner.compose.overrides import compose
+from runner.compose.parts import expand_component, known_keys, parse_numbers
 from runner.record.lines import readable_lines
 from runner.report.exchange.opened import OpenedArchive
 from runner.report.report import write
@@ -26,6 +27,7 @@ from runner.study.snapshot import FrozenRun, Snapshot
 TIMES = frozenset(
     {
         "cost/cpu_seconds",
+        "cost/attack_cpu_seconds",
         "ess_per_second",
         "milliseconds",
         "milliseconds_per_step",
@@ -114,17 +116,39 @@ def list_deviations(snapshot: Snapshot) -> Iterator[str]:
         if problem not in suite.problems:
             yield f"{run.name}: the suite has no problem {problem}"
             continue
-        composed = compose([*suite.overrides, *suite.problems[problem]])[0]
-        meant = OmegaConf.to_container(composed.dataset, resolve=True)
-        given = run.config.get("budget") or {}
-        own = {
-            "dataset": run.config["dataset"] == meant,
-            "replicates": run.config["replicates"] == suite.replicates,
-            "budget": {kind: limit for kind, limit in given.items() if limit is not None} == limits,
-        }
-        wrong = [key for key, is_same in own.items() if not is_same]
+        wrong = _list_other_keys(suite, limits, run, problem)
         if wrong:
             yield f"{run.name}: {', '.join(wrong)}: not what suite {suite.name} has here"
+
+
+def _list_other_keys(
+    suite: Suite, limits: dict[str, float], run: FrozenRun, problem: str
+) -> list[str]:
+    """What a row may not choose, and a run has otherwise than its problem."""
+    words = [*suite.overrides, *suite.problems[problem]]
+    meant: Any = OmegaConf.to_container(compose(words)[0], resolve=True)
+    fixed = {"dataset": True, "inference": any(w.startswith("inference=") for w in words)}
+    fixed["attacker"] = any(w.startswith(("attacker=", "attacker.")) for w in words)
+    if problem in suite.norms:  # attackers are rows
+        fixed["attacker"] = False
+    same = {
+        role: run.config[role] == _complete(role, meant[role])
+        for role, is_fixed in fixed.items()
+        if is_fixed
+    }
+    if problem in suite.norms:
+        same["attacker.eps"] = run.config["attacker"]["eps"] == meant["attacker"]["eps"]
+    same["replicates"] = run.config["replicates"] == suite.replicates
+    given = run.config.get("budget") or {}
+    same["budget"] = {k: limit for k, limit in given.items() if limit is not None} == limits
+    return [key for key, is_same in same.items() if not is_same]
+
+
+def _complete(role: str, values: dict[str, Any]) -> dict[str, Any]:
+    """A component as runs freeze it: with its parts, without keys of an experiment that it lacks."""
+    keys = known_keys(role, values, role).keys
+    own = {key: value for key, value in values.items() if key in keys}
+    return expand_component(role, parse_numbers(role, own, role), role)
 
 
 def check_records(snapshot: Snapshot, cells: list[PackedCell]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
-from components.metrics.names import ScoreDirection, better
+from components.metrics.names import COST_PREFIX, ScoreDirection
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
@@ -48,6 +48,10 @@ class Suite(StudyDefinition):
     # labels of the M members of attacker=panel: replicate r meets opponent r mod M
     opponents: list[str] = []
     frontier: Frontier | None = None
+    # problem -> norm of its attack, of suites in which attackers are rows
+    norms: dict[str, str] = {}
+    # kinds of cost that count, cost/<kind>; null: all
+    costs: list[str] | None = None
 
     @model_validator(mode="after")
     def _check_suite(self) -> Suite:
@@ -56,10 +60,18 @@ class Suite(StudyDefinition):
         for table in self.tables:
             if table.columns != PROBLEM_KEY:
                 raise ValueError(f"table {table.name}: columns must be {PROBLEM_KEY}")
-            if (table.better or better(table.metrics[0])) is None:
+            if (table.better or table.score_direction(table.metrics[0])) is None:
                 raise ValueError(
                     f"table {table.name}: neither side of {table.metric} is better; give better"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Suite:
+        """Names of problems and of scores that the other keys refer to."""
+        for problem in self.norms:
+            if problem not in self.problems:
+                raise ValueError(f"norms: {problem} is no problem{nearest(problem, self.problems)}")
         if self.opponents and (self.replicates or 0) % len(self.opponents):
             raise ValueError(
                 f"opponents: {len(self.opponents)} do not share {self.replicates} replicates evenly; "
@@ -77,9 +89,14 @@ class Suite(StudyDefinition):
 
     def direction(self, table: TableSpec) -> ScoreDirection:
         """Direction of a table's score, which every table of a suite has."""
-        direction = table.better or better(str(table.metric))
+        direction = table.better or table.score_direction(str(table.metric))
         assert direction is not None  # as ``_check_suite`` has seen
         return direction
+
+    def counts(self, metric: str) -> bool:
+        """False for a cost that is none of those by which rows are compared."""
+        is_cost = self.costs is not None and metric.startswith(COST_PREFIX)
+        return not is_cost or metric.removeprefix(COST_PREFIX) in (self.costs or ())
 
     @property
     def experiment(self) -> str:
