@@ -48,8 +48,8 @@ def load(
 
 
 def repeatable(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores of a run without its CPU seconds, which differ whenever it is repeated."""
-    return {name: value for name, value in scores.items() if name != "cost/cpu_seconds"}
+    """Scores of a run without CPU seconds, which differ whenever it is repeated."""
+    return {name: value for name, value in scores.items() if not name.endswith("cpu_seconds")}
 
 
 def repeatable_line(line: Mapping[str, Any]) -> dict[str, Any]:

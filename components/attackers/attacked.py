@@ -14,6 +14,7 @@ from components.attackers.criteria import (
     log_likelihood,
     log_likelihood_logit_gradient,
 )
+from components.contracts.costs.queries import count_queries
 from components.contracts.posteriors import CastablePosterior, Predicts, PredictsInReverse, Redraws
 from components.contracts.predictive import Categorical, Predictive
 from components.contracts.victim import Answer, Criterion, Expectation, Precision
@@ -88,6 +89,7 @@ class Attacked:
 
     def answers(self, x: Tensor, generator: torch.Generator) -> Categorical:
         """The posterior predictive at x [B, D]."""
+        count_queries(forwards=len(x))
         return _classes(self.posterior.predict(x, generator))
 
     def is_stochastic(self, x: Tensor) -> bool:
@@ -201,6 +203,7 @@ class Attacked:
 
         The criterion's derivative is taken in the logits, which are few; from there to the inputs
         goes the posterior's reverse where it is written out, and a graph where it is not."""
+        count_queries(forwards=len(x), gradients=len(x))
         victim_input = self._to_victim_format(x)
         reverse = (
             posterior.reverse(victim_input, generator)
@@ -245,6 +248,7 @@ class Attacked:
             if not log_probs.requires_grad:
                 raise ConfigMismatchError(NO_GRADIENT)
             totals = log_probs.sum(0).flatten()  # rows do not act on each other
+            count_queries(forwards=len(x), gradients=len(x) * len(totals))
             slopes = [
                 torch.autograd.grad(total, victim_input, retain_graph=True)[0] for total in totals
             ]

@@ -25,10 +25,12 @@ from components.evaluation.security.checks import half_accuracy_eps
 from components.evaluation.security.curves import SecurityCurve, build_victim, security_curve
 from components.evaluation.security.filter_curves import assess_filter
 from components.evaluation.security.threat import Threat
+from components.metrics.names import COST_PREFIX
 from components.problems.supervised import Supervised
 from components.series.sequence import Sequence
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from components.evaluation.assessment import Drawing, Tabulating
@@ -99,7 +101,10 @@ def assess_security(
     "robust_accuracy/fgsm/eps=0.10"; "robust_accuracy" is the score at the largest ε, and
     "mean_robust_accuracy" the mean over all ε > 0, by which settings can be chosen.  A posterior
     with bounds also has "certified_accuracy/eps=0.10", below which no attack of that size gets
-    (``evaluation.certificate``), and "certificate_gap", the distance to this attack.
+    (``evaluation.certificate``), "certificate_gap", the distance to this attack, and
+    "mean_certified_accuracy".  Costs of the attack over all ε > 0 are rows that the victim
+    predicts for it ("cost/attack_forwards") and differentiates ("cost/attack_gradients"), and CPU
+    seconds; the victim's training is not among them.
 
     Raises:
         ConfigMismatchError: as in ``security_curve``.
@@ -130,15 +135,13 @@ def assess_security(
                 scores[f"robust_{column}/{suffix}"] = row[column]
     scores["entropy"] = float(curve.rows["entropy"].iloc[0])
     scores["robust_accuracy"] = float(curve.rows["accuracy"].iloc[-1])  # at the largest ε
-    attacked = curve.rows["accuracy"][curve.rows["eps"] > 0]
-    scores["mean_robust_accuracy"] = float(
-        attacked.mean() if len(attacked) else curve.rows["accuracy"].iloc[0]
-    )
+    scores["mean_robust_accuracy"] = _mean_over_sizes(curve.rows, "accuracy")
     scores["attack_checks_passed"] = float(curve.verdict)
     scores["robust_ece"] = float(curve.rows["ece"].iloc[-1])
     scores["worst_case_accuracy"] = float(curve.rows["worst_case_accuracy"].iloc[-1])
     if "certified_accuracy" in curve.rows:
         scores["certified_accuracy"] = float(curve.rows["certified_accuracy"].iloc[-1])
+        scores["mean_certified_accuracy"] = _mean_over_sizes(curve.rows, "certified_accuracy")
     if "undefended_accuracy" in curve.rows:
         scores["undefended_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[0])
         scores["undefended_robust_accuracy"] = float(curve.rows["undefended_accuracy"].iloc[-1])
@@ -157,7 +160,20 @@ def assess_security(
         )
     checks = [Check(*check) for check in curve.checks.itertuples(index=False)]
     tables = {"security_curve": curve.rows, "attack_checks": curve.checks}
-    return Assessment(scores, checks, outcomes, drawings, {"tables of the attack": lambda: tables})
+    costs = {
+        f"{COST_PREFIX}attack_forwards": curve.queries.forwards,
+        f"{COST_PREFIX}attack_gradients": curve.queries.gradients,
+        f"{COST_PREFIX}attack_cpu_seconds": curve.queries.cpu_seconds,
+    }
+    return Assessment(
+        scores, checks, outcomes, drawings, {"tables of the attack": lambda: tables}, costs
+    )
+
+
+def _mean_over_sizes(rows: pd.DataFrame, column: str) -> float:
+    """Mean of a column of a curve over all ε > 0; its value at 0 if there are none."""
+    attacked = rows[column][rows["eps"] > 0]
+    return float(attacked.mean() if len(attacked) else rows[column].iloc[0])
 
 
 def _drawings(

@@ -35,6 +35,7 @@ class Assessment:
     # key: the name in an error line
     drawings: Mapping[str, Drawing] = field(default_factory=dict)
     tabulations: Mapping[str, Tabulating] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)  # of the attack: cost/attack_gradients
 
     @cached_property
     def figures(self) -> dict[str, Figure]:

@@ -225,6 +225,7 @@ _ATTACKED_SCORES = {
     "attack_checks_passed",
     "worst_case_accuracy",
     "certified_accuracy",
+    "mean_certified_accuracy",
     "certificate_gap",
     "undefended_accuracy",
     "undefended_robust_accuracy",
@@ -276,6 +277,7 @@ HIGHER_IS_BETTER = frozenset(
         "mean_robust_accuracy",
         "worst_case_accuracy",
         "certified_accuracy",
+        "mean_certified_accuracy",
         "undefended_accuracy",
         "undefended_robust_accuracy",
         "attack_checks_passed",
@@ -461,7 +463,8 @@ PREFIXES = frozenset(
 )  # "one_ahead/mape" is mape of other forecasts, "late/nelbo" of late evaluations
 
 
-# "cost/gradients" is a count of training, which every run has next to its scores
+# "cost/gradients" is a count of training, which every run has next to its scores, and
+# "cost/attack_gradients" of the attack in its last evaluation
 COST_PREFIX = "cost/"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -9,12 +10,15 @@ from omegaconf import OmegaConf
 
 from runner.arena.suite import Suite
 from runner.compose.overrides import compose
+from runner.compose.parts import expand_component, known_keys, parse_numbers
 from runner.errors import ConfigError
 from runner.study.definition import Row
 
 # Groups and keys of a run that make its problem, its budget and its repetitions.
 FROZEN = ("dataset", "attacker", "budget", "seed", "replicates", "validation", "smoke", "debug")
 BATCH_SIZE = "dataset.batch_size"  # a matter of the method
+SIZES = "attacker.eps"  # of a suite in which attackers are rows: of the problem
+COMPONENTS = ("dataset", "attacker", "inference")
 
 
 def list_keys(overrides: Iterable[str]) -> set[str]:
@@ -29,6 +33,12 @@ def list_open(suite: Suite) -> set[str]:
     return {BATCH_SIZE}.union(*map(list_keys, [*rows, *cells]))
 
 
+def list_groups(suite: Suite) -> tuple[str, ...]:
+    """Frozen groups: the method too where it is the problem's, as a victim's is."""
+    words = itertools.chain(suite.overrides, *suite.problems.values())
+    return (*FROZEN, *(["inference"] if "inference" in list_keys(words) else []))
+
+
 def refuse_frozen(suite: Suite, row: Row) -> None:
     """Check a row's overrides.
 
@@ -39,9 +49,10 @@ def refuse_frozen(suite: Suite, row: Row) -> None:
     for word in row.overrides:
         (key,) = list_keys([word])
         group = key.partition(".")[0]
-        if group in FROZEN and not {group, key} & is_open:
+        is_size = bool(suite.norms) and key == SIZES
+        if is_size or (group in list_groups(suite) and not {group, key} & is_open):
             raise ConfigError(
-                f"arena {suite.name}: {word}: {group} is frozen, the same for every row; leave it out"
+                f"arena {suite.name}: {word}: {key if is_size else group} is frozen, the same for every row; leave it out"
             )
 
 
@@ -54,15 +65,26 @@ def list_deviations(
     composed = compose([*replicates, *suite.overrides, *suite.problems[problem]])[0]
     meant: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
     meant["budget"] = dict(limits)
-    for group in FROZEN:
+    for group in list_groups(suite):
         if group not in is_open and _close(group, config, is_open) != _close(group, meant, is_open):
             yield group
+    if problem in suite.norms and config["attacker"]["eps"] != meant["attacker"]["eps"]:
+        yield SIZES
 
 
 def _close(group: str, config: Mapping[str, Any], is_open: set[str]) -> Any:
-    """A group of a config without its open keys and without keys that are not set."""
+    """A group of a config as runs freeze it, without its open keys and keys that are not set."""
     value = config.get(group)
     if not isinstance(value, dict):
         return value
+    if group in COMPONENTS:
+        value = _complete(group, value)
     kept = {k: v for k, v in value.items() if v is not None and f"{group}.{k}" not in is_open}
     return kept or None
+
+
+def _complete(role: str, values: dict[str, Any]) -> dict[str, Any]:
+    """A component with its parts, without keys of an experiment that it lacks."""
+    keys = known_keys(role, values, role).keys
+    own = {key: value for key, value in values.items() if key in keys}
+    return expand_component(role, parse_numbers(role, own, role), role)

@@ -24,6 +24,7 @@ from runner.study.snapshot import FrozenRun, Snapshot
 TIMES = frozenset(
     {
         "cost/cpu_seconds",
+        "cost/attack_cpu_seconds",
         "ess_per_second",
         "milliseconds",
         "milliseconds_per_step",

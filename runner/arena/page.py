@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runner.arena.round_robin import draw_frontier, draw_pairs
 from runner.arena.scores import Line, is_finite
 from runner.arena.standings import LEVEL, Standing, rank_rows
 from runner.arena.suite import Suite
@@ -62,7 +63,7 @@ def write(
         (table, rank_rows(lines, str(table.metric), suite.direction(table), reference))
         for table in suite.ranked
     ]
-    figures = _figures(suite, boards)
+    figures = [*_draw_problems(suite, lines, [row.name for row in rows]), *_figures(suite, boards)]
     names = {row.name for row in own}
     tuned = {row.name: row.tuned for row in rows if row.tuned}
     context = {
@@ -236,6 +237,14 @@ def list_costs(standings: Sequence[Standing]) -> list[str]:
 
 
 # ---- figures
+def _draw_problems(
+    suite: Suite, lines: Sequence[Line], rows: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Figures with a panel for each problem: the frontier of two scores, and pairs of players."""
+    drawn = (draw_frontier(suite, lines, rows), draw_pairs(suite, lines, rows))
+    return [_view(*figure_and_caption, {}) for figure_and_caption in drawn if figure_and_caption]
+
+
 def _figures(suite: Suite, boards: list[tuple[TableSpec, list[Standing]]]) -> list[dict[str, Any]]:
     """Ranks of every score, and every score against every cost."""
     figures = []

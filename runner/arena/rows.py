@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from runner.arena.frozen import refuse_frozen
 from runner.arena.lengths import find_length
+from runner.arena.norms import choose_norm, refuse_other_norm
 from runner.arena.scores import Line, read_kept, read_snapshot
 from runner.arena.suite import Suite, kept_scores_file
 from runner.disk.inside import inside
@@ -52,12 +54,16 @@ def freeze(suite: Suite, budget: str, row: Row, output_dir: Path, modules: list[
     lengths: dict[str, list[str]] = {}
     for i, one in enumerate(planned, 1):
         show_count("measuring", i, len(planned))
-        lengths[one.cell[PROBLEM_KEY]] = find_length(suite, limits, one.overrides)
+        problem = one.cell[PROBLEM_KEY]
+        norm = choose_norm(suite, problem, one.overrides)
+        lengths[problem] = norm + find_length(suite, limits, [*one.overrides, *norm])
     cells = {p: [*lengths[p], *row.cells.get(PROBLEM_KEY, {}).get(p, [])] for p in lengths}
     measured = row.model_copy(update={"cells": row.cells | {PROBLEM_KEY: cells}})
     name = snapshot_name(suite, budget, row.name)
     study = suite.to_study([measured])
     snapshot = snapshots.take(study, name, [], output_dir, modules, watch_composing)
+    runs = [refuse_other_norm(suite, str(run.cell[PROBLEM_KEY]), run) for run in snapshot.runs]
+    snapshot = replace(snapshot, runs=runs)
     for run in snapshot.runs:
         if run.refused and not (run.unfit or run.lacks_data):
             raise ConfigError(f"{run.name}: {run.refused}")
@@ -121,10 +127,16 @@ def find_snapshots(suite: Suite, budget: str, output_dir: Path) -> list[Snapshot
 
 
 def read_lines(suite: Suite, budget: str, frozen: list[Snapshot]) -> list[Line]:
-    """Lines of the user's rows, and the kept lines of the budget; a row of the user's takes
-    precedence over a kept one of its name."""
+    """Lines of the user's rows, and the kept lines of the budget, with costs that count; a row of
+    the user's takes precedence over a kept one of its name."""
     own = [line for snapshot in frozen for line in read_snapshot(suite, budget, snapshot)]
     path = kept_scores_file(suite.name)
     names = {line.row for line in own}
     kept = read_kept(path) if path else []
-    return [*own, *(k for k in kept if k.budget == budget and k.row not in names)]
+    lines = [*own, *(k for k in kept if k.budget == budget and k.row not in names)]
+    if suite.costs is None:
+        return lines
+    return [
+        replace(line, values={name: v for name, v in line.values.items() if suite.counts(name)})
+        for line in lines
+    ]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
 
-from components.metrics.names import ScoreDirection, better
+from components.metrics.names import COST_PREFIX, ScoreDirection
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import read_yaml
@@ -24,9 +24,17 @@ from runner.study.definition import (
     TableSpec,
     describe_mistake,
 )
+from runner.study.figure_specs import StrictModel
 
 GROUP = "arena"  # folder of the suites, and the first word of the experiments of their runs
 Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Frontier(StrictModel):
+    """Two scores of the tables that a figure shows against each other."""
+
+    x: str
+    y: str
 
 
 class Suite(StudyDefinition):
@@ -39,6 +47,13 @@ class Suite(StudyDefinition):
     validation: dict[str, list[str]] = {}
     warm_up: Share = 0.25  # share of the steps, of methods that have a warm-up or a burn-in
     draws: int = 5000  # most draws of a chain that are kept, of methods that thin
+    # labels of the M members of attacker=panel: replicate r meets opponent r mod M
+    opponents: list[str] = []
+    frontier: Frontier | None = None
+    # problem -> norm of its attack, of suites in which attackers are rows
+    norms: dict[str, str] = {}
+    # kinds of cost that count, cost/<kind>; null: all
+    costs: list[str] | None = None
 
     @model_validator(mode="after")
     def _check_suite(self) -> Suite:
@@ -55,11 +70,27 @@ class Suite(StudyDefinition):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_names(self) -> Suite:
+        """Names of problems and of scores that the other keys refer to."""
+        for problem in self.norms:
+            if problem not in self.problems:
+                raise ValueError(f"norms: {problem} is no problem{nearest(problem, self.problems)}")
+        if self.opponents and (self.replicates or 0) % len(self.opponents):
+            raise ValueError(
+                f"opponents: {len(self.opponents)} do not share {self.replicates} replicates evenly; "
+                "set replicates to a multiple"
+            )
+        for metric in (self.frontier.x, self.frontier.y) if self.frontier else ():
+            if metric not in self.metrics:
+                raise ValueError(f"frontier: {metric} has no table; give it one")
+        return self
+
     @property
     def ranked(self) -> list[TableSpec]:
         """Tables by which rows are ranked: those of scores of which one side is better (a coverage
         is best in the middle, and only shown)."""
-        return [t for t in self.tables if (t.better or better(t.metrics[0])) is not None]
+        return [t for t in self.tables if (t.better or t.score_direction(t.metrics[0])) is not None]
 
     @property
     def metrics(self) -> list[str]:
@@ -68,9 +99,14 @@ class Suite(StudyDefinition):
 
     def direction(self, table: TableSpec) -> ScoreDirection:
         """Direction of the score of a table in ``ranked``."""
-        direction = table.better or better(str(table.metric))
+        direction = table.better or table.score_direction(str(table.metric))
         assert direction is not None
         return direction
+
+    def counts(self, metric: str) -> bool:
+        """False for a cost that is none of those by which rows are compared."""
+        is_cost = self.costs is not None and metric.startswith(COST_PREFIX)
+        return not is_cost or metric.removeprefix(COST_PREFIX) in (self.costs or ())
 
     @property
     def experiment(self) -> str:

@@ -64,14 +64,19 @@ class ReplicateContext:
         return self.before + time.monotonic() - self.began
 
     def report_evaluation(
-        self, step: int, phase: str, scores: Scores, told: Scores | None = None
+        self,
+        step: int,
+        phase: str,
+        scores: Scores,
+        told: Scores | None = None,
+        costs: Scores | None = None,
     ) -> None:
-        """Records scores, with the costs so far, and shows them.
+        """Records scores, with the costs so far and those of an attack, and shows them.
 
         Whoever watches the run, and may give it up, is told of them (or of ``told``).
         """
         replicate = self.rng.replicate
-        metrics = scores | self.meter.metrics()
+        metrics = scores | self.meter.metrics() | (costs or {})
         self.record.line(step, replicate, self.seconds, phase, metrics)
         self.record.flush()
         self.live.show_evaluation(step, replicate, means(scores))

@@ -249,8 +249,9 @@ class Run:
                 smoke=self.settings.smoke,
                 declared=declared,
             )
-        course.report_evaluation(last, "final", scores)
-        scores |= meter.metrics()
+        costs = plain(assessment.costs)
+        course.report_evaluation(last, "final", scores, costs=costs)
+        scores |= meter.metrics() | costs
 
         write = partial(self._write, course, posterior, assessment, checks)
         return scores, [*to_rows("run", checks), *to_rows("attack", assessment.checks)], write

@@ -100,6 +100,8 @@ class TableSpec(StrictModel):
     title: str
     # of scores that have no direction of their own (components.metrics.names)
     better: ScoreDirection | None = None
+    # attacker: rows are attackers, for whom a score is the better the worse it is for the victim
+    side: Literal["victim", "attacker"] = "victim"
     columns: str | dict[str, str]  # a grid key, or {column as printed: metric}
     metric: str | None = None  # with a grid key: the metric of every cell
     published: str | None = None  # name of the printed table to compare with: conf/published
@@ -126,7 +128,7 @@ class TableSpec(StrictModel):
             raise ValueError(
                 f"table {self.name}: columns is a grid key with one metric, or a mapping to metrics"
             )
-        directions = {better(metric) for metric in self.metrics}
+        directions = {self.score_direction(metric) for metric in self.metrics}
         if (
             self.better is not None
             and len(directions) == 1
@@ -160,12 +162,19 @@ class TableSpec(StrictModel):
         ``better`` applies to tables in which no score has a direction of its own; if some score
         has one, ``better`` refers to that score.
         """
-        direction = better(self.column_metric(column))
+        direction = self.score_direction(self.column_metric(column))
         return (
             direction
             if direction is not None or any(better(metric) for metric in self.metrics)
             else self.better
         )
+
+    def score_direction(self, metric: str) -> ScoreDirection | None:
+        """A score's own direction, for the side of the rows; None: it has none."""
+        direction = better(metric)
+        if direction is None or self.side == "victim":
+            return direction
+        return "lower" if direction == "higher" else "higher"
 
     def column_metric(self, column: str) -> str:
         """The metric of a column."""

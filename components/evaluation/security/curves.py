@@ -19,6 +19,7 @@ from components.attackers.words.changes import victim_as_attacked
 from components.contracts.attackers import Evasion
 from components.contracts.checks import check_shape
 from components.contracts.class_outputs import guess_output_kind
+from components.contracts.costs.queries import Queries, counting_queries
 from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical
 from components.contracts.progress import Progress, Told, untold
@@ -57,6 +58,7 @@ class SecurityCurve:
     checks: pd.DataFrame  # check, passed, detail
     # by ε the observed labels that are predicted rightly under attack [labels] bool
     right: dict[float, Tensor]
+    queries: Queries  # of the attack at all sizes above 0
 
     @property
     def verdict(self) -> bool:
@@ -121,6 +123,7 @@ def security_curve(
         correct_by_eps: dict[float, Tensor] = {}
         contradictions: dict[float, int] = {}
         certificate: Certificate | None = None
+        queries = Queries()
         try:
             sizes = sorted({0.0, *threat.sizes})
             members_of = len(attacker.members_by_label) if isinstance(attacker, WorstCase) else 1
@@ -128,16 +131,17 @@ def security_curve(
                 told, len(sizes) * members_of * len(test.x.split(problem.evaluation_chunk))
             )
             for eps in sizes:
-                attacked, members = _attack_test_set(
-                    attacker=attacker,
-                    victim=victim,
-                    problem=problem,
-                    y=y,
-                    rng=rng,
-                    eps=eps,
-                    fresh=fresh,
-                    progress=progress,
-                )
+                with counting_queries(queries if eps > 0 else Queries()):
+                    attacked, members = _attack_test_set(
+                        attacker=attacker,
+                        victim=victim,
+                        problem=problem,
+                        y=y,
+                        rng=rng,
+                        eps=eps,
+                        fresh=fresh,
+                        progress=progress,
+                    )
                 noisy = space.perturb_at_random(test.x, y, eps, threat.norm, rng.at("attack", 1))
                 moved = float(space.size(test.x, attacked, threat.norm).max())
                 after = predict(attacked)
@@ -186,7 +190,7 @@ def security_curve(
     frame["passed"] = (
         frame["passed"].map(lambda passed: None if passed is None else bool(passed)).astype(object)
     )
-    return SecurityCurve(table, frame, correct_by_eps)
+    return SecurityCurve(table, frame, correct_by_eps, queries)
 
 
 def build_victim(problem: Supervised, posterior: Predicts, attacker: Evasion) -> Attacked:

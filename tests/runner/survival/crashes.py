@@ -96,7 +96,15 @@ class Crashes:
             shutil.copytree(copy, self.folder)
 
 
-CLOCK = {"started", "ended", "seconds", "time", "cpu_seconds", "cost/cpu_seconds"}
+CLOCK = {
+    "started",
+    "ended",
+    "seconds",
+    "time",
+    "cpu_seconds",
+    "cost/cpu_seconds",
+    "cost/attack_cpu_seconds",
+}
 
 
 def _without_clock(value: Any) -> Any:

@@ -1,0 +1,53 @@
+"""Round robin: the score of each agent against each opponent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from components.figures.style import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = 2  # panels next to each other
+
+
+def pair_figure(
+    scores: Mapping[str, np.ndarray], agents: Sequence[str], opponents: Sequence[str]
+) -> Figure:
+    """A matrix for each game, its colours from the game's lowest score to its highest.
+
+    Args:
+        scores: by game, mean scores [agents, opponents]; NaN where there is none.
+        agents: labels of the rows.
+        opponents: labels of the columns.
+
+    Returns:
+        The figure.
+    """
+    columns = min(COLUMNS, len(scores))
+    figure, axes = new_figure(
+        math.ceil(len(scores) / columns),
+        columns,
+        width=1.6 + 0.42 * len(opponents),
+        height=1.3 + 0.25 * len(agents),
+    )
+    for ax, (game, matrix) in zip(axes, scores.items(), strict=False):
+        ax.imshow(matrix, cmap="viridis", aspect="auto")
+        lowest, highest = (float(f(matrix)) for f in (np.nanmin, np.nanmax))
+        for (i, j), value in np.ndenumerate(matrix):
+            if np.isfinite(value):
+                is_dark = value < (lowest + highest) / 2
+                colour = "white" if is_dark else "black"
+                ax.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=6, color=colour)
+        ax.set_xticks(range(len(opponents)), opponents, rotation=45, ha="right", fontsize=7)
+        ax.set_yticks(range(len(agents)), agents, fontsize=7)
+        ax.grid(False)
+        ax.set_title(game, loc="left")
+    for ax in axes[len(scores) :]:
+        ax.axis("off")
+    return figure

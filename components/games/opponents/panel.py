@@ -1,0 +1,76 @@
+"""A panel of opponents, each of which meets its share of the replicates."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field, field_validator
+from torch import Tensor
+
+from components.contracts.attackers import Knowledge, Opponent
+from components.contracts.games import Move, Seat, Turn
+from components.contracts.streams import Rng
+from components.registry import register
+
+Memories = list[Any]  # of the members that play, in their order
+
+
+@register("attacker", "panel")
+class Panel(Opponent[Memories]):
+    """Panel of M opponents: replicate r of R meets member r mod M, for all episodes.
+
+    A run is then one row of a round robin: its scores by replicate are those against the members
+    in turn, and their mean is the mean over members where M divides R.  In a game of several
+    seats each of them has members of its own, of the same kind in each replicate.  Members are
+    computed in all replicates and take part in their own; with fewer replicates than members
+    the last members do not play.
+
+    Raises:
+        ValueError: a member leads other opponents (together) or has no seat (regulator).
+
+    Source: Axelrod (1984), chapter 2 (round robin).
+    """
+
+    knowledge: ClassVar[Knowledge] = "black box"
+
+    members: Annotated[list[Opponent], Field(min_length=1)]
+
+    @field_validator("members")
+    @classmethod
+    def _check_members_sit(cls, members: list[Opponent]) -> list[Opponent]:
+        for member in members:
+            if member.third_party or any(p is not member for p in member.assign_seats(1)):
+                raise ValueError(
+                    f"{member.name} takes no seat of its own; use learner, fixed_policy, …, and "
+                    "for other opponents in other seats together with a panel in each"
+                )
+        return members
+
+    def reset(self, seat: Seat, rng: Rng) -> Memories:
+        return [member.reset(seat, rng) for member in self.members[: seat.replicates]]
+
+    def act(self, state: Memories, turn: Turn, rng: Rng) -> Tensor:
+        """b [R] long: of each replicate the action of its member."""
+        actions = torch.stack(
+            [
+                member.act(memory, turn, rng)
+                for member, memory in zip(self.members, state, strict=False)
+            ]
+        )
+        return actions.gather(0, self._assign(turn.s).unsqueeze(0)).squeeze(0)
+
+    def observe(self, state: Memories, move: Move) -> Memories:
+        """Memories after a move, which each member sees in its own replicates."""
+        assigned = self._assign(move.s)
+        after = []
+        for m, (member, memory) in enumerate(zip(self.members, state, strict=False)):
+            own = assigned == m
+            live = own if move.live is None else own & move.live
+            seen = own if move.seen is None else own & move.seen
+            after.append(member.observe(memory, move._replace(live=live, seen=seen)))
+        return after
+
+    def _assign(self, s: Tensor) -> Tensor:
+        """Number of the member of each replicate [R] long."""
+        return torch.arange(len(s), device=s.device) % len(self.members)

@@ -1,0 +1,52 @@
+"""Suites of attackers: each problem has a norm, in which an attacker that has the key is bounded.
+
+An attacker that is bounded in another norm, whatever its keys, is not applicable to the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from runner.arena.suite import Suite
+from runner.compose.overrides import compose, explicit_keys
+from runner.compose.parts import component_defaults
+from runner.errors import RunnerError
+from runner.study.snapshot import FrozenRun
+
+NORM_KEY = "norm"
+
+
+def choose_norm(suite: Suite, problem: str, overrides: list[str]) -> list[str]:
+    """Overrides that give a row's attacker the norm of a problem.
+
+    There are none if the suite has no norms, the attacker has no such key, the user has set it, or
+    the row cannot be composed (freezing says why).
+    """
+    if problem not in suite.norms or f"attacker.{NORM_KEY}" in explicit_keys(overrides):
+        return []
+    try:
+        attacker = compose(overrides)[0].attacker
+    except (RunnerError, HydraException, OmegaConfBaseException):
+        return []
+    if attacker is None or NORM_KEY not in component_defaults("attacker", attacker.name):
+        return []
+    return [f"attacker.{NORM_KEY}={suite.norms[problem]}"]
+
+
+def refuse_other_norm(suite: Suite, problem: str, run: FrozenRun) -> FrozenRun:
+    """The run, or a refusal of it if its attacker is bounded in another norm than the problem's."""
+    norm = suite.norms.get(problem)
+    if norm is None or run.refused:
+        return run
+    from components.contracts.attackers import Evasion
+    from runner.compose.build import build_component
+
+    attacker = build_component("attacker", run.config["attacker"], "attacker")
+    if isinstance(attacker, Evasion) and attacker.measure() == norm:
+        return run
+    measure = attacker.measure() if isinstance(attacker, Evasion) else "no norm"
+    why = f"attacker={attacker.name} is bounded in {measure}, the problem in {norm}"
+    return replace(run, config={}, signature="", refused=why, unfit=True)

@@ -1,0 +1,101 @@
+"""A panel of opponents: replicate r meets member r mod M, and nobody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from configured import component
+from pydantic import ValidationError
+from small_games import play
+
+from components.contracts.games import Move, Turn
+from components.contracts.roles import Setting
+from runner.execution.rng import Streams
+
+R = 6
+SETTING = Setting(Path(), torch.device("cpu"), torch.float64, R)
+
+
+def matrix_game(attacker):
+    game = component("dataset", "iterated_matrix", episodes=40).load(Streams(0), SETTING)
+    game.attacker = attacker
+    return game
+
+
+def values_of(game):
+    return component("model", "q_table").build(game, Streams(0))
+
+
+def random_moves(n, generator):
+    """Moves of the prisoner's dilemma with memory: s, a, b, r, r_hers and s_next [R]."""
+    pays = torch.tensor([[5.0, 0.0], [6.0, 1.0]], dtype=torch.float64)  # of (own, other)
+    s = torch.full((R,), 4)
+    for _ in range(n):
+        a, b = torch.randint(2, (2, R), generator=generator)
+        s_next = 2 * a + b
+        yield Move(
+            0, s, a, torch.zeros(R, 2), None, b, pays[b, a], pays[a, b], s_next, None, None, False
+        )
+        s = s_next
+
+
+def test_each_replicate_meets_its_member():
+    members = [component("attacker", "fixed_policy", plays=p) for p in ("cooperate", "defect")]
+    panel = component("attacker", "panel", members=[*members, component("attacker", "tit_for_tat")])
+    rng = Streams(0)
+    state = panel.reset(matrix_game(panel).seat(0, None, 2), rng)
+    for move in random_moves(5, torch.Generator().manual_seed(1)):
+        b = panel.act(state, Turn(move.s, 0, None), rng)
+        copied = [0] * R if int(move.s[0]) == 4 else (move.s // 2).tolist()
+        assert b.tolist() == [[0, 1, copied[r]][r % 3] for r in range(R)]
+        state = panel.observe(state, move)
+
+
+@pytest.mark.parametrize("agent", ["q_learning", "fpq_learning", "nash_q", "wolf_phc"])
+def test_members_learn_from_their_replicates_only(agent):
+    """A learner without a panel that sees the same moves has the same policy where the panel seats
+    it; where another member plays, the one of the panel has not moved."""
+    alone = component("attacker", "learner", agent=component("inference", agent))
+    fixed = component("attacker", "fixed_policy")
+    panel = component("attacker", "panel", members=[fixed, alone])
+    game = matrix_game(panel)
+    seat = game.seat(0, values_of(game), 2)
+    one, both = alone.reset(seat, Streams(0)), panel.reset(seat, Streams(0))
+    before = alone.policy_in(alone.reset(seat, Streams(0)), torch.zeros(R).long(), 0)
+    for move in random_moves(30, torch.Generator().manual_seed(2)):
+        one, both = alone.observe(one, move), panel.observe(both, move)
+    own = torch.arange(R) % 2 == 1
+    for s in range(5):
+        states = torch.full((R,), s)
+        inside, outside = alone.policy_in(both[1], states, 0), alone.policy_in(one, states, 0)
+        torch.testing.assert_close(inside[own], outside[own], rtol=0, atol=0)
+        torch.testing.assert_close(inside[~own], before[~own], rtol=0, atol=0)
+    moved = alone.policy_in(one, torch.zeros(R).long(), 0)
+    assert not torch.equal(moved[own], before[own])
+
+
+def test_scores_by_replicate_are_those_against_the_members():
+    members = [component("attacker", "fixed_policy", plays=p) for p in ("cooperate", "defect")]
+    game = matrix_game(component("attacker", "panel", members=members))
+    _, posterior = play(game, component("inference", "q_learning"))
+    scores = game.score(posterior, Streams(0))
+    assert scores["first_action_opponents"].tolist() == [1, 0] * (R // 2)
+    assert scores["reward"][::2].min() > scores["reward"][1::2].max()  # 5 or more, 1 or less
+
+
+def test_fewer_replicates_than_members_seat_the_first():
+    panel = component(
+        "attacker", "panel", members=[component("attacker", "fixed_policy") for _ in range(R + 1)]
+    )
+    assert len(panel.reset(matrix_game(panel).seat(0, None, 2), Streams(0))) == R
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"), [("together", {"members": ["fixed_policy"]}), ("regulator", {})]
+)
+def test_a_member_has_a_seat_of_its_own(name, keys):
+    parts = {k: [component("attacker", n) for n in names] for k, names in keys.items()}
+    with pytest.raises(ValidationError, match=f"{name} takes no seat of its own; use learner"):
+        component("attacker", "panel", members=[component("attacker", name, **parts)])

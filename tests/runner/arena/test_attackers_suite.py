@@ -1,0 +1,153 @@
+"""Suites in which attackers are rows: norms of problems, the attackers' side, and costs."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from runner.arena import packed, rows
+from runner.arena.listing import time_of_row
+from runner.arena.scores import Line, write_kept
+from runner.arena.standings import rank_rows
+from runner.arena.suite import Suite, load_suite
+from runner.disk import conf_folders
+
+DIGITS = [
+    "+experiment=digits_security",
+    "inference=map",
+    "inference.optimizer=sgd",
+    "attacker.eps=[0.0,0.1]",
+]
+SUITE = {
+    "name": "attacked",
+    "measures": "attackers",
+    "description": "Attackers of one defence.",
+    "replicates": 2,
+    "overrides": ["steps=3"],
+    "costs": ["attack_gradients"],
+    "norms": {"flat": "linf", "round": "l2"},
+    "problems": {"flat": DIGITS, "round": DIGITS},
+    "rows": [{"label": "FGSM", "model": "mlp", "preset": "", "overrides": ["attacker=fgsm"]}],
+    "tables": [
+        {
+            "name": "left",
+            "title": "Accuracy left",
+            "columns": "problem",
+            "metric": "robust_accuracy",
+            "side": "attacker",
+        }
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "conf" / "arena").mkdir(parents=True)
+    text = yaml.safe_dump(SUITE, sort_keys=False)
+    (tmp_path / "conf" / "arena" / "attacked.yaml").write_text(text)
+    with conf_folders.restore_folders_on_exit():
+        conf_folders.use(str(tmp_path / "conf"))
+        yield tmp_path
+
+
+def freeze(folder, *words):
+    row = rows.make_row(list(words), "mine")
+    return rows.freeze(load_suite("attacked"), "", row, folder, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "norms", "refused"),
+    [
+        (["attacker=fgsm"], ["linf", "l2"], [None, None]),
+        (["attacker=square"], [None, None], [None, "square is bounded in linf, the problem in l2"]),
+        (["attacker=cw"], [None, None], ["cw is bounded in l2, the problem in linf", None]),
+        (["attacker=fgsm", "attacker.norm=l1"], [None, None], ["fgsm is bounded in l1"] * 2),
+    ],
+)
+def test_an_attacker_has_the_norm_of_the_problem_or_is_not_applicable(
+    folder, words, norms, refused
+):
+    snapshot = freeze(folder, *words)
+    for run, norm, why in zip(snapshot.runs, norms, refused, strict=True):
+        assert bool(run.refused) == run.unfit == (why is not None)
+        if why is not None:
+            assert f"attacker={why}" in run.refused
+        elif norm is not None:
+            assert run.config["attacker"]["norm"] == norm
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], []),
+        (["inference.lr=0.01"], ["inference"]),
+        (["attacker.eps=[0.0,0.3]"], ["attacker.eps"]),
+    ],
+)
+def test_a_pack_with_another_victim_deviates(folder, monkeypatch, words, said):
+    monkeypatch.setattr(rows, "refuse_frozen", lambda suite, row: None)
+    snapshot = freeze(folder, "attacker=fgsm", *words)
+    ending = f": {', '.join(said)}: not what suite attacked has here"
+    expected = [f"{run.name}{ending}" for run in snapshot.runs] if said else []
+    assert list(packed.list_deviations(snapshot)) == expected
+
+
+def test_the_attacker_that_leaves_least_leads():
+    suite = Suite(**SUITE)
+    (table,) = suite.tables
+    assert suite.direction(table) == "lower" == table.column_direction("flat")
+    lines = [
+        Line("", row, problem, 0, 0, -1, "done", values={"robust_accuracy": left})
+        for row, left in {"weak": 0.9, "strong": 0.1}.items()
+        for problem in suite.problems
+    ]
+    standings = rank_rows(lines, "robust_accuracy", suite.direction(table))
+    assert [s.row for s in standings] == ["strong", "weak"]
+
+
+def test_costs_that_do_not_count_are_left_out(folder):
+    """Of the page and the places, not of the kept scores, which say how long a row takes."""
+    suite = load_suite("attacked")
+    values = {"robust_accuracy": 0.5, "cost/attack_gradients": 7.0, "cost/cpu_seconds": 3.0}
+    kept = [Line("", "FGSM", "flat", 0, 0, -1, "done", values=values)]
+    write_kept(kept, folder / "conf" / "arena" / "attacked.csv.gz")
+    (line,) = rows.read_lines(suite, "", [])
+    assert line.values.keys() == {"robust_accuracy", "cost/attack_gradients"}
+    (line,) = rows.read_lines(Suite(**SUITE | {"costs": None}), "", [])
+    assert line.values == values
+    assert time_of_row(suite, kept)
+
+
+def test_norms_are_of_problems():
+    with pytest.raises(ValueError, match="norms: rond is no problem, did you mean round"):
+        Suite(**SUITE | {"norms": {"rond": "l2"}})
+
+
+def test_each_problem_of_the_kept_suite_has_a_norm():
+    suite = load_suite("attackers")
+    assert suite.norms == {name: name.rpartition("_")[2] for name in suite.problems}
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "change", "said"),
+    [
+        ("attackers", "PGD", [], None),
+        ("robustness", "SGLD", [], None),
+        ("robustness", "none", ["attacker.members=[fgsm]"], "attacker"),
+        ("games", "FPQ", [], None),
+        ("games", "FPQ", ["attacker.members=[fixed_policy]"], "attacker"),
+    ],
+)
+def test_rows_of_kept_suites_keep_their_rules(tmp_path, monkeypatch, name, label, change, said):
+    """A row that plays another opponent, or meets a weaker attack, is told apart from the kept."""
+    monkeypatch.setattr(rows, "refuse_frozen", lambda suite, row: None)
+    suite = load_suite(name)
+    row = next(row for row in suite.rows if row.name == label)
+    problem = next(iter(suite.problems))
+    few = suite.model_copy(
+        update={"problems": {problem: suite.problems[problem]}, "grid": {"problem": [problem]}}
+    )
+    changed = row.model_copy(update={"overrides": [*row.overrides, *change]})
+    snapshot = rows.freeze(few, "", changed, tmp_path, [])
+    told = list(packed.list_deviations(snapshot))
+    assert [said in t for t in told] == [True] if said else told == []
