@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from omegaconf import DictConfig
 
 from components.contracts.attackers import Attacker, Evasion, Injection
@@ -30,6 +29,7 @@ from runner.compose.resolve import ResolvedConfig, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError, nearest
+from runner.system.devices import check_device
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +112,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     """
     settings = resolved.settings
     config = resolved.config
-    if settings.device != "cpu" and not torch.cuda.is_available():
-        raise ConfigError(
-            f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)"
-        )
+    check_device(settings.device, settings.dtype)
     composition = _composition(resolved)
     try:
         parts = composition.parts

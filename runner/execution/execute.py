@@ -54,6 +54,7 @@ from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
 from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
+from runner.system.devices import missing_float64_message
 from runner.terminal import printer
 from runner.tracking.handover import create_handover
 
@@ -379,6 +380,9 @@ class Run:
             if exhausted := out_of_memory_message(error):
                 ending["error"] = exhausted
                 raise RunFailure(exhausted) from None
+            if missing := missing_float64_message(error, self.settings.device):
+                ending["error"] = missing
+                raise RunFailure(missing) from None
             ending["error"] = f"{type(error).__name__}: {error}"
             raise
         finally:

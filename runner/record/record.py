@@ -37,6 +37,7 @@ from runner.record.facts import (
 from runner.record.lines import Lines
 from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
+from runner.system.devices import device_name
 
 if TYPE_CHECKING:
     from runner.compose.config import Job
@@ -77,9 +78,7 @@ def _hardware(device: str) -> dict[str, Any]:
     except OSError:
         facts["cpu"] = platform.processor()
     if device != "cpu":
-        import torch
-
-        facts["gpu"] = torch.cuda.get_device_name(device)
+        facts["gpu"] = device_name(device)
     return facts
 
 
