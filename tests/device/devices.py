@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from configured import CONF
 from contract.partners import Run, runs, runs_of
 from matplotlib.figure import Figure
 
@@ -34,6 +35,20 @@ def draw_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
 
 
+# Estimators of gradients of Bernoulli variables, which need them.
+OF_BERNOULLI = {
+    "arm",
+    "arms",
+    "disarm",
+    "double_cv",
+    "gumbel_softmax",
+    "nvil",
+    "rebar",
+    "relax",
+    "relax_rebar",
+    "rodeo",
+    "vimco",
+}
 Scores = dict[str, list[float]]
 SHORT = ["steps=6", "record_every=1", "eval_every=3", "checkpoint_every=3"]
 
@@ -69,6 +84,16 @@ def is_close(ours: float, theirs: float, tolerance: float) -> bool:
     if math.isnan(ours) or math.isnan(theirs):
         return math.isnan(ours) and math.isnan(theirs)
     return math.isclose(ours, theirs, rel_tol=tolerance, abs_tol=tolerance)
+
+
+def every_experiment() -> dict[str, list[str]]:
+    """Overrides of each experiment in smoke mode, and of each gradient estimator, by name."""
+    names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+    keys = {name: [f"+experiment={name}"] for name in names}
+    for name in registry.names("gradient"):
+        base = "vargrad_dvae" if name in OF_BERNOULLI else "bbvi_logistic"
+        keys[f"gradient {name}"] = [f"+experiment={base}", f"inference.gradient={name}"]
+    return {name: [*keys[name], "smoke=true"] for name in keys}
 
 
 def choose_one_per_family(cases: Mapping[str, Run]) -> set[str]:

@@ -10,6 +10,7 @@ import pytest
 from device.devices import (
     choose_one_per_family,
     draw_strictly,
+    every_experiment,
     every_run,
     list_differences,
     score,
@@ -17,29 +18,28 @@ from device.devices import (
 )
 
 RUNS = every_run()
+EXPERIMENTS = every_experiment()
 FAST = choose_one_per_family(RUNS)
 CASES = [
     pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in sorted(RUNS)
 ]
 CLOSE = 1e-6  # relative, and of the size 1
+CLOSE_FLOAT32 = 1e-2
 # acra: the candidates of an email are the first of words with equal odds, in any order
 UNSTEADY = {"acra": 1e-2}
 
 
-def compare(make_job, monkeypatch, device: str, name: str, *keys: str) -> None:
+def compare(make_job, monkeypatch, device: str, overrides: list[str], tolerance: float) -> None:
     """One run on both, equal or refused alike.
 
     Raises:
         AssertionError: they differ."""
     draw_strictly(monkeypatch)
-    RUNS[name].skip_without_packages()
-    overrides = [*short_run(name, RUNS[name].overrides), *keys]
     cpu, other = (score(make_job, *overrides, f"device={where}") for where in ("cpu", device))
     if isinstance(cpu, str):
         assert other == cpu
         pytest.skip(f"not on the CPU either: {cpu}")
     assert isinstance(other, dict), other
-    tolerance = UNSTEADY.get(name.split("-")[2], CLOSE)
     assert list_differences(other, cpu, lambda _: tolerance) == {}
 
 
@@ -47,7 +47,9 @@ def compare(make_job, monkeypatch, device: str, name: str, *keys: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
-    compare(make_job, monkeypatch, device, name)
+    RUNS[name].skip_without_packages()
+    overrides = short_run(name, RUNS[name].overrides)
+    compare(make_job, monkeypatch, device, overrides, UNSTEADY.get(name.split("-")[2], CLOSE))
 
 
 @pytest.mark.device
@@ -55,7 +57,18 @@ def test_a_run_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, nam
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_a_run_in_float32_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
-    compare(make_job, monkeypatch, device, name, "dtype=float32")
+    RUNS[name].skip_without_packages()
+    overrides = [*short_run(name, RUNS[name].overrides), "dtype=float32"]
+    compare(make_job, monkeypatch, device, overrides, CLOSE_FLOAT32)
+
+
+@pytest.mark.device
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
+    tolerance = CLOSE_FLOAT32 if "float32" in str(EXPERIMENTS[name]) else CLOSE
+    compare(make_job, monkeypatch, device, EXPERIMENTS[name], tolerance)
 
 
 def test_the_fast_runs_have_every_family():

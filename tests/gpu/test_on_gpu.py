@@ -7,10 +7,19 @@ into another draw.  Every component also makes a run with random numbers of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from contract.partners import runs_of
-from device.devices import draw_strictly, every_run, list_differences, score, short_run
+from device.devices import (
+    draw_strictly,
+    every_experiment,
+    every_run,
+    list_differences,
+    score,
+    short_run,
+)
 from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
 
 from components import registry
@@ -20,6 +29,7 @@ from runner.execution import execute
 HERE = torch.cuda.is_available()
 NONE = "no GPU was found (torch.cuda.is_available() is False): nothing was compared with the CPU"
 EVERY = every_run() if HERE else {"none": None}
+EXPERIMENTS = every_experiment() if HERE else {"none": []}
 METHODS = (
     {str(run) for name in registry.names("inference") for run in runs_of("inference", name)}
     if HERE
@@ -80,20 +90,19 @@ def test_draws_are_those_of_the_cpu_on_any_device():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("family", "dtype"), CASES)
 def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype):
-    monkeypatch.setattr(execute, "Streams", CpuStreams)
-    monkeypatch.setattr(torch, "Generator", CpuGenerator)
-    # compiled loops draw other numbers than torch, on the CPU only
-    monkeypatch.setattr(loops, "is_on_cpu", lambda _: False)
-    draw_strictly(monkeypatch)
+    use_cpu_numbers(monkeypatch)
     EVERY[family].skip_without_packages()
     keys = [*short_run(family, EVERY[family].overrides), f"dtype={dtype}"]
-    with CpuNoise():
-        cpu, gpu = (score(make_job, *keys, f"device={device}") for device in ("cpu", "cuda"))
-    if isinstance(cpu, str):  # a method that refuses float32 refuses it on both
-        assert isinstance(gpu, str), f"on the CPU: {cpu}"
-        pytest.skip(f"not on the CPU either: {cpu}")
-    assert isinstance(gpu, dict), gpu
-    assert list_differences(gpu, cpu, lambda name: tolerance(family, name, dtype)) == {}
+    compare(make_job, keys, lambda name: tolerance(family, name, dtype))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HERE, reason=NONE)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_on_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, name):
+    use_cpu_numbers(monkeypatch)
+    compare(make_job, EXPERIMENTS[name], lambda score: tolerance(name, score, "float32"))
 
 
 @pytest.mark.gpu
@@ -106,6 +115,29 @@ def test_a_run_draws_on_the_gpu(make_job, monkeypatch, family):
     found = score(make_job, *short_run(family, EVERY[family].overrides), "device=cuda")
     if isinstance(found, str):  # six steps are too many for some games
         pytest.skip(found)
+
+
+def use_cpu_numbers(monkeypatch) -> None:
+    """Both devices draw the CPU's numbers of torch, and no figure is written."""
+    monkeypatch.setattr(execute, "Streams", CpuStreams)
+    monkeypatch.setattr(torch, "Generator", CpuGenerator)
+    # compiled loops draw other numbers than torch, on the CPU only
+    monkeypatch.setattr(loops, "is_on_cpu", lambda _: False)
+    draw_strictly(monkeypatch)
+
+
+def compare(make_job, keys: list[str], tolerance: Callable[[str], float]) -> None:
+    """The same run on both devices: equal, or refused by both.
+
+    Raises:
+        AssertionError: they differ."""
+    with CpuNoise():
+        cpu, gpu = (score(make_job, *keys, f"device={device}") for device in ("cpu", "cuda"))
+    if isinstance(cpu, str):  # a method that refuses float32 refuses it on both
+        assert isinstance(gpu, str), f"on the CPU: {cpu}"
+        pytest.skip(f"not on the CPU either: {cpu}")
+    assert isinstance(gpu, dict), gpu
+    assert list_differences(gpu, cpu, tolerance) == {}
 
 
 def tolerance(family: str, name: str, dtype: str) -> float:
