@@ -67,6 +67,11 @@ def score(make_job: Callable[..., Job], *overrides: str) -> Scores | str:
         return str(error)
 
 
+def is_refused(found: Scores | str, device: str) -> bool:
+    """True if a run was refused in a line that names the device."""
+    return isinstance(found, str) and f"device={device}" in found
+
+
 def list_differences(
     ours: Scores, theirs: Scores, tolerance: Callable[[str], float]
 ) -> dict[str, tuple[float, float]]:

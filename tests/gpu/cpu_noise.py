@@ -53,7 +53,9 @@ class CpuNoise(TorchFunctionMode):
         tensors = [v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)]
         asked = kwargs.get("device")
         where = torch.device(asked) if asked is not None else tensors[0].device if tensors else CPU
-        from_global = not drawn_from and getattr(func, "__name__", "") in GLOBAL
+        from_global = (
+            not drawn_from and getattr(func, "__name__", "") in GLOBAL and where.type != "meta"
+        )
         if (
             not (drawn_from or from_global)
             or (drawn_from and drawn_from[0].device != CPU)

@@ -16,6 +16,7 @@ from device.devices import (
     draw_strictly,
     every_experiment,
     every_run,
+    is_refused,
     list_differences,
     score,
     short_run,
@@ -49,6 +50,9 @@ LOOSE = {
         "rhat": 0.25,
         "flat_share": 0.1,  # rates of a few rows
         "neighbour_error": 0.1,
+        "coverage90": 0.1,
+        "weight_ess": 0.1,  # tails of importance weights
+        "pareto_k": 0.2,
         "log_slope_sd": 0.1,  # of slopes near 0
         "cost": 0.1,  # of a search that ends by rounding
     },
@@ -58,6 +62,11 @@ UNSTEADY = {
     "acra": 1e-2,
     # it starts at its maximum, where Adam's steps have the signs of rounding
     "ppca-vi": 1e-2,
+    # p(x|y) by five draws along directions of nearly equal curvature, which rounding turns
+    "cvae_vis": 0.1,
+    # Bernoulli draws in float32 at the edge of their probability
+    "vargrad_dvae_variance": 0.2,
+    "vargrad_dvae_delta": 0.2,
 }
 
 
@@ -136,6 +145,8 @@ def compare(make_job, keys: list[str], tolerance: Callable[[str], float]) -> Non
     if isinstance(cpu, str):  # a method that refuses float32 refuses it on both
         assert isinstance(gpu, str), f"on the CPU: {cpu}"
         pytest.skip(f"not on the CPU either: {cpu}")
+    if is_refused(gpu, "cuda"):
+        pytest.skip(str(gpu))
     assert isinstance(gpu, dict), gpu
     assert list_differences(gpu, cpu, tolerance) == {}
 
