@@ -8,12 +8,12 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from runner.catalogue.plugins import confirm_import
+from runner.compose.devices import validate_device
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file, check_text
 from runner.errors import ConfigError, display_path
 from runner.record.record import find
-from runner.system.devices import validate_device
 from runner.terminal.arguments import Parser, add_output_dir
 
 

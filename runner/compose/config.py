@@ -18,6 +18,7 @@ from components.evaluation.security.threat import Threat, build_threat
 from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.data_state import data_state
+from runner.compose.devices import check_device
 from runner.compose.draws_kept import check_draws, shorten_for_smoke
 from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
@@ -29,7 +30,6 @@ from runner.compose.resolve import ResolvedConfig, refuse_untrusted, resolve
 from runner.compose.settings import Settings, sign
 from runner.compose.validation import validate_model
 from runner.errors import ConfigError, nearest
-from runner.system.devices import check_device
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from pydantic import (
     PositiveInt,
 )
 
-from runner.system.devices import validate_device
+from runner.compose.devices import validate_device
 
 MAX_NAME_BYTES = 255  # characters that the name of a file or a folder may have
 # Keys that cannot change a number: paths, logging, and the handling of a result.

@@ -16,6 +16,7 @@ from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import listen
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from runner.compose.config import Job
+from runner.compose.devices import missing_float64_message
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint, replicates
 from runner.execution.artefacts import (
@@ -54,7 +55,6 @@ from runner.record.lines import read_lines
 from runner.record.outcomes import write_outcomes
 from runner.record.parts import PARTS, alone
 from runner.record.record import Record, disk_failure, now
-from runner.system.devices import missing_float64_message
 from runner.terminal import printer
 from runner.tracking.handover import create_handover
 

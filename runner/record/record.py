@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
+from runner.compose.devices import device_name
 from runner.disk.atomic import remove_orphans, write_text
 from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
@@ -37,7 +38,6 @@ from runner.record.facts import (
 from runner.record.lines import Lines
 from runner.record.parts import PARTS
 from runner.record.rebuild import rebuilt, traces
-from runner.system.devices import device_name
 
 if TYPE_CHECKING:
     from runner.compose.config import Job

@@ -6,7 +6,7 @@ import pytest
 from device import stand_in
 
 from components.maths.compiled import loops
-from runner.system import devices
+from runner.compose import devices
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -12,8 +12,8 @@ import torch
 from device import stand_in
 from device.devices import LeftOutError, draw_strictly, every_run, score, short_run
 
+from runner.compose import devices
 from runner.errors import ConfigError
-from runner.system import devices
 
 pytestmark = [pytest.mark.device, pytest.mark.filterwarnings("ignore")]
 MIXED = {

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from components.maths.global_stream import keep_global_streams
+from components.maths.exponential.global_stream import keep_global_streams
 
 
 def strip_parameters(module: nn.Module) -> nn.Module:

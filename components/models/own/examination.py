@@ -14,8 +14,8 @@ from torch.nn.modules.dropout import _DropoutNd
 from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
+from components.maths.exponential.global_stream import keep_global_streams
 from components.maths.exponential.standard_draws import standard_normal
-from components.maths.global_stream import keep_global_streams
 
 ROWS = 16  # training rows used for the examination
 OUTPUT_TOLERANCE = 1e-4  # relative difference of outputs that counts as equal, in either precision

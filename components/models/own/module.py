@@ -16,7 +16,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object, reraise_user_error
 from components.errors import ConfigMismatchError
-from components.maths.global_stream import keep_global_streams
+from components.maths.exponential.global_stream import keep_global_streams
 from components.models.own.module_network import ModuleNetwork, ModuleSource
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised

@@ -14,7 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object
 from components.errors import ConfigMismatchError
-from components.maths.global_stream import keep_global_streams
+from components.maths.exponential.global_stream import keep_global_streams
 from components.models.deep_gp.likelihoods import Link, make_likelihood
 from components.models.shallow_gp.user_gp import UserExactGP, UserSparseGP, exactly
 from components.problems.supervised import Supervised

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, DataUnavailableError
-from components.maths.global_stream import keep_global_streams
+from components.maths.exponential.global_stream import keep_global_streams
 from components.models.networks.classifier import Classifier
 from components.models.text.tokens import TextModel, check_vocabulary, read
 from components.problems.supervised import Supervised

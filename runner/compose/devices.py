@@ -72,5 +72,5 @@ def device_name(device: str) -> str:
     import torch
 
     module = torch.get_device_module(device.partition(":")[0])
-    read_name = getattr(module, "get_device_name", None)
+    read_name = vars(module).get("get_device_name")
     return device if read_name is None else str(read_name(device))
