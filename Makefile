@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup run test test-times coverage test-slow test-gpu test-engines smoke mutants bench bench-peers lint contracts study-keys results outputs tutorials lock docs pictures format types clean
+.PHONY: help setup run test test-times coverage test-slow test-device test-gpu test-engines smoke mutants bench bench-peers lint contracts study-keys results outputs tutorials lock docs pictures format types clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -25,16 +25,20 @@ run: setup ## train the main job: multi-task deep GP on SARCOS (minutes)
 	$(BIN)/runner +experiment=sarcos_mdgp
 
 test: setup ## the fast tests (minutes)
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not device"
 
 test-times: setup ## the fast tests, and the twenty that take longest
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --durations=20
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not device" --durations=20
 
 coverage: setup ## the fast tests with coverage: build/coverage.xml and a summary by file
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --cov --cov-report=term:skip-covered --cov-report=xml:build/coverage.xml
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not device" --cov --cov-report=term:skip-covered --cov-report=xml:build/coverage.xml
 
 test-slow: setup ## the statistical and end-to-end tests too (an hour)
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not engines"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not engines and not device"
+	$(BIN)/python -m pytest -n 2 -m "slow and device" tests/device
+
+test-device: setup ## a run of every family on a stand-in for a GPU, compared with the CPU (minutes); without a C++ compiler it says so
+	$(BIN)/python -m pytest -n 2 -m "device and not slow" -rs tests/device
 
 test-gpu: setup ## small runs of every family on a GPU, compared with the CPU; without a GPU it says so
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu

@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from runner.catalogue.plugins import confirm_import
-from runner.compose.settings import validate_device
+from runner.compose.devices import validate_device
 from runner.disk import conf_folders
 from runner.disk.read_yaml import reading
 from runner.disk.yaml_limits import check_file, check_text

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from omegaconf import DictConfig
 
 from components.contracts.attackers import Attacker, Evasion, Injection
@@ -19,6 +18,7 @@ from components.evaluation.security.threat import Threat, build_threat
 from components.metrics.names import score_names
 from components.registry import CHOSEN
 from runner.compose.data_state import data_state
+from runner.compose.devices import check_device
 from runner.compose.draws_kept import check_draws, shorten_for_smoke
 from runner.compose.fit.composition import Composition, Parts, Values
 from runner.compose.fit.incompatible import IncompatibleError
@@ -112,10 +112,7 @@ def build(resolved: ResolvedConfig, data: str | None = None) -> Job:
     """
     settings = resolved.settings
     config = resolved.config
-    if settings.device != "cpu" and not torch.cuda.is_available():
-        raise ConfigError(
-            f"device={settings.device}: no GPU was found; use device=cpu (runner doctor tells more)"
-        )
+    check_device(settings.device, settings.dtype)
     composition = _composition(resolved)
     try:
         parts = composition.parts

@@ -20,6 +20,8 @@ from pydantic import (
     PositiveInt,
 )
 
+from runner.compose.devices import validate_device
+
 MAX_NAME_BYTES = 255  # characters that the name of a file or a folder may have
 # Keys that cannot change a number: paths, logging, and the handling of a result.
 UNSIGNED_KEYS = {
@@ -66,19 +68,6 @@ LEGACY_DEFAULTS: dict[str, Any] = {
     "importance_sampling.points": "random",
     "cavi.joint": [],
 }
-
-
-def validate_device(device: str) -> str:
-    """Device name, validated.
-
-    Raises:
-        ValueError: it does not name a device.
-    """
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        raise ValueError(
-            f"device={device}: must be cpu, cuda, or one of several GPUs (cuda:0, cuda:1, …)"
-        )
-    return device
 
 
 def validate_folder(path: str) -> str:

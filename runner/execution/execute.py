@@ -16,6 +16,7 @@ from components.contracts.posteriors import WritesFiles
 from components.contracts.progress import listen
 from components.errors import ConfigMismatchError, DataUnavailableError, NumericalError
 from runner.compose.config import Job
+from runner.compose.devices import missing_float64_message
 from runner.errors import ConfigError, RunFailure
 from runner.execution import checkpoint, replicates
 from runner.execution.artefacts import (
@@ -381,6 +382,9 @@ class Run:
             if exhausted := out_of_memory_message(error):
                 ending["error"] = exhausted
                 raise RunFailure(exhausted) from None
+            if missing := missing_float64_message(error, self.settings.device):
+                ending["error"] = missing
+                raise RunFailure(missing) from None
             ending["error"] = f"{type(error).__name__}: {error}"
             raise
         finally:

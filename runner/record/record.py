@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
+from runner.compose.devices import device_name
 from runner.disk.atomic import remove_orphans, write_text
 from runner.disk.inside import refuse_links
 from runner.disk.secrets import mask_secrets
@@ -77,9 +78,7 @@ def _hardware(device: str) -> dict[str, Any]:
     except OSError:
         facts["cpu"] = platform.processor()
     if device != "cpu":
-        import torch
-
-        facts["gpu"] = torch.cuda.get_device_name(device)
+        facts["gpu"] = device_name(device)
     return facts
 
 

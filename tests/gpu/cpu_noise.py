@@ -18,6 +18,10 @@ from runner.execution.rng import Streams
 CPU = torch.device("cpu")
 
 
+# what layers of other packages draw with, from the global stream
+GLOBAL = {"randn", "rand", "randn_like", "rand_like", "normal_", "uniform_", "dropout"}
+
+
 class CpuStreams(Streams):
     """The streams of a run on a device, whose generators are those of the CPU."""
 
@@ -49,9 +53,12 @@ class CpuNoise(TorchFunctionMode):
         tensors = [v for v in (*args, *kwargs.values()) if isinstance(v, Tensor)]
         asked = kwargs.get("device")
         where = torch.device(asked) if asked is not None else tensors[0].device if tensors else CPU
+        from_global = (
+            not drawn_from and getattr(func, "__name__", "") in GLOBAL and where.type != "meta"
+        )
         if (
-            not drawn_from
-            or drawn_from[0].device != CPU
+            not (drawn_from or from_global)
+            or (drawn_from and drawn_from[0].device != CPU)
             or where == CPU
             or func is torch.Generator.manual_seed
         ):

@@ -7,35 +7,67 @@ into another draw.  Every component also makes a run with random numbers of the 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 
 import pytest
 import torch
-from contract.partners import runs, runs_of
+from contract.partners import runs_of
+from device.devices import (
+    draw_strictly,
+    every_experiment,
+    every_run,
+    is_refused,
+    list_differences,
+    score,
+    short_run,
+)
 from gpu.cpu_noise import CpuGenerator, CpuNoise, CpuStreams
-from matplotlib.figure import Figure
 
 from components import registry
-from components.errors import NumericalError
 from components.maths.compiled import loops
-from runner.errors import ConfigError
 from runner.execution import execute
-from runner.execution.execute import run
 
 HERE = torch.cuda.is_available()
 NONE = "no GPU was found (torch.cuda.is_available() is False): nothing was compared with the CPU"
-FAMILIES = (
-    {str(r): r for name in registry.names("inference") for r in runs_of("inference", name)}
+EVERY = every_run() if HERE else {"none": None}
+EXPERIMENTS = every_experiment() if HERE else {"none": []}
+METHODS = (
+    {str(run) for name in registry.names("inference") for run in runs_of("inference", name)}
     if HERE
-    else {"none": None}
+    else {"none"}
 )
-EVERY = FAMILIES | ({str(r): r for r in runs()} if HERE else {})
-SHORT = ["steps=6", "record_every=1", "eval_every=3", "checkpoint_every=3"]
+# Every component in float64, inference methods in float32 too.
+CASES = [
+    (name, dtype)
+    for name in sorted(EVERY)
+    for dtype in ("float64", "float32")
+    if dtype == "float64" or name in METHODS
+]
 CLOSE = {"float64": 1e-6, "float32": 1e-2}  # relative, and of the size 1
-# scores of ranks: rounding orders draws at one distance of their median either way
-RANKS = {"rhat": 0.25}
-# acra: the candidates of an email are the first of words with equal odds, in any order
-TIES = {"acra": 1e-2}
+LOOSE = {
+    "float64": {"rhat": 0.25},  # ranks: rounding orders draws at one distance of their median
+    "float32": {
+        "rhat": 0.25,
+        "flat_share": 0.1,  # rates of a few rows
+        "neighbour_error": 0.1,
+        "coverage90": 0.1,
+        "weight_ess": 0.1,  # tails of importance weights
+        "pareto_k": 0.2,
+        "log_slope_sd": 0.1,  # of slopes near 0
+        "cost": 0.1,  # of a search that ends by rounding
+    },
+}
+UNSTEADY = {
+    # the candidates of an email are the first of words with equal odds, in any order
+    "acra": 1e-2,
+    # it starts at its maximum, where Adam's steps have the signs of rounding
+    "ppca-vi": 1e-2,
+    # p(x|y) by five draws along directions of nearly equal curvature, which rounding turns
+    "cvae_vis": 0.1,
+    # Bernoulli draws in float32 at the edge of their probability
+    "vargrad_dvae_variance": 0.2,
+    "vargrad_dvae_delta": 0.2,
+}
 
 
 def test_draws_are_those_of_the_cpu_on_any_device():
@@ -65,38 +97,21 @@ def test_draws_are_those_of_the_cpu_on_any_device():
 @pytest.mark.gpu
 @pytest.mark.skipif(not HERE, reason=NONE)
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize(("family", "dtype"), CASES)
 def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype):
-    monkeypatch.setattr(execute, "Streams", CpuStreams)
-    monkeypatch.setattr(torch, "Generator", CpuGenerator)
-    # compiled loops draw other numbers than torch, on the CPU only
-    monkeypatch.setattr(loops, "available", lambda: False)
-    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
-    found = {}
-    for device in ("cpu", "cuda"):
-        try:
-            job = make_job(
-                *FAMILIES[family].overrides, *SHORT, f"dtype={dtype}", f"device={device}"
-            )
-            with CpuNoise():
-                found[device] = run(job)[1]
-        except (
-            ConfigError,
-            NumericalError,
-        ) as error:  # a method that refuses float32 refuses it on both
-            found[device] = str(error)
-    if isinstance(found["cpu"], str):
-        assert isinstance(found["cuda"], str), f"on the CPU: {found['cpu']}"
-        pytest.skip(f"not on the CPU either: {found['cpu']}")
-    assert isinstance(found["cuda"], dict), found["cuda"]
-    apart = {
-        name: (ours, theirs)
-        for name, cpu in found["cpu"].items()
-        for ours, theirs in zip(found["cuda"][name], cpu, strict=True)
-        if "seconds" not in name and not close(ours, theirs, tolerance(family, name, dtype))
-    }
-    assert apart == {}
+    use_cpu_numbers(monkeypatch)
+    EVERY[family].skip_without_packages()
+    keys = [*short_run(family, EVERY[family].overrides), f"dtype={dtype}"]
+    compare(make_job, keys, lambda name: tolerance(family, name, dtype))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HERE, reason=NONE)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_on_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, name):
+    use_cpu_numbers(monkeypatch)
+    compare(make_job, EXPERIMENTS[name], lambda score: tolerance(name, score, "float32"))
 
 
 @pytest.mark.gpu
@@ -104,23 +119,39 @@ def test_a_run_of_a_gpu_is_that_of_the_cpu(make_job, monkeypatch, family, dtype)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", sorted(EVERY))
 def test_a_run_draws_on_the_gpu(make_job, monkeypatch, family):
-    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
+    draw_strictly(monkeypatch)
     EVERY[family].skip_without_packages()
-    # an attacker of filters needs a run over the whole series
-    whole = ["dataset.n_steps=6"] if family.endswith("-spoofing") else []
-    try:
-        run(make_job(*EVERY[family].overrides, *whole, *SHORT, "device=cuda"))
-    except (ConfigError, NumericalError) as error:  # six steps are too many for some games
-        pytest.skip(str(error))
+    found = score(make_job, *short_run(family, EVERY[family].overrides), "device=cuda")
+    if isinstance(found, str):  # six steps are too many for some games
+        pytest.skip(found)
+
+
+def use_cpu_numbers(monkeypatch) -> None:
+    """Both devices draw the CPU's numbers of torch, and no figure is written."""
+    monkeypatch.setattr(execute, "Streams", CpuStreams)
+    monkeypatch.setattr(torch, "Generator", CpuGenerator)
+    # compiled loops draw other numbers than torch, on the CPU only
+    monkeypatch.setattr(loops, "is_on_cpu", lambda _: False)
+    draw_strictly(monkeypatch)
+
+
+def compare(make_job, keys: list[str], tolerance: Callable[[str], float]) -> None:
+    """The same run on both devices: equal, or refused by both.
+
+    Raises:
+        AssertionError: they differ."""
+    with CpuNoise():
+        cpu, gpu = (score(make_job, *keys, f"device={device}") for device in ("cpu", "cuda"))
+    if isinstance(cpu, str):  # a method that refuses float32 refuses it on both
+        assert isinstance(gpu, str), f"on the CPU: {cpu}"
+        pytest.skip(f"not on the CPU either: {cpu}")
+    if is_refused(gpu, "cuda"):
+        pytest.skip(str(gpu))
+    assert isinstance(gpu, dict), gpu
+    assert list_differences(gpu, cpu, tolerance) == {}
 
 
 def tolerance(family: str, name: str, dtype: str) -> float:
     """Largest difference of one score of a family, relative and absolute."""
-    method = family.split("-")[2]
-    return max(CLOSE[dtype], RANKS.get(name.split("/")[0], 0.0), TIES.get(method, 0.0))
-
-
-def close(ours: float, theirs: float, tolerance: float) -> bool:
-    if math.isnan(ours) or math.isnan(theirs):
-        return math.isnan(ours) and math.isnan(theirs)
-    return math.isclose(ours, theirs, rel_tol=tolerance, abs_tol=tolerance)
+    unsteady = [tolerance for part, tolerance in UNSTEADY.items() if part in family]
+    return max(CLOSE[dtype], LOOSE[dtype].get(name.split("/")[0], 0.0), *unsteady)

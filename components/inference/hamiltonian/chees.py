@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from components.inference.hamiltonian.leapfrog import Phase
@@ -57,13 +58,14 @@ def slope(before: Phase, after: Phase, rate: Tensor, mass: Mass, time: float) ->
     Source: Hoffman, Radul & Sountsov (2021), eqs. (3), (7) and Algorithm 1; the two
     denominators are ours.
     """
-    finite = rate > 0
-    alpha = rate[finite]
-    theta = after.theta[finite]
-    r = after.r[finite]  # [C'], [C', P], [C', P]
+    # no rows are picked out, which would make the CPU wait for a GPU
+    finite = (rate > 0).unsqueeze(1)
+    alpha = torch.where(finite.squeeze(1), rate, 0.0)
+    theta = torch.where(finite, after.theta, 0.0)
+    r = torch.where(finite, after.r, 0.0)  # [C], [C, P], [C, P]
     ahead = theta - (alpha / alpha.sum().clamp(min=1e-12)) @ theta
     start = mass.square(before.theta - before.theta.mean(0))  # [C]
-    change = mass.square(ahead) - start[finite]
+    change = mass.square(ahead) - start
     total = (alpha * time * change * (ahead * r).sum(1)).sum()
     return float(total / len(rate) / start.mean().square())
 

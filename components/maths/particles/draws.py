@@ -26,8 +26,8 @@ def standard_normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
 
 def uniform(shape: tuple[int, ...], generator: torch.Generator, like: Tensor) -> Tensor:
     """Independent numbers in [0, 1) where ``like`` lies, in float64."""
-    if generator.device.type == "cpu":
-        return uniforms(shape, generator).to(like.device)
+    if generator.device.type == "cpu" and loops.is_on_cpu(like):
+        return uniforms(shape, generator)
     return torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64).to(
         like.device
     )

@@ -37,9 +37,10 @@ def derivatives(target: Target, z: Tensor) -> tuple[Tensor, Tensor]:
 
 def bent(hessian: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues [B, D] of −∇² log p(x, z), 1 where they are less, and their directions [B, D, D]:
-    under a prior N(0, I) no direction of a posterior is taken to be wider than the prior."""
-    curvature, directions = torch.linalg.eigh(-hessian.double())
-    return curvature.clamp_min(1.0).to(hessian.dtype), directions.to(hessian.dtype)
+    under a prior N(0, I) no direction of a posterior is taken to be wider than the prior.  The
+    directions have the signs that the CPU gives them on any device, and so has a draw."""
+    curvature, directions = torch.linalg.eigh(-hessian.double().cpu())
+    return curvature.clamp_min(1.0).to(hessian), directions.to(hessian)
 
 
 def fit(target: Target, start: Tensor) -> tuple[Tensor, Tensor]:

@@ -97,13 +97,15 @@ def choose_initial_inputs(
 
 def make_linear_map(x: Tensor, n_outputs: int) -> Tensor:
     """Weights [D, Q] of a fixed linear mean function: the identity when D = Q, the first Q
-    principal axes when D > Q, the identity with columns of zeros when D < Q.
+    principal axes when D > Q, with the signs that the CPU gives them on any device, the identity
+    with columns of zeros when D < Q.
 
     Source: Salimbeni and Deisenroth (2017), section 3.
     """
     D = x.shape[1]
     if n_outputs < D:
-        return torch.linalg.svd(x - x.mean(0), full_matrices=False)[2][:n_outputs].T
+        axes = torch.linalg.svd((x - x.mean(0)).cpu(), full_matrices=False)[2]
+        return axes[:n_outputs].T.to(x.device)
     return torch.eye(D, n_outputs, dtype=x.dtype, device=x.device)
 
 

@@ -96,15 +96,15 @@ def fit_factors(
     x: Tensor, factors: LinearFactors, weight_sd: float, points: bool, tolerance: float = TOLERANCE
 ) -> LinearFactors:
     """EM until a step gains less than ``tolerance`` nats a row; columns of W turned to be
-    orthogonal, longest first."""
+    orthogonal, longest first, with the signs that the CPU gives them on any device."""
     before = -math.inf
     for _ in range(MOST_STEPS):
         further, value = em_step(x, factors, weight_sd, points)
         if value - before < tolerance * len(x):
             break
         factors, before = further, value
-    directions, lengths, _ = torch.linalg.svd(factors.weights, full_matrices=False)
-    return factors._replace(weights=directions * lengths)
+    directions, lengths, _ = torch.linalg.svd(factors.weights.cpu(), full_matrices=False)
+    return factors._replace(weights=(directions * lengths).to(x.device))
 
 
 class LinearRows(AutoEncoder):

@@ -19,7 +19,10 @@ class PrincipalAxes(NamedTuple):
 
 
 def principal_axes(x: Tensor, n_axes: int, model: str) -> PrincipalAxes:
-    """The first axes of rows x [N, I].
+    """The first axes of rows x [N, I], with the signs that the CPU gives them on any device.
+
+    Axes have no sign of their own, and libraries of a GPU give others: a run there would start
+    from latent variables that are mirrored.
 
     Raises:
         ConfigMismatchError: there are as many of them as values, or more.
@@ -30,6 +33,7 @@ def principal_axes(x: Tensor, n_axes: int, model: str) -> PrincipalAxes:
             "a row; lower it"
         )
     center = x.mean(0)
-    variances, axes = torch.linalg.eigh((x - center).T @ (x - center) / len(x))
+    covariance = (x - center).T @ (x - center) / len(x)
+    variances, axes = (part.to(x.device) for part in torch.linalg.eigh(covariance.cpu()))
     variances = variances.flip(0).clamp_min(torch.finfo(x.dtype).tiny)
     return PrincipalAxes(center, axes.flip(1)[:, :n_axes], variances)

@@ -12,6 +12,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from components.maths.exponential.global_stream import keep_global_streams
+
 
 def strip_parameters(module: nn.Module) -> nn.Module:
     """The module with empty places for its parameters, which are given to it when it is called."""
@@ -62,7 +64,6 @@ def use_generator(generator: torch.Generator | None) -> Iterator[None]:
         yield
         return
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    devices = [generator.device] if generator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
+    with keep_global_streams(generator.device):
         torch.manual_seed(seed)
         yield

@@ -14,6 +14,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from components.contracts.attackers import Attacker, Evasion
 from components.contracts.class_outputs import CLOSE, NonLogitKind, Outputs, guess_output_kind
 from components.errors import ConfigMismatchError, QuestionableConfigWarning
+from components.maths.exponential.global_stream import keep_global_streams
 from components.maths.exponential.standard_draws import standard_normal
 
 ROWS = 16  # training rows used for the examination
@@ -46,7 +47,7 @@ def check_rows(answer: Answer, x: Tensor, where: str) -> None:
         ConfigMismatchError: they do not."""
     rows = x.clone()
     half = max(1, len(x) // 2)
-    with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
+    with torch.no_grad(), keep_global_streams(x.device):
         first = answer(rows)
         if not torch.equal(rows, x):
             raise ConfigMismatchError(
@@ -92,7 +93,7 @@ def check_training_mode(module: nn.Module, answer: Answer, x: Tensor, where: str
         module: a copy; its mode is changed.
         answer: the answers of this copy.
     """
-    with torch.no_grad(), torch.random.fork_rng([x.device] if x.device.type == "cuda" else []):
+    with torch.no_grad(), keep_global_streams(x.device):
         predicted = answer(x.clone())
         module.train()
         for layer in module.modules():

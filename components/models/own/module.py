@@ -16,6 +16,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object, reraise_user_error
 from components.errors import ConfigMismatchError
+from components.maths.exponential.global_stream import keep_global_streams
 from components.models.own.module_network import ModuleNetwork, ModuleSource
 from components.models.own.weights_file import fill_network, read_weights
 from components.problems.supervised import Supervised
@@ -86,7 +87,7 @@ class Module(Model[Supervised, ModuleNetwork]):
             making = f"{where}: being made with model.arguments"
             with (
                 reraise_user_error(making, cls),
-                torch.random.fork_rng([]),
+                keep_global_streams(like.device),
                 torch.no_grad(),
             ):  # results here are copied
                 torch.manual_seed(seed)

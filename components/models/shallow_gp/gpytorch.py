@@ -14,6 +14,7 @@ from components.contracts.roles import Model
 from components.contracts.streams import Rng, seed_from
 from components.contracts.user_code import Place, import_object
 from components.errors import ConfigMismatchError
+from components.maths.exponential.global_stream import keep_global_streams
 from components.models.deep_gp.likelihoods import Link, make_likelihood
 from components.models.shallow_gp.user_gp import UserExactGP, UserSparseGP, exactly
 from components.problems.supervised import Supervised
@@ -65,7 +66,7 @@ class GPyTorch(Model[Supervised, UserExactGP | UserSparseGP]):
                 f"{where}: derives from neither gpytorch.models.ExactGP nor ApproximateGP"
             )
         seed = seed_from(rng.init)
-        with exactly(where, cls), torch.random.fork_rng([]):
+        with exactly(where, cls), keep_global_streams(problem.train.x.device):
             torch.manual_seed(seed)  # constructors draw, and q(u) begins with a little noise
             if issubclass(cls, ExactGP):
                 return self._exact(cls, arguments, problem, where)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from components.contracts.streams import Rng
 from components.errors import ConfigMismatchError, DataUnavailableError
+from components.maths.exponential.global_stream import keep_global_streams
 from components.models.networks.classifier import Classifier
 from components.models.text.tokens import TextModel, check_vocabulary, read
 from components.problems.supervised import Supervised
@@ -65,7 +66,7 @@ class RobertaNetwork(Classifier):
         self.encoder.train(dropping)
         # Its dropout draws from the global stream, which is therefore set to a state of ours and
         # then restored.
-        with torch.random.fork_rng(devices=[x.device] if x.is_cuda else [], enabled=dropping):
+        with keep_global_streams(x.device, enabled=dropping):
             if generator is not None and dropping:
                 torch.manual_seed(
                     int(torch.randint(2**62, (), generator=generator, device=generator.device))

@@ -97,6 +97,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
             )
             return column.to(device=setting.device, dtype=setting.dtype).contiguous()
 
+        is_suspect = torch.from_numpy(network.deviations[rows, window.sensor] > self.threshold)
         return Sequence(
             name=name,
             states=None,
@@ -106,7 +107,7 @@ class LondonAir(FileOrSimulationDataset[Sequence]):
             state_names=[f"{self.species}, {'mg' if self.species == 'CO' else 'µg'}/m³"],
             dates=network.dates(rows),
             figures=[signal],
-            suspect=torch.from_numpy(network.deviations[rows, window.sensor] > self.threshold),
+            suspect=is_suspect.to(setting.device),
             about={
                 "truth": "of the signal: median of the network",
                 "sensor": f"{network.sites[window.sensor]}, {self.hours} hours from {network.first + window.start}",

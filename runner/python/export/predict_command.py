@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.catalogue import plugins
-from runner.compose.settings import validate_device
+from runner.compose.devices import validate_device
 from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes, write_text
 from runner.errors import ConfigError

@@ -300,5 +300,5 @@ def _record_corrections(findings: Findings, by_name: dict[str, torch.Tensor], t:
         f"correction/all/{t}": float(ratios.mean()),
         f"correction_q95/all/{t}": float(ratios.quantile(0.95)),
     }
-    levels = torch.linspace(0, 1, QUANTILES, dtype=ratios.dtype)
+    levels = torch.linspace(0, 1, QUANTILES).to(ratios)
     findings.corrections[str(t)] = ratios.quantile(levels).tolist()

@@ -1,0 +1,24 @@
+"""PyTorch's global random streams, from which the layers of other packages draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def keep_global_streams(device: torch.device, enabled: bool = True) -> Iterator[None]:
+    """Restores the global streams of the CPU and of a device at the end.
+
+    Args:
+        device: where draws are made.
+        enabled: False: nothing is kept.
+    """
+    if device.type == "cpu":
+        with torch.random.fork_rng([], enabled=enabled):
+            yield
+    else:
+        with torch.random.fork_rng([device.index or 0], enabled=enabled, device_type=device.type):
+            yield

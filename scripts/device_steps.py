@@ -1,0 +1,169 @@
+"""``python -m scripts.device_steps``: milliseconds a step on the CPU and on a GPU, and how often a
+step makes the CPU wait for the GPU.
+
+A step ends when the GPU has done its work.  Rows of ``TIMED`` are timed, those of ``COUNTED`` are
+counted, on small problems that need no data."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from components.attackers.attacked import Attacked
+from components.attackers.evasion.loop import Ascent, ascend
+from runner.compose.config import prepare
+from runner.compose.overrides import compose
+from runner.execution.assembly import build_model, hide_truth, load_problem
+from runner.execution.rng import Streams
+from scripts.peers.attacked_networks import ALPHA, STEPS, build_ours, draw_images, train_networks
+
+Step = Callable[[], Any]
+MDGP = ["+experiment=sarcos_mdgp", "dataset.split=simulated"]
+TIMED = {
+    "sarcos_mdgp, 1,000 rows, float64": [*MDGP, "dataset.n_train=1000"],
+    "sarcos_mdgp, 5,000 rows, float64": [*MDGP, "dataset.n_train=5000"],
+    "sarcos_mdgp, 5,000 rows, float32": [*MDGP, "dataset.n_train=5000", "dtype=float32"],
+}
+SAMPLED = ["dataset=gaussian", "model=target_density"]
+ROWS = ["dataset=linear_simulation"]
+DIGITS = ["dataset=digits", "model=mlp"]
+COUNTED = {
+    "nuts": [*SAMPLED, "inference=nuts"],
+    "hmc": [*SAMPLED, "inference=hmc"],
+    "sgld": [*ROWS, "model=bnn", "inference=sgld"],
+    "svgd": [*ROWS, "model=bnn", "inference=svgd"],
+    "gaussian_vi": [*ROWS, "model=bnn", "inference=gaussian_vi"],
+    "bbvi": ["dataset=binary_simulation", "model=logistic_regression", "inference=bbvi"],
+    "aadm": [*ROWS, "model=mlp", "inference=aadm"],
+    "map": [*DIGITS, "inference=map"],
+    "dsvi": [*ROWS, "model=dgp", "inference=dsvi"],
+    "adversarial_training": [*DIGITS, "inference=adversarial_training", "attacker=pgd"],
+}
+WARM = 3  # steps before the first that is timed or counted
+
+
+def make_step(folder: Path, device: str, overrides: list[str]) -> Step:
+    """One step of training of a run: its batch and ``inference.step``."""
+    keys = [f"output_dir={folder}", f"data_dir={folder}", "tracking=false", "offline=true"]
+    job = prepare(*compose([*keys, *overrides, f"device={device}", "steps=1000"]))
+    rng = Streams(0, 0, torch.device(device))
+    problem = load_problem(job, rng, job.settings.replicates if job.is_vectorised else 1)
+    model = build_model(job, problem, rng)
+    inference = job.method
+    state = inference.init(model, hide_truth(problem, inference), rng)
+    batches: Iterator[Any] = iter(problem.batches(inference.requires.batch_kind, rng, 0, 1000))
+
+    def step() -> None:
+        nonlocal state
+        state, _ = inference.step(state, next(batches)[1], rng)
+
+    return step
+
+
+def make_attack(device: str, rows: int) -> Step:
+    """PGD of 40 steps on images [rows, 784] of a network of two convolutions, in float32."""
+    generator = torch.Generator().manual_seed(0)
+    network = train_networks(generator)["CNN"]
+    x, y = (part.to(device) for part in draw_images(rows, generator))
+    network[0].seen = network[0].seen.to(device)
+    victim = Attacked(build_ours(network.to(device)), (0.0, 1.0))
+    ascent = Ascent("linf", STEPS, ALPHA)
+    return lambda: ascend(victim, x, y[:, None], torch.Generator(device), 0.1, ascent)
+
+
+def wait(device: str) -> None:
+    """Until the device has done what it was asked to."""
+    if device != "cpu":
+        torch.get_device_module(torch.device(device).type).synchronize()
+
+
+def time_steps(step: Step, device: str, count: int) -> float:
+    """Median of milliseconds a step."""
+    for _ in range(WARM):
+        step()
+    wait(device)
+    milliseconds = []
+    for _ in range(count):
+        start = time.perf_counter()
+        step()
+        wait(device)
+        milliseconds.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(milliseconds)
+
+
+@contextmanager
+def count_waits() -> Iterator[Counter[str]]:
+    """Lines of the sources at which the CPU waited for a GPU of CUDA, and how often."""
+    counter: Counter[str] = Counter()
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield counter
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    for warning in caught:
+        if "synchroniz" in str(warning.message):
+            counter[f"{'/'.join(Path(warning.filename).parts[-2:])}:{warning.lineno}"] += 1
+
+
+def count_waits_of_steps(step: Step, count: int = 10) -> tuple[float, Counter[str]]:
+    """Waits a step, and where."""
+    for _ in range(WARM):
+        step()
+    with count_waits() as counter:
+        for _ in range(count):
+            step()
+    return sum(counter.values()) / count, counter
+
+
+def report(device: str, threads: list[int], repeats: int, count: int) -> None:
+    """Prints all rows."""
+    makers: dict[str, Callable[[Path, str], Step]] = {
+        name: lambda folder, where, keys=keys: make_step(folder, where, keys)
+        for name, keys in TIMED.items()
+    }
+    makers |= {
+        f"PGD, 40 steps, CNN, {rows:,} images, float32": lambda _, where, rows=rows: make_attack(
+            where, rows
+        )
+        for rows in (100, 1000)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in makers.items():
+            places = [(f"cpu, {k} threads", "cpu", k) for k in threads] + [(device, device, 1)]
+            for place, where, k in places:
+                torch.set_num_threads(k)
+                step = make(Path(folder), where)
+                found = [time_steps(step, where, count) for _ in range(repeats)]
+                print(f"{name} | {place} | {', '.join(f'{ms:.2f}' for ms in found)} ms", flush=True)
+        torch.set_num_threads(1)
+        for name, keys in COUNTED.items():
+            waits, counter = count_waits_of_steps(make_step(Path(folder), device, keys))
+            places_text = ", ".join(f"{where} {n / 10:.1f}" for where, n in counter.most_common(8))
+            print(f"waits a step | {name} | {waits:.1f} | {places_text}", flush=True)
+
+
+def main() -> None:
+    """Reads the options and prints the rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="of the CPU's rows")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=10, help="timed in each repeat")
+    arguments = parser.parse_args()
+    report(arguments.device, arguments.threads, arguments.repeats, arguments.steps)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The stand-in for a GPU, loaded before the first test of a process that will run one here."""
+
+from __future__ import annotations
+
+import pytest
+from device import stand_in
+
+from components.maths.compiled import loops
+from runner.compose import devices
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Loads it: autograd knows only the devices of before its first gradient."""
+    if any(item.get_closest_marker("device") for item in session.items):
+        try:
+            stand_in.load()
+        except stand_in.NoCompilerError:
+            return  # the fixture skips
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """Name of the stand-in, as a run takes it; loops compiled for the CPU are off on both
+    devices, for they draw other numbers than torch."""
+    try:
+        stand_in.load()
+    except stand_in.NoCompilerError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr(devices, "ACCELERATORS", [*devices.ACCELERATORS, stand_in.NAME])
+    monkeypatch.setattr(loops, "is_on_cpu", lambda _: False)
+    return stand_in.NAME

@@ -1,0 +1,118 @@
+"""The same run on the CPU and on another device, and where their scores differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+from configured import CONF
+from contract.partners import Run, runs, runs_of
+from matplotlib.figure import Figure
+
+from components import registry
+from components.errors import NumericalError
+from components.figures import attempts
+from runner.compose.config import Job
+from runner.errors import ConfigError, RunFailure
+from runner.execution import artefacts
+from runner.execution.execute import run
+
+
+class LeftOutError(Exception):
+    """A figure, a table or a file of a run could not be made."""
+
+
+def draw_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are drawn, not written, and one that fails ends the run, which elsewhere leaves it
+    out with a warning."""
+
+    def fail(what: str, error: BaseException) -> None:
+        raise LeftOutError(f"{what}: {error}") from error
+
+    for module in (attempts, artefacts):
+        monkeypatch.setattr(module, "warn_not_shown", fail)
+    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
+
+
+# Estimators of gradients of Bernoulli variables, which need them.
+OF_BERNOULLI = {
+    "arm",
+    "arms",
+    "disarm",
+    "double_cv",
+    "gumbel_softmax",
+    "nvil",
+    "rebar",
+    "relax",
+    "relax_rebar",
+    "rodeo",
+    "vimco",
+}
+Scores = dict[str, list[float]]
+SHORT = ["steps=6", "record_every=1", "eval_every=3", "checkpoint_every=3"]
+
+
+def every_run() -> dict[str, Run]:
+    """Small runs by name: each inference method on each kind of problem, and each component."""
+    methods = (run for name in registry.names("inference") for run in runs_of("inference", name))
+    return {str(run): run for run in (*methods, *runs())}
+
+
+def score(make_job: Callable[..., Job], *overrides: str) -> Scores | str:
+    """The scores of a run by name, one a replicate; the error of a run that is refused."""
+    try:
+        return run(make_job(*overrides))[1]
+    except (ConfigError, RunFailure, NumericalError) as error:
+        return str(error)
+
+
+def is_refused(found: Scores | str, device: str) -> bool:
+    """True if a run was refused in a line that names the device."""
+    return isinstance(found, str) and f"device={device}" in found
+
+
+def list_differences(
+    ours: Scores, theirs: Scores, tolerance: Callable[[str], float]
+) -> dict[str, tuple[float, float]]:
+    """Scores that are apart by more than the tolerance of their name, relative and absolute."""
+    return {
+        name: (one, other)
+        for name in theirs
+        for one, other in zip(ours[name], theirs[name], strict=True)
+        if "seconds" not in name and not is_close(one, other, tolerance(name))
+    }
+
+
+def is_close(ours: float, theirs: float, tolerance: float) -> bool:
+    """True if two scores agree; NaN agrees with NaN."""
+    if math.isnan(ours) or math.isnan(theirs):
+        return math.isnan(ours) and math.isnan(theirs)
+    return math.isclose(ours, theirs, rel_tol=tolerance, abs_tol=tolerance)
+
+
+def every_experiment() -> dict[str, list[str]]:
+    """Overrides of each experiment in smoke mode, and of each gradient estimator, by name."""
+    names = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+    keys = {name: [f"+experiment={name}"] for name in names}
+    for name in registry.names("gradient"):
+        base = "vargrad_dvae" if name in OF_BERNOULLI else "bbvi_logistic"
+        keys[f"gradient {name}"] = [f"+experiment={base}", f"inference.gradient={name}"]
+    return {name: [*keys[name], "smoke=true"] for name in keys}
+
+
+def choose_one_per_family(cases: Mapping[str, Run]) -> set[str]:
+    """Names of runs, the first of each family of each role."""
+    chosen: dict[tuple[str, str], str] = {}
+    for name, case in sorted(cases.items()):
+        for role, component in case.choice:
+            file = registry.file(role, component)
+            if file is not None:
+                chosen.setdefault((role, file.parent.name), name)
+    return set(chosen.values())
+
+
+def short_run(family: str, overrides: Sequence[str]) -> list[str]:
+    """Overrides of a run of six steps; an attacker of filters needs a run over the whole series."""
+    whole = ["dataset.n_steps=6"] if family.endswith("-spoofing") else []
+    return [*overrides, *whole, *SHORT]

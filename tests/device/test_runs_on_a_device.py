@@ -1,0 +1,82 @@
+"""``make test-device``: small runs of every component on the stand-in for a GPU give the scores of
+the CPU, which its generators' numbers and its arithmetic are those of.
+
+Scores, attacks, evaluations and figures are part of a run.  The fast tests have one run for each
+family of each role."""
+
+from __future__ import annotations
+
+import pytest
+from device.devices import (
+    choose_one_per_family,
+    draw_strictly,
+    every_experiment,
+    every_run,
+    is_refused,
+    list_differences,
+    score,
+    short_run,
+)
+
+RUNS = every_run()
+EXPERIMENTS = every_experiment()
+FAST = choose_one_per_family(RUNS)
+CASES = [
+    pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in sorted(RUNS)
+]
+CLOSE = 1e-6  # relative, and of the size 1
+CLOSE_FLOAT32 = 1e-2
+# acra: the candidates of an email are the first of words with equal odds, in any order
+UNSTEADY = {
+    "acra": 1e-2,
+    # p(x|y) by five draws along directions of nearly equal curvature, which rounding turns
+    "cvae_vis": 0.1,
+}
+
+
+def compare(make_job, monkeypatch, device: str, overrides: list[str], tolerance: float) -> None:
+    """One run on both, equal or refused alike.
+
+    Raises:
+        AssertionError: they differ."""
+    draw_strictly(monkeypatch)
+    cpu, other = (score(make_job, *overrides, f"device={where}") for where in ("cpu", device))
+    if isinstance(cpu, str):
+        assert other == cpu
+        pytest.skip(f"not on the CPU either: {cpu}")
+    if is_refused(other, device):
+        pytest.skip(str(other))
+    assert isinstance(other, dict), other
+    assert list_differences(other, cpu, lambda _: tolerance) == {}
+
+
+@pytest.mark.device
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
+    RUNS[name].skip_without_packages()
+    overrides = short_run(name, RUNS[name].overrides)
+    compare(make_job, monkeypatch, device, overrides, UNSTEADY.get(name.split("-")[2], CLOSE))
+
+
+@pytest.mark.device
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_a_run_in_float32_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
+    RUNS[name].skip_without_packages()
+    overrides = [*short_run(name, RUNS[name].overrides), "dtype=float32"]
+    compare(make_job, monkeypatch, device, overrides, CLOSE_FLOAT32)
+
+
+@pytest.mark.device
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_on_a_device_is_that_of_the_cpu(device, make_job, monkeypatch, name):
+    tolerance = UNSTEADY.get(name, CLOSE_FLOAT32)  # some are in float32
+    compare(make_job, monkeypatch, device, EXPERIMENTS[name], tolerance)
+
+
+def test_the_fast_runs_have_every_family():
+    assert 40 <= len(FAST) <= 90, len(FAST)

@@ -1,0 +1,178 @@
+"""The stand-in for a GPU itself: what it refuses, what it draws, and a tensor left on the CPU by a
+component is found."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+
+import pytest
+import torch
+from device import stand_in
+from device.devices import LeftOutError, draw_strictly, every_run, score, short_run
+
+from runner.compose import devices
+from runner.errors import ConfigError
+
+pytestmark = [pytest.mark.device, pytest.mark.filterwarnings("ignore")]
+MIXED = {
+    "a sum": lambda here, there: here + there,
+    "a sum in place": lambda here, there: there.add_(here),
+    "a matrix product": lambda here, there: there @ here,
+    "a row among others": lambda here, there: torch.cat([here, there]),
+    "a choice": lambda here, there: torch.where(here > 0, here, there),
+    "indices of the device, numbers of the CPU": lambda here, there: there[(here > 0)],
+    "a convolution": lambda here, there: torch.conv1d(here[None], there[None]),
+    "a generator of the CPU": lambda here, there: here.normal_(generator=torch.Generator()),
+    "a generator of the device": lambda here, there: torch.rand(
+        2, generator=torch.Generator(here.device)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_two_devices_in_one_operation_are_refused(device, name):
+    here = torch.ones(3, 3, device=device)
+    there = torch.ones(3, 3)
+    with pytest.raises((RuntimeError, IndexError)):
+        MIXED[name](here, there)
+
+
+def test_what_a_gpu_allows_is_allowed(device):
+    x = torch.arange(6.0, device=device).view(2, 3)
+    number = torch.tensor(2.0)
+    assert (x * number).tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert x[:, torch.tensor([2, 0])].tolist() == [[2, 0], [5, 3]]
+    x[0, 0] = number
+    assert x.cpu()[0, 0] == 2
+    with pytest.raises(TypeError):
+        x.numpy()
+
+
+def test_a_seed_draws_the_numbers_of_the_cpu(device):
+    ours, theirs = (torch.Generator(where).manual_seed(7) for where in (device, "cpu"))
+    for _ in range(2):
+        one = torch.randn(3, generator=ours, device=device)
+        assert torch.equal(one.cpu(), torch.randn(3, generator=theirs))
+    assert torch.equal(ours.get_state(), theirs.get_state())
+    again = torch.Generator(device)
+    again.set_state(theirs.get_state())
+    assert torch.rand((), generator=again, device=device).cpu() == torch.rand((), generator=theirs)
+
+
+def test_gradients_are_those_of_the_cpu(device):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv1d(2, 4, 3),
+        torch.nn.BatchNorm1d(4),
+        torch.nn.Flatten(),
+        torch.nn.Linear(16, 2),
+    )
+    memory = torch.nn.LSTM(2, 3, batch_first=True)
+    x = torch.randn(5, 2, 6)
+    gradients = {}
+    for where in ("cpu", device):
+        net.to(where).zero_grad()
+        memory.to(where).zero_grad()
+        loss = net(x.to(where)).square().sum() + memory(x.mT.to(where))[0].square().sum()
+        loss.backward()
+        parameters = [*net.parameters(), *memory.parameters()]
+        gradients[where] = [p.grad.cpu().clone() for p in parameters if p.grad is not None]
+    assert len(gradients["cpu"]) == 10
+    for ours, theirs in zip(gradients[device], gradients["cpu"], strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def test_vectors_of_a_decomposition_have_other_signs_than_the_cpus(device):
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    U, s, Vh = torch.linalg.svd(x.to(device))
+    assert torch.allclose(((U * s) @ Vh).cpu(), x)
+    assert torch.allclose(U.cpu(), -torch.linalg.svd(x)[0])
+
+
+def test_waits_are_counted(device):
+    x = torch.ones(3, device=device)
+    stand_in.clear_waits()
+    assert bool((x.sum() > 0) & (x[x > 0].sum() > 0))
+    x.cpu()
+    assert stand_in.waits() == {"item": 1, "nonzero": 1, "device to host": 1}
+
+
+# module, the line of it, what a hasty author writes, and a run that comes to it
+PLANTED = [
+    (
+        "components.figures.variational.beside_exact",
+        "theta.new_zeros(1, 2)",
+        "__import__('torch').zeros(1, 2, dtype=theta.dtype)",
+        "gaussian-target_density-bbvi",
+    ),
+    (
+        "components.attackers.evasion.apgd",
+        "torch.zeros(len(x), dtype=torch.bool, device=x.device)",
+        "torch.zeros(len(x), dtype=torch.bool)",
+        "digits-mlp-map-apgd",
+    ),
+    (
+        "components.series.filtering.generalised_particle_filter",
+        "torch.full(x.shape[:2], -math.log(n), device=x.device, dtype=x.dtype)",
+        "torch.zeros(x.shape[:2], dtype=x.dtype) - math.log(n)",
+        "nonlinear_growth-nonlinear_growth-bootstrap_filter",
+    ),
+]
+
+
+@pytest.mark.parametrize(("module", "line", "hasty", "name"), PLANTED)
+def test_a_tensor_left_on_the_cpu_is_found(
+    device, make_job, monkeypatch, module, line, hasty, name
+):
+    draw_strictly(monkeypatch)
+    keys = [*short_run(name, every_run()[name].overrides), f"device={device}"]
+    original = importlib.import_module(module)
+    source = inspect.getsource(original)
+    assert line in source, "the module has changed: plant the fault elsewhere in it"
+    plant(original, source.replace(line, hasty), monkeypatch)
+    with pytest.raises((RuntimeError, LeftOutError), match=r"two devices|same device"):
+        score(make_job, *keys)
+
+
+def plant(original: types.ModuleType, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the functions and methods of a module the code of another source of it."""
+    copy = types.ModuleType(original.__name__)
+    copy.__file__ = original.__file__
+    monkeypatch.setattr("components.registry.register", lambda *_, **__: lambda cls: cls)
+    exec(compile(source, str(original.__file__), "exec"), vars(copy))
+    for name, mine in functions_of(copy).items():
+        monkeypatch.setattr(functions_of(original)[name], "__code__", mine.__code__)
+
+
+def functions_of(module: types.ModuleType) -> dict[str, types.FunctionType]:
+    """Functions and methods without free variables that a module defines, by qualified name."""
+    owners = [module, *(v for v in vars(module).values() if inspect.isclass(v))]
+    return {
+        f.__qualname__: f
+        for owner in owners
+        for f in vars(owner).values()
+        if inspect.isfunction(f) and f.__module__ == module.__name__ and not f.__closure__
+    }
+
+
+def test_a_device_without_float64_is_named(device, make_job, monkeypatch):
+    stand_in.set_float64(False)
+    try:
+        with pytest.raises(ConfigError, match=r"^dtype=float64: device=standin has no float64"):
+            make_job("+experiment=mog", "smoke=true", "dtype=float64", f"device={device}")
+        name = "linear_simulation-mlp-map"
+        if name not in every_run():
+            name = "two_moons-mlp-map"
+        keys = [*short_run(name, every_run()[name].overrides), f"device={device}"]
+        found = score(make_job, *keys, "dtype=float32")
+        assert isinstance(found, dict), found
+        name = "wiener_velocity-lgssm-kalman"
+    finally:
+        stand_in.set_float64(True)
+
+
+def test_a_number_of_a_device_that_is_not_there_is_named(device):
+    with pytest.raises(ConfigError, match=r"device=standin:1: this machine has 1 of them"):
+        devices.check_device("standin:1", "float32")

@@ -1,0 +1,37 @@
+"""A step of training makes the CPU wait for a GPU at most once, for a check that numbers are
+finite."""
+
+from __future__ import annotations
+
+import pytest
+from device import stand_in
+
+from scripts.device_steps import COUNTED, WARM, make_step
+
+STEPS = 5
+# The chains of hmc learn their trajectories from two numbers of each step of warm-up; nuts asks
+# after each doubling of its trees which of them go on.
+WAITS = {"hmc": 3, "nuts": 20}
+
+
+@pytest.mark.device
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_step_waits_once_at_most(device, tmp_path, name):
+    assert count(device, tmp_path, COUNTED[name]) <= WAITS.get(name, 1)
+
+
+@pytest.mark.device
+@pytest.mark.filterwarnings("ignore")
+def test_hmc_waits_once_after_warm_up(device, tmp_path):
+    assert count(device, tmp_path, [*COUNTED["hmc"], "inference.warmup=2"]) <= 1
+
+
+def count(device, folder, overrides):
+    step = make_step(folder, device, overrides)
+    for _ in range(WARM):
+        step()
+    stand_in.clear_waits()
+    for _ in range(STEPS):
+        step()
+    return sum(stand_in.waits().values()) / STEPS
