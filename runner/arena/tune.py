@@ -30,7 +30,7 @@ from runner.terminal.tables import print_table
 
 
 @dataclass(frozen=True)
-class Choice:
+class TunedSettings:
     """Settings that were chosen, and what that cost by kind: the sum over settings and problems, of
     a replicate."""
 
@@ -91,7 +91,7 @@ def read_tuned(suite: Suite, budget: str, row: Row, output_dir: Path) -> Row:
     path = choice_file(suite, row.name, output_dir)
     if not path.is_file():
         return row
-    choice = Choice(**json.loads(path.read_text(encoding="utf-8")))
+    choice = TunedSettings(**json.loads(path.read_text(encoding="utf-8")))
     is_same = choice.budget == budget and set(choice.overrides) == set(row.overrides)
     return row.model_copy(update={"tuned": choice.costs}) if is_same else row
 
@@ -132,7 +132,7 @@ def tune(
     best = next((s for s in standings if s.ranks and s.count("done", "doubted")), None)
     if best is None:
         raise ConfigError("arena tune: no setting ran on any validation problem; give other values")
-    choice = Choice(budget, rows[best.row], count_costs(lines, str(table.metric)))
+    choice = TunedSettings(budget, rows[best.row], count_costs(lines, str(table.metric)))
     path = choice_file(suite, base, output_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(asdict(choice), indent=1, ensure_ascii=False) + "\n")

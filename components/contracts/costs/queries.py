@@ -25,11 +25,11 @@ class Queries:
     cpu_seconds: float = 0.0  # inside ``counting_queries``
 
 
-class _Current(threading.local):
+class _CurrentQueries(threading.local):
     queries: Queries | None = None  # None: nothing is counted
 
 
-_current = _Current()
+_current = _CurrentQueries()
 
 
 @contextmanager
