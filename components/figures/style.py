@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a quarter of a second to import, and datasets name their fi
 
 # Okabe & Ito (2008): eight colours that colour-blind readers can tell apart.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
+MARKERS = "osD^vP*X"
 LINES = ["-", "--", ":", "-."]  # for series that share a colour, if there are more than colours
 _STYLE: Any = {
     "axes.spines.top": False,
@@ -32,6 +33,11 @@ _STYLE: Any = {
 def series_style(k: int) -> dict[str, Any]:
     """Colour and line style of the k-th of many."""
     return {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k // len(PALETTE) % len(LINES)]}
+
+
+def series_marker(k: int) -> str:
+    """Marker of the k-th of many: no other of the first 64 has it in the same colour."""
+    return MARKERS[(k + k // len(PALETTE)) % len(MARKERS)]
 
 
 def new_figure(

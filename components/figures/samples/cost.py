@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from components.figures.style import PALETTE, new_figure, series_style
+from components.figures.style import PALETTE, new_figure, series_marker, series_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from components.metrics.names import ScoreDirection
 
-MARKERS = "osD^vP*X"
 COLUMNS = ("panel", "method", "cost", "mean", "low", "high")
 
 
@@ -72,7 +71,7 @@ def _draw_curves(ax: Axes, rows: pd.DataFrame, methods: list[str]) -> None:
         ax.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0)
         ax.plot(x, mean, **look, lw=1.6)
         if len(x) == 1:
-            ax.plot(x, mean, color=look["color"], marker=MARKERS[k % len(MARKERS)])
+            ax.plot(x, mean, color=look["color"], marker=series_marker(k))
 
 
 def _draw_finals(
@@ -94,7 +93,7 @@ def _draw_finals(
             mean,
             yerr=[[mean - low], [high - mean]],
             color=colour,
-            marker=MARKERS[k % len(MARKERS)],
+            marker=series_marker(k),
             markerfacecolor=colour if on_front or better is None else "white",
             markersize=7,
             elinewidth=1.2,
@@ -113,7 +112,7 @@ def _add_legend(figure: Figure, methods: list[str], better: ScoreDirection | Non
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], **series_style(k), lw=1.6, marker=MARKERS[k % len(MARKERS)], label=method)
+        Line2D([], [], **series_style(k), lw=1.6, marker=series_marker(k), label=method)
         for k, method in enumerate(methods)
     ]
     if better is not None:

@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from components.figures.multiples import check_columns
-from components.figures.samples.cost import MARKERS
-from components.figures.style import PALETTE, new_figure, series_style
+from components.figures.style import PALETTE, new_figure, series_marker, series_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,14 +46,13 @@ def trade_off_figure(points: pd.DataFrame, x_label: str, y_label: str) -> Figure
         ):
             k = methods.index(method)
             fill = colours[k] if on_front else "white"
-            marker = MARKERS[k % len(MARKERS)]
-            ax.plot(x, y, marker, color=colours[k], markerfacecolor=fill, markersize=7)
+            ax.plot(x, y, series_marker(k), color=colours[k], markerfacecolor=fill, markersize=7)
         ax.set_title(panel, loc="left")
         ax.set(xlabel=x_label, ylabel=y_label)
     for ax in axes[len(panels) :]:
         ax.axis("off")
     handles = [
-        Line2D([], [], ls="", marker=MARKERS[k % len(MARKERS)], color=colours[k], label=method)
+        Line2D([], [], ls="", marker=series_marker(k), color=colours[k], label=method)
         for k, method in enumerate(methods)
     ]
     handles.append(Line2D([], [], color=PALETTE[7], lw=1.2, label="Pareto front"))

@@ -11,14 +11,12 @@ from components.contracts.posteriors import Predicts
 from components.contracts.predictive import Categorical, GaussianMixture, PoissonMixture
 from components.contracts.problems import LabelledProblem
 from components.contracts.streams import Rng
-from components.figures.style import PALETTE, legend_above, new_figure
+from components.figures.style import MARKERS, PALETTE, legend_above, new_figure
 from components.metrics.classification import expected_calibration_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-MARKERS = "osD^vP*X"
 
 
 def _line(ax: Axes, x: Tensor, y: Tensor, t: int, label: str, area: Tensor | float = 18.0) -> None:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from components.figures.multiples import COLUMNS, MOST, check_columns, small_multiples
-from components.figures.style import PALETTE, legend_beside, new_figure
+from components.figures.style import MARKERS, PALETTE, legend_beside, new_figure
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-MARKERS = "osD^vP*X"
 
 
 def format_metric_name(metric: str) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = 2  # panels next to each other
+ZERO = 1e-4  # share of the largest score below which one is shown as 0
 
 
 def pair_figure(
@@ -43,7 +44,9 @@ def pair_figure(
             if np.isfinite(value):
                 is_dark = value < (lowest + highest) / 2
                 colour = "white" if is_dark else "black"
-                ax.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=6, color=colour)
+                is_zero = abs(value) < ZERO * max(abs(lowest), abs(highest))
+                text = "0" if is_zero else f"{value:.3g}"
+                ax.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
         ax.set_xticks(range(len(opponents)), opponents, rotation=45, ha="right", fontsize=7)
         ax.set_yticks(range(len(agents)), agents, fontsize=7)
         ax.grid(False)
