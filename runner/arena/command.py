@@ -11,7 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runner.arena.listing import list_suites
-from runner.arena.rows import find_snapshots, make_row, prepare_row, read_lines, snapshot_name
+from runner.arena.rows import (
+    find_snapshots,
+    make_row,
+    prepare_row,
+    quote_words,
+    read_lines,
+    snapshot_name,
+)
 from runner.arena.scores import Line
 from runner.arena.standings import rank_rows
 from runner.arena.suite import GROUP, Suite, load_suite
@@ -79,11 +86,10 @@ def _tune(argv: list[str]) -> int:
     row, code = tune(suite, budget, words, given.name, modules, output_dir, jobs, given.fresh)
     if code == 0:
         chosen = f" --budget {budget}" if budget else ""
-        quoted = " ".join(
-            f"'{word}'" if set(word) & set("[]{}() ") else word for word in row.overrides
-        )
         flags = repeat_flags(given)
-        out.print(f"run it   runner arena run {suite.name} {quoted} --as {row.name}{chosen}{flags}")
+        out.print(
+            f"run it   runner arena run {suite.name} {quote_words(row.overrides)} --as {row.name}{chosen}{flags}"
+        )
     return code
 
 

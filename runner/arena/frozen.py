@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from runner.arena.suite import Suite
-from runner.compose.overrides import compose
+from runner.compose.overrides import compose, explicit_keys
 from runner.compose.parts import expand_component, known_keys, parse_numbers
 from runner.errors import ConfigError
 from runner.study.definition import Row
@@ -22,8 +22,8 @@ COMPONENTS = ("dataset", "attacker", "inference")
 
 
 def list_keys(overrides: Iterable[str]) -> set[str]:
-    """Keys that overrides set."""
-    return {word.lstrip("+~").partition("=")[0] for word in overrides}
+    """Keys that overrides set, or delete."""
+    return explicit_keys([word if "=" in word else f"{word}=" for word in overrides])
 
 
 def list_open(suite: Suite) -> set[str]:
@@ -46,11 +46,12 @@ def refuse_frozen(suite: Suite, row: Row) -> None:
         ConfigError: one of them sets what the suite has frozen.
     """
     is_open = list_open(suite)
+    groups = list_groups(suite)
     for word in row.overrides:
         (key,) = list_keys([word])
         group = key.partition(".")[0]
         is_size = bool(suite.norms) and key == SIZES
-        if is_size or (group in list_groups(suite) and not {group, key} & is_open):
+        if is_size or (group in groups and not {group, key} & is_open):
             raise ConfigError(
                 f"arena {suite.name}: {word}: {key if is_size else group} is frozen, the same for every row; leave it out"
             )

@@ -23,7 +23,6 @@ from runner.arena.suite import GROUP, Suite
 from runner.disk import conf_folders
 from runner.disk.atomic import write_bytes
 from runner.errors import ConfigError
-from runner.execution.artefacts import predictions_file
 from runner.report.distances import read_predictions
 from runner.study.definition import DISTANCES
 from runner.study.snapshot import FrozenRun, Snapshot
@@ -106,7 +105,4 @@ def keep_gold(suite: Suite, snapshot: Snapshot) -> int:
 def _predicted(snapshot: Snapshot, run: FrozenRun) -> Predictions | None:
     facts = snapshot.facts(run)
     is_done = facts is not None and facts["state"] == "done"
-    folder = snapshot.folder(run)
-    return (
-        read_predictions(folder, 0) if is_done and predictions_file(folder, 0).is_file() else None
-    )
+    return read_predictions(snapshot.folder(run), 0) if is_done else None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runner.arena.round_robin import draw_frontier, draw_pairs
+from runner.arena.rows import quote_words
 from runner.arena.scores import Line, is_finite
 from runner.arena.standings import LEVEL, Standing, rank_rows
 from runner.arena.suite import Suite
@@ -117,7 +118,7 @@ def command_of(suite: Suite, budget: str, row: Row, problem: str, is_own: bool) 
     """Command line that runs one cell."""
     cells = row.cells.get("problem", {}).get(problem, [])
     words = [*row.overrides, *cells]
-    quoted = " ".join(f"'{w}'" if set(w) & set("[]{}() ") else w for w in words)
+    quoted = quote_words(words)
     label = f" --as '{row.name}'"
     chosen = f" --budget {budget}" if budget else ""
     only = f" --only 'problem={problem}'"

@@ -37,6 +37,11 @@ def name_row(overrides: list[str]) -> str:
     return chosen or " ".join(overrides) or "mine"
 
 
+def quote_words(words: Sequence[str]) -> str:
+    """Overrides as a shell takes them."""
+    return " ".join(f"'{word}'" if set(word) & set("[]{}() ") else word for word in words)
+
+
 def snapshot_name(suite: Suite, budget: str, row: str) -> str:
     """Name under which a row's runs are frozen."""
     return ".".join(filter(None, [suite.experiment, budget, row.replace(" ", "_")]))

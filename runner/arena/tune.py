@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from components.metrics.names import COST_PREFIX
 from runner.arena.rows import make_row, prepare_row
 from runner.arena.scores import Line, read_snapshot
 from runner.arena.standings import Standing, gather, rank_rows
@@ -148,7 +147,7 @@ def count_costs(lines: Sequence[Line], metric: str) -> dict[str, float]:
     for by_problem in gather(lines, metric).values():
         for result in by_problem.values():
             for kind, n in result.costs.items():
-                total[kind.removeprefix(COST_PREFIX)] = total.get(kind, 0.0) + n
+                total[kind] = total.get(kind, 0.0) + n
     return total
 
 
