@@ -67,7 +67,8 @@ def _read_run(suite: Suite, budget: str, snapshot: Snapshot, run: FrozenRun) -> 
     origin = (facts.get("data", run.data), describe_commit(facts.get("git") or {}))
     if state not in ("done", "doubted", "over budget"):
         return [Line(*names, 0, -1, state, *origin)]
-    left_out = () if _mixes(run) else OF_CHAINS
+    asked = [metric for metric in OF_CHAINS if metric in suite.metrics]
+    left_out = asked if asked and not _mixes(run) else []  # asking imports the method
     lines = []
     for line in readable_lines(snapshot.folder(run)):
         if line["phase"] not in ("train", "final"):
