@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -169,10 +170,10 @@ FAMILIES: dict[str, list[str]] = {
 }
 
 
-def fit(folder: Path, family: str) -> Result:
+def fit(folder: Path, family: str, **settings: Any) -> Result:
     """A run of a family on data in a folder."""
     (folder / "data").mkdir(exist_ok=True)
     write_houses(folder / "data" / HOUSES)
     write_texts(folder / "data" / TEXTS)
     places = {"data_dir": str(folder / "data"), "output_dir": str(folder / "outputs")}
-    return run(None, *FAMILIES[family], tracking=False, offline=True, **places)
+    return run(None, *FAMILIES[family], tracking=False, offline=True, **places, **settings)

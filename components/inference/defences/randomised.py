@@ -156,5 +156,4 @@ class Randomised(Fit):
         return attainable
 
     def posterior(self, state: FitState) -> RandomisedClassifier:  # type: ignore[override]
-        assert state.fitted is not None
-        return RandomisedClassifier(state.estimator, state.fitted)
+        return RandomisedClassifier(state.estimator, state.learnt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from components.contracts.capabilities import Estimator
@@ -23,7 +24,14 @@ class FitState:
     """An estimator, and what it has learnt."""
 
     estimator: Estimator = rebuilt()
+    device: torch.device = rebuilt()  # of the run, which may go on elsewhere than it began
     fitted: dict[str, Tensor] | None = None  # None: nothing yet
+
+    @property
+    def learnt(self) -> dict[str, Tensor]:
+        """What the estimator has learned, where the run is."""
+        assert self.fitted is not None, "nothing is learnt before the first step"
+        return {name: part.to(self.device) for name, part in self.fitted.items()}
 
 
 @register("inference", "fit")
@@ -39,7 +47,7 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
     provides: ClassVar[frozenset[str]] = frozenset({"predicts"})
 
     def init(self, model: Estimator, problem: Supervised, rng: Rng) -> FitState:
-        return FitState(estimator=model)
+        return FitState(estimator=model, device=problem.train.x.device)
 
     def step(self, state: FitState, batch: Batch, rng: Rng) -> tuple[FitState, Info]:
         if state.fitted is not None:  # a further step has nothing to add
@@ -48,5 +56,4 @@ class Fit(Inference[Estimator, Supervised, Batch, FitState]):
         return replace(state, fitted=state.estimator.fit(batch, seed)), {}
 
     def posterior(self, state: FitState) -> FittedEstimator:
-        assert state.fitted is not None
-        return FittedEstimator(state.estimator, state.fitted)
+        return FittedEstimator(state.estimator, state.learnt)
